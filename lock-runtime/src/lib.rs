@@ -1,1 +1,52 @@
-//! See the workspace README.
+//! Distributed locks for async Rust that a team can trust, and put on a function with one line.
+//!
+//! ```
+//! use lock_runtime::{LockClient, LockError, distributed_lock};
+//!
+//! #[distributed_lock(key = "stock:<product_id>", lease = "10s")]
+//! async fn deduct_stock(product_id: u64, amount: u32) -> Result<u32, LockError> {
+//!     // read, decide, write: one at a time for each product, over all processes
+//!     Ok(100 - amount)
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), LockError> {
+//!     LockClient::in_memory().install()?; // in a service: lock_runtime::init("redis://127.0.0.1/").await?
+//!     assert_eq!(deduct_stock(42, 1).await?, 99);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The promise: *exclusive while your guard is valid on your own monotonic clock, as long as the store keeps
+//! acknowledged writes; and safe without those conditions wherever the resource checks the fencing token.*
+//!
+//! Start with [`distributed_lock`] for functions, [`LockClient`] for everything else, and [`LockError`] for what can go
+//! wrong.
+
+#[doc(hidden)]
+#[path = "private.rs"]
+pub mod __private;
+mod client;
+mod clock;
+mod config;
+mod engine;
+mod error;
+mod guard;
+mod key;
+mod request;
+mod run;
+#[doc(hidden)]
+pub mod store;
+mod token;
+
+pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
+#[doc(hidden)]
+pub use clock::Clock;
+pub use config::OnLost;
+pub use error::{LockError, LostReason, StoreError, StoreErrorKind};
+pub use guard::Guard;
+pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
+//#[cfg(feature = "macros")]
+//pub use lock_macros::{distributed_lock, lock_key};
+pub use request::Lock;
+pub use token::FencingToken;

@@ -1,0 +1,285 @@
+//! [`LockClientBuilder`]: settings, and then a connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::LockClient;
+use crate::clock::Clock;
+use crate::config::{
+    DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
+    DEFAULT_WAIT, Defaults, check_lease,
+};
+use crate::engine::line::Lines;
+use crate::engine::{Engine, reaper, thread};
+use crate::error::LockError;
+use crate::store::memory::MemoryStore;
+use crate::store::redis::RedisStore;
+use crate::store::redis::names::Namespace;
+use crate::store::{ClientId, Listener, Store};
+
+/// The settings of a [`LockClient`].
+///
+/// # Default
+/// - no URL: it must be given
+/// - namespace `lock`
+/// - lease 30 s, wait 10 s
+/// - command timeout 500 ms, connect timeout 1 s
+#[derive(Clone)]
+#[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
+pub struct LockClientBuilder {
+    url: Option<String>,
+    namespace: String,
+    defaults: Defaults,
+    connect_timeout: Duration,
+    #[cfg(feature = "test-util")]
+    simulated: Option<Handle>,
+    #[cfg(feature = "test-util")]
+    store: Option<Arc<StoreFactory>>,
+}
+
+/// Makes a test's own store.
+#[cfg(feature = "test-util")]
+type StoreFactory =
+    dyn Fn(&str, ClientId, &Arc<dyn Listener>, Clock) -> Arc<dyn Store> + Send + Sync;
+
+impl Default for LockClientBuilder {
+    fn default() -> Self {
+        let defaults = Defaults {
+            lease: DEFAULT_LEASE,
+            wait: DEFAULT_WAIT,
+            command_timeout: DEFAULT_COMMAND_TIMEOUT,
+        };
+        Self {
+            url: None,
+            namespace: DEFAULT_NAMESPACE.to_owned(),
+            defaults,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            #[cfg(feature = "test-util")]
+            simulated: None,
+            #[cfg(feature = "test-util")]
+            store: None,
+        }
+    }
+}
+
+impl LockClientBuilder {
+    /// Where the store is: `redis://[user:password@]host[:port][/db]`, `rediss://…` (TLS, by a feature),
+    /// `redis+unix:///path/to/socket`, or `memory:` for a store of its own in this process. Read at `connect`.
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// What every key and channel of this client begins with, so that one ACL rule `~shop:* &shop:*` covers it. No
+    /// `:` `{` `}` `%`. The empty namespace shares names with existing `SET NX` code. Default: `lock`.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// The lease of requests that give none, 10 ms to 24 h; it is renewed at a third. Default: 30 s.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.defaults.lease = lease;
+        self
+    }
+
+    /// The wait of requests that give none. Default: 10 s.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.defaults.wait = wait;
+        self
+    }
+
+    /// How long one command to the store may take. Default: 500 ms.
+    pub fn command_timeout(mut self, timeout: Duration) -> Self {
+        self.defaults.command_timeout = timeout;
+        self
+    }
+
+    /// How long connecting, with its handshake, may take. Default: 1 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own.
+    #[cfg(feature = "test-util")]
+    pub fn simulated(mut self, runtime: Handle) -> Self {
+        self.simulated = Some(runtime);
+        self
+    }
+
+    /// Uses a test's own store instead of the URL's.
+    #[cfg(feature = "test-util")]
+    pub fn store<F>(mut self, store: F) -> Self
+    where
+        F: Fn(&str, ClientId, &Arc<dyn Listener>, Clock) -> Arc<dyn Store> + Send + Sync + 'static,
+    {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a bad URL, namespace or setting; [`LockError::Unavailable`] if the store can't be
+    /// reached within the connect timeout, or refuses the user or the password.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, so is the connection.
+    pub async fn connect(self) -> Result<LockClient, LockError> {
+        let connect_timeout = self.connect_timeout;
+        let (client, redis) = self.start()?;
+        if let Some(redis) = redis {
+            let by = client.engine().clock().now() + connect_timeout;
+            let unavailable = |source| LockError::Unavailable { key: None, source };
+            redis.first_attempt(by).await.map_err(unavailable)?;
+        }
+        Ok(client)
+    }
+
+    /// Returns at once and connects in the background, for services that must start while the store is down.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a bad URL, namespace or setting.
+    pub fn connect_lazy(self) -> Result<LockClient, LockError> {
+        self.start().map(|(client, _)| client)
+    }
+
+    fn check(&self) -> Result<Namespace, LockError> {
+        check_lease("lease", self.defaults.lease)?;
+        for (name, timeout) in [
+            ("command_timeout", self.defaults.command_timeout),
+            ("connect_timeout", self.connect_timeout),
+        ] {
+            if timeout.is_zero() {
+                return Err(LockError::config(format!(
+                    "`{name}` is zero; give the store some time, as 500 ms"
+                )));
+            }
+        }
+        Namespace::new(&self.namespace)
+    }
+
+    fn start(self) -> Result<(LockClient, Option<Arc<RedisStore>>), LockError> {
+        let namespace = self.check()?;
+        let id = client_id()?;
+        let runtime = self.runtime()?;
+        let clock = runtime.clock.clone();
+        let lines = Arc::<Lines>::default();
+        let listener: Arc<dyn Listener> = Arc::<Lines>::clone(&lines);
+        let (store, redis) = self.open(namespace.clone(), id, &listener, clock.clone())?;
+        let (engine, task) = Engine::new(id, clock, store, lines, self.defaults);
+        runtime.run(task);
+        Ok((LockClient::new(engine, namespace.as_str().into()), redis))
+    }
+
+    fn runtime(&self) -> Result<Runtime, LockError> {
+        #[cfg(feature = "test-util")]
+        if let Some(handle) = &self.simulated {
+            return Ok(Runtime {
+                clock: Clock::simulated(handle.clone()),
+                work: None,
+            });
+        }
+        let (handle, work) = thread::start().map_err(|error| {
+            LockError::config(format!("the client's thread can't be started: {error}"))
+        })?;
+        Ok(Runtime {
+            clock: Clock::new(handle),
+            work: Some(work),
+        })
+    }
+
+    fn open(
+        &self,
+        namespace: Namespace,
+        id: ClientId,
+        listener: &Arc<dyn Listener>,
+        clock: Clock,
+    ) -> Result<(Arc<dyn Store>, Option<Arc<RedisStore>>), LockError> {
+        #[cfg(feature = "test-util")]
+        if let Some(store) = &self.store {
+            return Ok((store(namespace.as_str(), id, listener, clock), None));
+        }
+        let Some(url) = &self.url else {
+            return Err(LockError::config(
+                "the client has no URL; add `.url(\"redis://…\")`, or use `LockClient::in_memory()`",
+            ));
+        };
+        if url.trim_end_matches('/') == "memory:" {
+            return Ok((
+                MemoryStore::new().connect(namespace.as_str(), id, listener, clock),
+                None,
+            ));
+        }
+        let store = RedisStore::open(
+            url,
+            self.connect_timeout,
+            namespace,
+            id,
+            Arc::downgrade(listener),
+            clock,
+        )?;
+        let store = Arc::new(store);
+        Ok((Arc::<RedisStore>::clone(&store), Some(store)))
+    }
+}
+
+/// Where an engine's tasks run.
+struct Runtime {
+    clock: Clock,
+    work: Option<oneshot::Sender<reaper::Task>>,
+}
+
+impl Runtime {
+    fn run(self, task: reaper::Task) {
+        match self.work {
+            // A thread that is gone can't be told; then its store is gone, too.
+            Some(work) => _ = work.send(task),
+            None => _ = self.clock.handle().spawn(task.run()),
+        }
+    }
+}
+
+fn client_id() -> Result<ClientId, LockError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        LockError::config(format!(
+            "the operating system gives no random numbers: {error}"
+        ))
+    })?;
+    Ok(ClientId(u128::from_le_bytes(bytes)))
+}
+
+impl LockClient {
+    /// A client of a store of its own in this process: for trying things out, and for tests.
+    ///
+    /// # Panics
+    /// If the operating system gives no thread or no random numbers.
+    #[must_use]
+    #[expect(
+        clippy::panic,
+        reason = "as `std::thread::spawn`, which panics when there is no thread to be had"
+    )]
+    pub fn in_memory() -> Self {
+        match Self::builder().url("memory:").connect_lazy() {
+            Ok(client) => client,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Without the URL, which can hold a password.
+impl fmt::Debug for LockClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockClientBuilder")
+            .field("namespace", &self.namespace)
+            .field("defaults", &self.defaults)
+            .field("connect_timeout", &self.connect_timeout)
+            .finish_non_exhaustive()
+    }
+}

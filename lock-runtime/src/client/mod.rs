@@ -1,0 +1,177 @@
+//! [`LockClient`]: what a service configures once and then takes its locks from.
+
+mod builder;
+mod global;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use self::builder::LockClientBuilder;
+pub(crate) use self::global::current;
+pub use self::global::init;
+use crate::engine::Engine;
+use crate::error::LockError;
+use crate::key::LockKey;
+use crate::request::Lock;
+
+/// A connection to a lock store, shared by all its clones.
+///
+/// A client owns one background thread, where its connection lives and its leases are renewed, so code that blocks
+/// the service's own executor does not cost it its locks. When the last clone, the last guard and the last pending
+/// undo are gone, so are the thread and the connection.
+///
+/// # Examples
+/// ```no_run
+/// # use std::time::Duration;
+/// # use lock_runtime::{LockClient, LockError, lock_key};
+/// # async fn example(product: u64) -> Result<(), LockError> {
+/// let client = LockClient::builder()
+///     .url("redis://127.0.0.1/")
+///     .namespace("shop")
+///     .lease(Duration::from_secs(30))
+///     .connect()
+///     .await?;
+/// let guard = client.lock(lock_key!("stock:<product>")).acquire().await?;
+/// // read, decide, write
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct LockClient {
+    engine: Arc<Engine>,
+    namespace: Arc<str>,
+}
+
+/// Who holds a lock, and who waits for it; see [`LockClient::inspect`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// The beginning of the holder's owner token; `None` if nobody holds the lock. The first eight characters are the
+    /// same for all locks of one client (its `Debug` shows them), so it tells clients apart.
+    pub holder: Option<String>,
+    /// How long the holder can still have it without renewing; `None` if nobody holds it, or for ever.
+    pub remaining: Option<Duration>,
+    /// Places in the store's queue. Of each process at most one per key stands there, unless requests are fair.
+    pub waiting: usize,
+}
+
+/// How a client is doing; see [`LockClient::health`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// How long the store took to answer just now.
+    pub round_trip: Duration,
+    /// Locks that this client holds.
+    pub held: usize,
+    /// Requests of this client that wait.
+    pub waiting: usize,
+    /// Holds that were lost since the client was made.
+    pub lost: u64,
+    /// Releases that failed at first, or found their hold gone, since the client was made.
+    pub release_failures: u64,
+}
+
+impl LockClient {
+    pub(crate) fn new(engine: Arc<Engine>, namespace: Arc<str>) -> Self {
+        Self { engine, namespace }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// A builder with the default settings.
+    #[must_use]
+    pub fn builder() -> LockClientBuilder {
+        LockClientBuilder::default()
+    }
+
+    /// A request for a lock; see [`Lock`] for its options.
+    pub fn lock(&self, key: impl Into<LockKey>) -> Lock {
+        Lock::new(self.clone(), key.into())
+    }
+
+    /// Who holds the key and who waits for it. For people and dashboards: it may have changed when you read it.
+    ///
+    /// # Errors
+    /// [`LockError::InvalidKey`], [`LockError::KeyConflict`] if the key is no lock, [`LockError::Unavailable`],
+    /// [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// Changes nothing.
+    pub async fn inspect(&self, key: impl Into<LockKey>) -> Result<Inspection, LockError> {
+        let found = self.engine.inspect(key.into()).await?;
+        let shown = |holder: String| match holder.char_indices().nth(8) {
+            Some((at, _)) => format!("{}…", holder[..at].escape_debug()),
+            None => holder.escape_debug().to_string(),
+        };
+        Ok(Inspection {
+            holder: found.holder.map(shown),
+            remaining: found.remaining,
+            waiting: found.waiting,
+        })
+    }
+
+    /// Takes the lock away from whoever holds it, and hands it to the next in the queue. True if it was held. An
+    /// operator's tool: the holder learns of it at its next renewal, and may work on until then.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not have happened.
+    pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<bool, LockError> {
+        self.engine.force_release(key.into()).await
+    }
+
+    /// Asks the store for a sign of life, and counts what this client does.
+    ///
+    /// # Errors
+    /// [`LockError::Unavailable`] if it does not answer within the command timeout, [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// Changes nothing.
+    pub async fn health(&self) -> Result<Health, LockError> {
+        let round_trip = self.engine.ping().await?;
+        Ok(Health {
+            round_trip,
+            held: self.engine.held(),
+            waiting: self.engine.waiting(),
+            lost: self.engine.lost_holds(),
+            release_failures: self.engine.release_failures(),
+        })
+    }
+
+    /// Ends this client and all its clones: new and waiting requests get [`LockError::Shutdown`] at once; bodies that
+    /// hold a lock have until the timeout, then their guards are lost and released; the releases are waited for, for
+    /// at most two command timeouts.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves the client closed to new requests, and bodies as they are.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let client = lock_runtime::LockClient::in_memory();
+    /// client.shutdown(Duration::from_secs(5)).await;
+    /// assert!(matches!(client.lock("a").acquire().await, Err(lock_runtime::LockError::Shutdown)));
+    /// # }
+    /// ```
+    pub async fn shutdown(&self, timeout: Duration) {
+        self.engine.shutdown(timeout).await;
+    }
+}
+
+impl fmt::Debug for LockClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockClient")
+            .field("id", &self.engine.id())
+            .field("namespace", &self.namespace)
+            .field("held", &self.engine.held())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,243 @@
+//! The numbers and switches of a client and of a request, their defaults and their limits.
+
+use std::time::Duration;
+
+use crate::error::LockError;
+
+/// The lease when none is given; the watchdog renews it at a third.
+pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
+/// The wait budget when none is given.
+pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+/// How long one command may take.
+pub(crate) const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long connecting, with its handshake, may take.
+pub(crate) const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// What every key and channel of a client begins with.
+pub(crate) const DEFAULT_NAMESPACE: &str = "lock";
+/// Shorter leases can't be renewed or trusted over a network.
+pub(crate) const MIN_LEASE: Duration = Duration::from_millis(10);
+/// Longer leases would make a crash cost a day.
+pub(crate) const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
+/// A waiter looks again this often, in case a message was lost.
+pub(crate) const FALLBACK_POLL: Duration = Duration::from_secs(1);
+/// The first lease of a handed-over lock: what a grant that nobody picks up can cost the others.
+pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(2);
+/// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
+pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60);
+/// Back-off between attempts at a store that fails, and between reconnects.
+pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// Upper end of the back-off.
+pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// What happens to the body of a locked function when its lock is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnLost {
+    /// The body's future is dropped at the moment the lock can no longer be trusted, and the call returns
+    /// [`LockError::Lost`]. The default.
+    #[default]
+    Cancel,
+    /// The body runs on and its result is returned. Ask [`Guard::is_held`](crate::Guard::is_held) or rely on the
+    /// fencing token.
+    Continue,
+}
+
+/// How long a request may wait: queueing, network and retries together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// At most this long; zero is one try.
+    For(Duration),
+    /// As long as the lock is busy, but not for a dead store: that is told after the client's default wait without
+    /// an answer.
+    Forever,
+}
+
+/// The options of one request, as the attribute knows them at compile time. `None` means the client's default.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The lease; given here, it is fixed unless `renew` says otherwise.
+    pub lease: Option<Duration>,
+    /// Whether the watchdog renews: by default if no lease is given.
+    pub renew: Option<bool>,
+    /// No hold outlives this.
+    pub max_hold: Option<Duration>,
+    /// The wait budget.
+    pub wait: Option<Wait>,
+    /// Strict arrival order over all processes.
+    pub fair: bool,
+    /// Whether a nested request of the same key shares the hold.
+    pub reentrant: bool,
+    /// What happens to the body when the lock is lost.
+    pub on_lost: OnLost,
+    /// The key stays taken for at least this long.
+    pub hold_at_least: Option<Duration>,
+    /// Whether the grant brings a fencing token.
+    pub fenced: bool,
+}
+
+impl Spec {
+    /// What a request has when nothing is said.
+    pub const DEFAULT: Self = Self {
+        lease: None,
+        renew: None,
+        max_hold: None,
+        wait: None,
+        fair: false,
+        reentrant: true,
+        on_lost: OnLost::Cancel,
+        hold_at_least: None,
+        fenced: false,
+    };
+
+    /// Fills in the client's defaults and checks what has limits.
+    pub(crate) fn resolve(&self, defaults: &Defaults) -> Result<Resolved, LockError> {
+        let lease = self.lease.unwrap_or(defaults.lease);
+        check_lease("lease", lease)?;
+        let renew = self.renew.unwrap_or(self.lease.is_none());
+        if let Some(max_hold) = self.max_hold {
+            if !renew {
+                return Err(LockError::config(
+                    "`max_hold` limits renewals, but this hold is not renewed: leave `max_hold` out or set `renew` to true",
+                ));
+            }
+            if max_hold < lease {
+                return Err(LockError::config(format!(
+                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the lease shorter or `max_hold` longer"
+                )));
+            }
+        }
+        if let Some(keep) = self.hold_at_least
+            && keep > MAX_LEASE
+        {
+            return Err(LockError::config(format!(
+                "`hold_at_least` ({keep:?}) is longer than 24 h, the longest a key may stay taken"
+            )));
+        }
+        Ok(Resolved {
+            lease,
+            renew,
+            max_hold: self.max_hold,
+            wait: self.wait.unwrap_or(Wait::For(defaults.wait)),
+            fair: self.fair,
+            reentrant: self.reentrant,
+            on_lost: self.on_lost,
+            hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
+            fenced: self.fenced,
+        })
+    }
+}
+
+/// Refuses a lease that could not be kept, or that would outlive a crash for too long.
+pub(crate) fn check_lease(name: &str, lease: Duration) -> Result<(), LockError> {
+    if (MIN_LEASE..=MAX_LEASE).contains(&lease) {
+        Ok(())
+    } else {
+        Err(LockError::config(format!(
+            "`{name}` is {lease:?}; it must be from 10 ms to 24 h"
+        )))
+    }
+}
+
+/// A request's options with nothing left open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) lease: Duration,
+    pub(crate) renew: bool,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) wait: Wait,
+    pub(crate) fair: bool,
+    pub(crate) reentrant: bool,
+    pub(crate) on_lost: OnLost,
+    pub(crate) hold_at_least: Duration,
+    pub(crate) fenced: bool,
+}
+
+/// What a client's requests have unless they say otherwise, and its time limits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) lease: Duration,
+    pub(crate) wait: Duration,
+    pub(crate) command_timeout: Duration,
+}
+
+/// The part of a lease that is trusted: 1 % and 2 ms are left for clocks that run at different rates, as in the
+/// Redlock implementations that follow the Redis documentation on distributed locks.
+pub(crate) fn trusted(lease: Duration) -> Duration {
+    lease.saturating_sub(lease / 100 + Duration::from_millis(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: Defaults = Defaults {
+        lease: DEFAULT_LEASE,
+        wait: DEFAULT_WAIT,
+        command_timeout: DEFAULT_COMMAND_TIMEOUT,
+    };
+
+    #[test]
+    fn a_given_lease_is_fixed_and_the_default_lease_is_renewed() {
+        let lease = Some(Duration::from_secs(1));
+        assert!(Spec::DEFAULT.resolve(&DEFAULTS).unwrap().renew);
+        assert!(
+            !Spec {
+                lease,
+                ..Spec::DEFAULT
+            }
+            .resolve(&DEFAULTS)
+            .unwrap()
+            .renew
+        );
+        assert!(
+            Spec {
+                lease,
+                renew: Some(true),
+                ..Spec::DEFAULT
+            }
+            .resolve(&DEFAULTS)
+            .unwrap()
+            .renew
+        );
+    }
+
+    #[test]
+    fn contradictions_and_limits_are_told() {
+        let bad = [
+            Spec {
+                lease: Some(Duration::ZERO),
+                ..Spec::DEFAULT
+            },
+            Spec {
+                lease: Some(MAX_LEASE + MIN_LEASE),
+                ..Spec::DEFAULT
+            },
+            Spec {
+                renew: Some(false),
+                max_hold: Some(MAX_LEASE),
+                ..Spec::DEFAULT
+            },
+            Spec {
+                max_hold: Some(Duration::from_secs(29)),
+                ..Spec::DEFAULT
+            },
+            Spec {
+                hold_at_least: Some(MAX_LEASE + MIN_LEASE),
+                ..Spec::DEFAULT
+            },
+        ];
+        for spec in bad {
+            assert!(
+                matches!(spec.resolve(&DEFAULTS), Err(LockError::Config { .. })),
+                "{spec:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_percent_and_two_milliseconds_are_not_trusted() {
+        assert_eq!(
+            trusted(Duration::from_secs(10)),
+            Duration::from_millis(9898)
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! One hold: until when it can be trusted, and whether it was lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::config::{OnLost, Resolved};
+use crate::error::{LockError, LostReason};
+use crate::key::LockKey;
+use crate::store::{Link, Owner};
+use crate::token::FencingToken;
+
+/// A lock that the store granted to this process.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) key: LockKey,
+    pub(crate) owner: Owner,
+    pub(crate) lease: Duration,
+    pub(crate) renew: bool,
+    pub(crate) on_lost: OnLost,
+    /// The end of `max_hold`.
+    pub(crate) ends: Option<Instant>,
+    /// An earlier command of this request whose outcome is not known, and which may yet be carried out.
+    pub(crate) late: Option<Late>,
+    clock: Clock,
+    state: Mutex<State>,
+    /// Wakes everyone who waits for the loss.
+    pub(crate) lost: Arc<Notify>,
+    token: OnceLock<FencingToken>,
+}
+
+/// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or at `until`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) link: Link,
+    pub(crate) until: Instant,
+}
+
+impl Late {
+    pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
+        // Links only grow, so a later acknowledgement over the smallest of several links was over all of them.
+        earlier.map_or(Self { link, until }, |earlier| Self {
+            link: earlier.link.min(link),
+            until: earlier.until.max(until),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    deadline: Instant,
+    lost: Option<LostReason>,
+    keep_until: Instant,
+    released: bool,
+}
+
+/// What a grant was for.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    pub(crate) deadline: Instant,
+    pub(crate) ends: Option<Instant>,
+    pub(crate) token: Option<u64>,
+    pub(crate) late: Option<Late>,
+}
+
+impl Hold {
+    pub(crate) fn new(
+        key: LockKey,
+        owner: Owner,
+        options: &Resolved,
+        grant: Grant,
+        clock: Clock,
+    ) -> Self {
+        let keep_until = clock.now() + options.hold_at_least;
+        let token = OnceLock::new();
+        if let Some(value) = grant.token {
+            let _ = token.set(FencingToken::new(value));
+        }
+        Self {
+            key,
+            owner,
+            lease: options.lease,
+            renew: options.renew,
+            on_lost: options.on_lost,
+            ends: grant.ends,
+            late: grant.late,
+            clock,
+            state: Mutex::new(State {
+                deadline: grant.deadline,
+                lost: None,
+                keep_until,
+                released: false,
+            }),
+            lost: Arc::default(),
+            token,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The reason of the loss, if it is lost: also when this is the first to notice that the deadline has passed.
+    pub(crate) fn loss(&self) -> Option<LostReason> {
+        let mut state = self.state();
+        if state.lost.is_none() && !state.released && self.clock.now() >= state.deadline {
+            state.lost = Some(self.expiry(state.deadline));
+            drop(state);
+            self.lost.notify_waiters();
+            return self.state().lost;
+        }
+        state.lost
+    }
+
+    /// How a hold that ran into its deadline was lost.
+    fn expiry(&self, deadline: Instant) -> LostReason {
+        // The last renewal before the end of `max_hold` is cut to it, less what is not trusted of a lease.
+        let slack = self.lease / 50 + Duration::from_millis(15);
+        match self.ends {
+            Some(ends) if deadline + slack >= ends => LostReason::MaxHold,
+            _ => LostReason::Expired,
+        }
+    }
+
+    /// Says that it is lost. Never taken back.
+    pub(crate) fn lose(&self, reason: LostReason) {
+        let mut state = self.state();
+        if state.lost.is_none() && !state.released {
+            state.lost = Some(reason);
+            drop(state);
+            tracing::warn!(key = %self.key.shortened(), %reason, "a lock was lost");
+            self.lost.notify_waiters();
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.state().deadline
+    }
+
+    /// How long it can still be trusted; zero when lost or released.
+    pub(crate) fn remaining(&self) -> Duration {
+        if self.loss().is_some() {
+            return Duration::ZERO;
+        }
+        let state = self.state();
+        if state.released {
+            Duration::ZERO
+        } else {
+            state.deadline.saturating_duration_since(self.clock.now())
+        }
+    }
+
+    /// Moves the deadline after a renewal. A hold that was lost meanwhile stays lost.
+    pub(crate) fn prolong(&self, deadline: Instant) {
+        if self.loss().is_none() {
+            let mut state = self.state();
+            state.deadline = state.deadline.max(deadline);
+        }
+    }
+
+    /// Marks the end of the hold; true the first time.
+    pub(crate) fn end(&self) -> bool {
+        !std::mem::replace(&mut self.state().released, true)
+    }
+
+    /// Whether it was released.
+    pub(crate) fn ended(&self) -> bool {
+        self.state().released
+    }
+
+    /// How long the key stays taken after a release now.
+    pub(crate) fn keep(&self) -> Duration {
+        self.state()
+            .keep_until
+            .saturating_duration_since(self.clock.now())
+    }
+
+    /// A nested request asked to keep the key for at least this long from now.
+    pub(crate) fn keep_at_least(&self, keep: Duration) {
+        let until = self.clock.now() + keep;
+        let mut state = self.state();
+        state.keep_until = state.keep_until.max(until);
+    }
+
+    pub(crate) fn token(&self) -> Option<FencingToken> {
+        self.token.get().copied()
+    }
+
+    /// Keeps the first token that a hold is given.
+    pub(crate) fn set_token(&self, token: u64) -> FencingToken {
+        *self.token.get_or_init(|| FencingToken::new(token))
+    }
+
+    pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
+        LockError::Lost {
+            key: self.key.clone(),
+            reason,
+        }
+    }
+}

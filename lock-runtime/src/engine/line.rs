@@ -1,0 +1,227 @@
+//! Requests of this process, in arrival order for each key.
+//!
+//! Only the first of a key's line talks to the store (with `fair` all do, and only the first looks again), so a
+//! thousand waiting tasks cost the store no more than one. A release in the background goes before later requests.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
+
+use crate::key::LockKey;
+use crate::store::{Listener, Owner};
+
+/// All lines of a client, and the way from an owner token to the request that waits under it.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: HashMap<LockKey, Line>,
+    /// Requests that stand, or may stand, in the store's queue.
+    queued: HashMap<u64, Arc<Signal>>,
+    tickets: u64,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    places: BTreeMap<u64, Arc<Signal>>,
+    /// Releases under way in the background.
+    releasing: usize,
+    settled: Arc<Notify>,
+}
+
+/// What reaches a waiting request.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    notify: Notify,
+    inbox: Mutex<Inbox>,
+}
+
+/// What has arrived since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Inbox {
+    /// The store handed the lock over, with this token.
+    pub(crate) granted: Option<Option<u64>>,
+    /// Messages may have been lost.
+    pub(crate) look_again: bool,
+}
+
+impl Signal {
+    /// Waits for anything. Wakes that came since the last call are not missed.
+    pub(crate) async fn notified(&self) {
+        self.notify.notified().await;
+    }
+
+    pub(crate) fn take(&self) -> Inbox {
+        std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put(&self, change: impl FnOnce(&mut Inbox)) {
+        change(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+        self.notify.notify_one();
+    }
+}
+
+impl Lines {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place at the end of the key's line.
+    pub(crate) fn join(self: &Arc<Self>, key: &LockKey) -> Place {
+        let signal = Arc::<Signal>::default();
+        let mut state = self.state();
+        state.tickets += 1;
+        let ticket = state.tickets;
+        state
+            .lines
+            .entry(key.clone())
+            .or_default()
+            .places
+            .insert(ticket, Arc::clone(&signal));
+        Place {
+            lines: Arc::clone(self),
+            key: key.clone(),
+            ticket,
+            signal,
+        }
+    }
+
+    /// Until this is dropped, a release of the key is under way.
+    pub(crate) fn releasing(self: &Arc<Self>, key: &LockKey) -> Releasing {
+        self.state().lines.entry(key.clone()).or_default().releasing += 1;
+        Releasing {
+            lines: Arc::clone(self),
+            key: key.clone(),
+        }
+    }
+
+    /// Ends when the release of this key is no longer under way; `None` if none is.
+    pub(crate) fn settled(&self, key: &LockKey) -> Option<OwnedNotified> {
+        let state = self.state();
+        let line = state.lines.get(key)?;
+        (line.releasing > 0).then(|| Arc::clone(&line.settled).notified_owned())
+    }
+
+    /// From now on, a grant to this owner is told to the signal.
+    pub(crate) fn expect_grant(&self, owner: Owner, signal: &Arc<Signal>) {
+        self.state()
+            .queued
+            .insert(owner.request, Arc::clone(signal));
+    }
+
+    pub(crate) fn forget_grant(&self, owner: Owner) {
+        self.state().queued.remove(&owner.request);
+    }
+
+    /// Wakes every request, wherever it waits.
+    pub(crate) fn wake_all(&self) {
+        let state = self.state();
+        for line in state.lines.values() {
+            line.places
+                .values()
+                .for_each(|signal| signal.notify.notify_one());
+            line.settled.notify_waiters();
+        }
+    }
+
+    /// How many requests there are.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state()
+            .lines
+            .values()
+            .map(|line| line.places.len())
+            .sum()
+    }
+}
+
+impl State {
+    fn remove_if_empty(&mut self, key: &LockKey) {
+        if self
+            .lines
+            .get(key)
+            .is_some_and(|line| line.places.is_empty() && line.releasing == 0)
+        {
+            self.lines.remove(key);
+        }
+    }
+}
+
+impl Listener for Lines {
+    fn granted(&self, owner: Owner, token: Option<u64>) {
+        let signal = self.state().queued.get(&owner.request).cloned();
+        if let Some(signal) = signal {
+            signal.put(|inbox| inbox.granted = Some(token));
+        }
+    }
+
+    fn look_again(&self) {
+        for signal in self.state().queued.values() {
+            signal.put(|inbox| inbox.look_again = true);
+        }
+    }
+}
+
+/// A request's place; dropping it lets the next one move up.
+#[derive(Debug)]
+pub(crate) struct Place {
+    lines: Arc<Lines>,
+    key: LockKey,
+    ticket: u64,
+    pub(crate) signal: Arc<Signal>,
+}
+
+impl Place {
+    /// Whether this is the first request of its key, and no release of it is under way.
+    pub(crate) fn is_first(&self) -> bool {
+        let state = self.lines.state();
+        let line = state.lines.get(&self.key);
+        line.is_some_and(|line| {
+            line.releasing == 0
+                && line
+                    .places
+                    .first_key_value()
+                    .is_some_and(|(&first, _)| first == self.ticket)
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.lines.state();
+        if let Some(line) = state.lines.get_mut(&self.key) {
+            line.places.remove(&self.ticket);
+            if let Some((_, next)) = line.places.first_key_value() {
+                next.notify.notify_one();
+            }
+        }
+        state.remove_if_empty(&self.key);
+    }
+}
+
+/// A release of the key is under way.
+#[derive(Debug)]
+pub(crate) struct Releasing {
+    lines: Arc<Lines>,
+    key: LockKey,
+}
+
+impl Drop for Releasing {
+    fn drop(&mut self) {
+        let mut state = self.lines.state();
+        if let Some(line) = state.lines.get_mut(&self.key) {
+            line.releasing -= 1;
+            if line.releasing == 0 {
+                line.settled.notify_waiters();
+                if let Some((_, first)) = line.places.first_key_value() {
+                    first.notify.notify_one();
+                }
+            }
+        }
+        state.remove_if_empty(&self.key);
+    }
+}

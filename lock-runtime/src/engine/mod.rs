@@ -1,0 +1,354 @@
+//! Everything that happens between a request and a store, the same for every store.
+
+mod acquire;
+pub(crate) mod hold;
+pub(crate) mod line;
+mod pulse;
+pub(crate) mod reaper;
+pub(crate) mod scope;
+pub(crate) mod thread;
+mod time;
+mod watchdog;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+pub(crate) use self::acquire::Held;
+use self::hold::Hold;
+use self::line::Lines;
+use self::pulse::Pulse;
+use self::reaper::{Job, Reaper};
+use self::watchdog::Watchdog;
+use crate::clock::Clock;
+use crate::config::{Defaults, check_lease};
+use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
+use crate::key::LockKey;
+use crate::store::{
+    Answer, ClientId, Failure, Inspection, Owner, Release, Released, Renewal, Renewed, Store,
+};
+
+/// What all clones of a client and all its guards share. When the last is gone, its thread ends its work and itself.
+pub(crate) struct Engine {
+    id: ClientId,
+    clock: Clock,
+    store: Arc<dyn Store>,
+    defaults: Defaults,
+    lines: Arc<Lines>,
+    pulse: Arc<Pulse>,
+    watchdog: Arc<Watchdog>,
+    reaper: Reaper,
+    requests: AtomicU64,
+    lost: AtomicU64,
+    closing: AtomicBool,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.watchdog.held();
+        f.debug_struct("Engine")
+            .field("id", &self.id)
+            .field("defaults", &self.defaults)
+            .field("held", &held)
+            .finish()
+    }
+}
+
+impl Engine {
+    /// An engine, and the task that its runtime must run until it ends.
+    pub(crate) fn new(
+        id: ClientId,
+        clock: Clock,
+        store: Arc<dyn Store>,
+        lines: Arc<Lines>,
+        defaults: Defaults,
+    ) -> (Arc<Self>, reaper::Task) {
+        let timeout = defaults.command_timeout;
+        let pulse = Arc::new(Pulse::new(clock.clone()));
+        let watchdog = Arc::new(Watchdog::new(
+            clock.clone(),
+            Arc::clone(&store),
+            Arc::clone(&pulse),
+            timeout,
+        ));
+        clock.handle().spawn(Arc::clone(&watchdog).run());
+        let (reaper, task) = Reaper::new(
+            Arc::clone(&store),
+            clock.clone(),
+            Arc::clone(&pulse),
+            timeout,
+        );
+        let engine = Self {
+            id,
+            clock,
+            store,
+            defaults,
+            lines,
+            pulse,
+            watchdog,
+            reaper,
+            requests: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+        };
+        (Arc::new(engine), task)
+    }
+
+    pub(crate) fn id(&self) -> ClientId {
+        self.id
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn defaults(&self) -> &Defaults {
+        &self.defaults
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.watchdog.held()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.lines.waiting()
+    }
+
+    pub(crate) fn lost_holds(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn release_failures(&self) -> u64 {
+        self.reaper.release_failures()
+    }
+
+    pub(crate) fn count_loss(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn next_owner(&self) -> Owner {
+        Owner {
+            client: self.id,
+            request: self.requests.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    fn command_by(&self) -> Instant {
+        self.clock.now() + self.defaults.command_timeout
+    }
+
+    /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the background repeats.
+    pub(crate) async fn release(&self, hold: &Hold) -> Result<(), LockError> {
+        if !hold.end() {
+            return Ok(());
+        }
+        self.watchdog.forget(hold);
+        if let Some(reason) = hold.loss() {
+            self.end_lost(hold, reason);
+            return Err(hold.lost_error(reason));
+        }
+        let unfinished = Unfinished { engine: self, hold };
+        let sent = self.clock.now();
+        let request = Release {
+            key: hold.key.clone(),
+            owner: hold.owner,
+            keep: hold.keep(),
+        };
+        let result = self.store.release(request, self.command_by()).await;
+        self.pulse.note(sent, &result);
+        let answer = result.map_err(|failure| {
+            tracing::warn!(key = %hold.key.shortened(), error = %failure.error, "a release is repeated in the background");
+            self.reaper.count_failure();
+            unavailable(Some(&hold.key), failure.error)
+        })?;
+        if hold
+            .late
+            .is_none_or(|late| late.link == answer.link || self.clock.now() >= late.until)
+        {
+            std::mem::forget(unfinished);
+        }
+        match answer.value {
+            Released::Released => Ok(()),
+            Released::NotHeld => {
+                tracing::warn!(key = %hold.key.shortened(), "a lock was gone when it was released");
+                self.reaper.count_failure();
+                Err(hold.lost_error(LostReason::Gone))
+            }
+        }
+    }
+
+    /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of this client for the
+    /// key come after it.
+    pub(crate) fn release_in_background(&self, hold: &Hold) {
+        if hold.end() {
+            self.watchdog.forget(hold);
+            match hold.loss() {
+                Some(reason) => self.end_lost(hold, reason),
+                None => self.send_release(hold, true, false),
+            }
+        }
+    }
+
+    /// A lost hold may still have its key for a moment, or longer at the end of `max_hold` or at a shutdown.
+    fn end_lost(&self, hold: &Hold, reason: LostReason) {
+        self.count_loss();
+        if reason != LostReason::Gone || hold.late.is_some() {
+            self.send_release(hold, reason != LostReason::Expired, true);
+        }
+    }
+
+    fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
+        let now = self.clock.now();
+        self.reaper.send(Job::Release {
+            request: Release {
+                key: hold.key.clone(),
+                owner: hold.owner,
+                keep: Duration::ZERO,
+            },
+            keep_until: now + hold.keep(),
+            expires: now + hold.lease,
+            first: in_order.then(|| self.lines.releasing(&hold.key)),
+            late: hold.late,
+            expected_gone,
+        });
+    }
+
+    /// Lets a hold last at least `lease` from now.
+    pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
+        check_lease("lease", lease)?;
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        let sent = self.clock.now();
+        if hold.ends.is_some_and(|ends| sent + lease > ends) {
+            return Err(LockError::config(format!(
+                "an extension by {lease:?} would outlive the `max_hold` of this hold; extend by less, or allow a longer `max_hold`"
+            )));
+        }
+        let renewal = Renewal {
+            key: hold.key.clone(),
+            owner: hold.owner,
+            lease,
+        };
+        let result = self.store.renew(vec![renewal], self.command_by()).await;
+        self.pulse.note(sent, &result);
+        let answer = result.map_err(|failure| unavailable(Some(&hold.key), failure.error))?;
+        if answer.value.first() != Some(&Renewed::Renewed) {
+            hold.lose(LostReason::Gone);
+            self.watchdog.forget(hold);
+        }
+        hold.prolong(time::deadline(sent, lease));
+        hold.loss()
+            .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
+    }
+
+    pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
+        self.check(&key)?;
+        let answer = self
+            .note(
+                Some(&key),
+                self.store.inspect(key.clone(), self.command_by()),
+            )
+            .await?;
+        answer.ok_or(LockError::KeyConflict { key })
+    }
+
+    pub(crate) async fn force_release(&self, key: LockKey) -> Result<bool, LockError> {
+        self.check(&key)?;
+        self.note(
+            Some(&key),
+            self.store.force_release(key.clone(), self.command_by()),
+        )
+        .await
+    }
+
+    pub(crate) async fn ping(&self) -> Result<Duration, LockError> {
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let sent = self.clock.now();
+        self.note(None, self.store.ping(self.command_by())).await?;
+        Ok(self.clock.now().saturating_duration_since(sent))
+    }
+
+    async fn note<T>(
+        &self,
+        key: Option<&LockKey>,
+        command: impl Future<Output = Result<Answer<T>, Failure>>,
+    ) -> Result<T, LockError> {
+        let sent = self.clock.now();
+        let result = command.await;
+        self.pulse.note(sent, &result);
+        result
+            .map(|answer| answer.value)
+            .map_err(|failure| unavailable(key, failure.error))
+    }
+
+    fn check(&self, key: &LockKey) -> Result<(), LockError> {
+        if let Some(fault) = key.fault() {
+            return Err(LockError::InvalidKey {
+                key: key.clone(),
+                fault,
+            });
+        }
+        if self.is_closing() {
+            Err(LockError::Shutdown)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Refuses new and waiting requests, gives bodies until the timeout, ends what is held still, and waits for releases.
+    pub(crate) async fn shutdown(&self, timeout: Duration) {
+        self.closing.store(true, Ordering::Release);
+        self.lines.wake_all();
+        let by = self.clock.now() + timeout;
+        let _ = self.clock.by(by, self.watchdog.until_idle()).await;
+        for hold in self.watchdog.holds() {
+            hold.lose(LostReason::Shutdown);
+            self.watchdog.forget(&hold);
+            self.send_release(&hold, false, true);
+        }
+        // A store that is gone can't be released to; leases end by themselves.
+        let by = self.clock.now() + 2 * self.defaults.command_timeout;
+        let _ = self.clock.by(by, self.reaper.drained()).await;
+        self.store.close();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.watchdog.close();
+    }
+}
+
+/// A release whose end nobody has seen: repeated in the background when this is dropped.
+struct Unfinished<'e> {
+    engine: &'e Engine,
+    hold: &'e Hold,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.engine.send_release(self.hold, true, true);
+    }
+}
+
+fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockError {
+    LockError::Unavailable {
+        key: key.cloned(),
+        source,
+    }
+}
+
+fn too_late() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "its answer came after the lease it granted",
+    )
+}

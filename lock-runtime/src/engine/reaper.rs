@@ -1,0 +1,262 @@
+//! Ends in the background what nobody waits for: releases of dropped guards, and undos of unknown outcomes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::hold::Late;
+use super::line::Releasing;
+use super::pulse::Pulse;
+use super::time;
+use crate::clock::Clock;
+use crate::store::{Acquire, Release, Released, Store};
+
+/// Something to end.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// The hold of a guard.
+    Release {
+        request: Release,
+        /// The key stays taken until then.
+        keep_until: Instant,
+        /// When the hold ends by itself.
+        expires: Instant,
+        /// Until the first answer, later requests of this process wait.
+        first: Option<Releasing>,
+        late: Option<Late>,
+        /// The hold may be gone for a known reason: it expired, or an earlier release was carried out.
+        expected_gone: bool,
+    },
+    /// A place in the queue, or a grant that came or may yet come.
+    Undo {
+        request: Acquire,
+        late: Option<Late>,
+        expires: Instant,
+        first: Option<Releasing>,
+    },
+    /// Answer when everything before this is done.
+    Drain(oneshot::Sender<()>),
+}
+
+/// The way to the reaper; it ends when all of these are gone and its work is done.
+#[derive(Clone, Debug)]
+pub(crate) struct Reaper {
+    jobs: mpsc::UnboundedSender<Job>,
+    failures: Arc<AtomicU64>,
+}
+
+/// The reaper's task.
+#[derive(Debug)]
+pub(crate) struct Task {
+    jobs: mpsc::UnboundedReceiver<Job>,
+    worker: Worker,
+}
+
+#[derive(Clone, Debug)]
+struct Worker {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    pulse: Arc<Pulse>,
+    command_timeout: Duration,
+    failures: Arc<AtomicU64>,
+}
+
+impl Reaper {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        pulse: Arc<Pulse>,
+        command_timeout: Duration,
+    ) -> (Self, Task) {
+        let (sender, jobs) = mpsc::unbounded_channel();
+        let failures = Arc::<AtomicU64>::default();
+        let worker = Worker {
+            store,
+            clock,
+            pulse,
+            command_timeout,
+            failures: Arc::clone(&failures),
+        };
+        (
+            Self {
+                jobs: sender,
+                failures,
+            },
+            Task { jobs, worker },
+        )
+    }
+
+    pub(crate) fn send(&self, job: Job) {
+        // After a shutdown there is nobody to do it; the lease does.
+        let _ = self.jobs.send(job);
+    }
+
+    /// Waits until everything sent so far is done.
+    pub(crate) async fn drained(&self) {
+        let (done, drained) = oneshot::channel();
+        self.send(Job::Drain(done));
+        let _ = drained.await;
+    }
+
+    /// Releases that failed or found their hold gone.
+    pub(crate) fn release_failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Task {
+    /// Works until every [`Reaper`] is gone and nothing is left to do.
+    pub(crate) async fn run(mut self) {
+        let mut working = JoinSet::new();
+        let mut drains = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some(_) = working.join_next() => {}
+                job = self.jobs.recv() => match job {
+                    Some(Job::Drain(done)) => drains.push(done),
+                    Some(job) => _ = working.spawn(self.worker.clone().work(job)),
+                    None => break,
+                }
+            }
+            if working.is_empty() {
+                drains.drain(..).for_each(|done| _ = done.send(()));
+            }
+        }
+        while working.join_next().await.is_some() {}
+        self.worker.store.close();
+    }
+}
+
+impl Worker {
+    async fn work(self, job: Job) {
+        match job {
+            Job::Release {
+                request,
+                keep_until,
+                expires,
+                first,
+                late,
+                expected_gone,
+            } => {
+                self.release(request, keep_until, expires, first, late, expected_gone)
+                    .await;
+            }
+            Job::Undo {
+                request,
+                late,
+                expires,
+                first,
+            } => self.undo(request, late, expires, first).await,
+            Job::Drain(_) => {}
+        }
+    }
+
+    async fn release(
+        &self,
+        mut request: Release,
+        keep_until: Instant,
+        expires: Instant,
+        mut first: Option<Releasing>,
+        late: Option<Late>,
+        mut expected_gone: bool,
+    ) {
+        let mut failures = 0;
+        loop {
+            let sent = self.clock.now();
+            request.keep = keep_until.saturating_duration_since(sent);
+            let result = self
+                .store
+                .release(request.clone(), sent + self.command_timeout)
+                .await;
+            first.take();
+            self.pulse.note(sent, &result);
+            match result {
+                Ok(answer) => {
+                    if answer.value == Released::NotHeld && !expected_gone {
+                        self.failures.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(key = %request.key.shortened(), "a lock was gone when it was released");
+                    }
+                    if late.is_none_or(|late| {
+                        late.link == answer.link || self.clock.now() >= late.until
+                    }) {
+                        return;
+                    }
+                    expected_gone = true;
+                }
+                Err(failure) => {
+                    failures += 1;
+                    expected_gone = true;
+                    if failures == 1 {
+                        self.failures.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(key = %request.key.shortened(), error = %failure.error,
+                            "a lock could not be released; it is tried again until its lease ends");
+                    }
+                    if !failure.error.kind().is_transient() {
+                        return;
+                    }
+                }
+            }
+            let now = self.clock.now();
+            if now >= expires && late.is_none_or(|late| now >= late.until) {
+                return;
+            }
+            let pause = if failures > 0 {
+                time::backoff(failures)
+            } else {
+                time::undo_interval(Duration::ZERO)
+            };
+            self.clock.sleep_until(now + pause).await;
+        }
+    }
+
+    async fn undo(
+        &self,
+        request: Acquire,
+        late: Option<Late>,
+        expires: Instant,
+        mut first: Option<Releasing>,
+    ) {
+        let mut failures = 0;
+        loop {
+            let sent = self.clock.now();
+            let result = self
+                .store
+                .abandon(request.clone(), sent + self.command_timeout)
+                .await;
+            first.take();
+            self.pulse.note(sent, &result);
+            let pause = match result {
+                Ok(answer)
+                    if late.is_none_or(|late| late.link == answer.link || sent >= late.until) =>
+                {
+                    return;
+                }
+                Ok(_) => {
+                    failures = 0;
+                    time::undo_interval(request.lease)
+                }
+                Err(failure) => {
+                    failures += 1;
+                    tracing::debug!(key = %request.key.shortened(), error = %failure.error, "an undo is tried again");
+                    if !failure.error.kind().is_transient() {
+                        return;
+                    }
+                    time::backoff(failures)
+                }
+            };
+            let now = self.clock.now();
+            if now >= expires {
+                return;
+            }
+            self.clock.sleep_until(now + pause).await;
+        }
+    }
+}

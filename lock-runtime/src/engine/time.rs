@@ -1,0 +1,216 @@
+//! Every decision about time: by when an answer must be there, when to look again, when a hold ends, when to renew.
+//!
+//! All instants are on the client's monotonic clock. Pure functions, so that each rule can be read and tested alone.
+
+use std::time::{Duration, Instant};
+
+use crate::config::{
+    BACKOFF_MAX, BACKOFF_MIN, Defaults, FALLBACK_POLL, FIRST_LEASE, MIN_LEASE, Resolved, Wait,
+    trusted,
+};
+
+/// The time one request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) started: Instant,
+    wait: Wait,
+    command_timeout: Duration,
+    patience: Duration,
+}
+
+impl Budget {
+    pub(crate) fn new(started: Instant, wait: Wait, defaults: &Defaults) -> Self {
+        let patience = defaults.wait.max(defaults.command_timeout);
+        Self {
+            started,
+            wait,
+            command_timeout: defaults.command_timeout,
+            patience,
+        }
+    }
+
+    /// Whether the request may wait at all.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.wait != Wait::For(Duration::ZERO)
+    }
+
+    /// When a busy lock is reported as such.
+    pub(crate) fn ends(&self) -> Option<Instant> {
+        match self.wait {
+            Wait::For(wait) => Some(self.started + wait),
+            Wait::Forever => None,
+        }
+    }
+
+    /// When a store that last answered at `answered` is reported as dead, whatever is under way.
+    pub(crate) fn gives_up(&self, answered: Option<Instant>) -> Instant {
+        match self.wait {
+            Wait::For(wait) => self.started + wait.max(self.command_timeout),
+            Wait::Forever => {
+                answered.map_or(self.started, |at| at.max(self.started)) + self.patience
+            }
+        }
+    }
+
+    /// By when a command sent now must be answered.
+    pub(crate) fn command_by(&self, now: Instant, answered: Option<Instant>) -> Instant {
+        (now + self.command_timeout).min(self.gives_up(answered))
+    }
+
+    /// From when on an answer counts as recent enough to call the lock busy at the end: a silent store must be noticed
+    /// while there is time for a command.
+    pub(crate) fn last_look(&self) -> Option<Instant> {
+        match self.wait {
+            Wait::For(wait) => Some(self.started + wait - self.command_timeout.min(wait / 2)),
+            Wait::Forever => None,
+        }
+    }
+}
+
+/// When a waiter looks again although nobody told it to: messages can be lost, and a dead holder's lease ends silently.
+pub(crate) fn next_look(sent: Instant, remaining: Option<Duration>) -> Instant {
+    let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
+        remaining + Duration::from_millis(1)
+    });
+    sent + lease_ends.clamp(MIN_LEASE, FALLBACK_POLL)
+}
+
+/// The lease of a hand-over: what a grant that nobody picks up costs the others.
+pub(crate) fn first_lease(lease: Duration) -> Duration {
+    lease.min(FIRST_LEASE)
+}
+
+/// Until when a grant can be trusted whose request was sent at `sent`.
+pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
+    sent + trusted(lease)
+}
+
+/// Until when a handed-over hold can be trusted at once, or `None` if it must be confirmed first. The grant is younger
+/// than the last reply that said "still waiting", so its lease is counted from that request.
+pub(crate) fn handed_over_deadline(
+    now: Instant,
+    confirmed: Instant,
+    lease: Duration,
+) -> Option<Instant> {
+    let first = first_lease(lease);
+    let until = deadline(confirmed, first);
+    (until > now + first / 4).then_some(until)
+}
+
+/// When a hold whose lease was set by a command sent at `sent` is renewed.
+pub(crate) fn renewal_at(sent: Instant, lease: Duration) -> Instant {
+    sent + lease / 3
+}
+
+/// When a renewal that failed is tried again, for the `failures`th time in a row.
+pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> Instant {
+    now + (lease / 20)
+        .min(backoff(failures))
+        .max(Duration::from_millis(1))
+}
+
+/// The lease that a renewal asks for: cut at `max_hold`'s end. `None` if too little is left to ask for.
+pub(crate) fn renewal_lease(
+    now: Instant,
+    lease: Duration,
+    ends: Option<Instant>,
+) -> Option<Duration> {
+    let Some(ends) = ends else { return Some(lease) };
+    let left = ends.saturating_duration_since(now);
+    (left >= MIN_LEASE).then_some(lease.min(left))
+}
+
+/// How long to leave a failing store alone, after so many failures in a row.
+pub(crate) fn backoff(failures: u32) -> Duration {
+    BACKOFF_MIN
+        .saturating_mul(1 << failures.saturating_sub(1).min(16))
+        .min(BACKOFF_MAX)
+}
+
+/// How often an undo is repeated whose acquire may still arrive.
+pub(crate) fn undo_interval(lease: Duration) -> Duration {
+    (lease / 10).clamp(BACKOFF_MIN, FALLBACK_POLL)
+}
+
+/// The end of `max_hold` of a hold asked for at `sent`.
+pub(crate) fn hold_ends(sent: Instant, options: &Resolved) -> Option<Instant> {
+    options.max_hold.map(|max_hold| sent + max_hold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const DEFAULTS: Defaults = Defaults {
+        lease: Duration::from_secs(30),
+        wait: Duration::from_secs(10),
+        command_timeout: Duration::from_millis(500),
+    };
+
+    #[test]
+    fn a_dead_store_is_reported_after_the_longer_of_wait_and_command_timeout() {
+        let start = Instant::now();
+        let budget = |wait| Budget::new(start, wait, &DEFAULTS);
+        assert_eq!(budget(Wait::For(0 * MS)).gives_up(None), start + 500 * MS);
+        assert_eq!(
+            budget(Wait::For(3000 * MS)).gives_up(Some(start + 2000 * MS)),
+            start + 3000 * MS
+        );
+        assert_eq!(budget(Wait::Forever).gives_up(None), start + 10_000 * MS);
+        assert_eq!(
+            budget(Wait::Forever).gives_up(Some(start + 60_000 * MS)),
+            start + 70_000 * MS
+        );
+        assert_eq!(
+            budget(Wait::For(3000 * MS)).command_by(start + 2900 * MS, None),
+            start + 3000 * MS
+        );
+    }
+
+    #[test]
+    fn the_last_look_leaves_time_for_a_command() {
+        let start = Instant::now();
+        let last = |wait: Duration| Budget::new(start, Wait::For(wait), &DEFAULTS).last_look();
+        assert_eq!(last(3000 * MS), Some(start + 2500 * MS));
+        assert_eq!(last(400 * MS), Some(start + 200 * MS));
+    }
+
+    #[test]
+    fn a_waiter_looks_again_when_the_lease_ends_or_after_a_second() {
+        let sent = Instant::now();
+        assert_eq!(next_look(sent, None), sent + 1000 * MS);
+        assert_eq!(next_look(sent, Some(30_000 * MS)), sent + 1000 * MS);
+        assert_eq!(next_look(sent, Some(300 * MS)), sent + 301 * MS);
+        assert_eq!(next_look(sent, Some(0 * MS)), sent + 10 * MS);
+    }
+
+    #[test]
+    fn a_hand_over_is_trusted_only_as_far_as_the_last_word_of_the_store_reaches() {
+        let confirmed = Instant::now();
+        let until = confirmed + trusted(2000 * MS);
+        assert_eq!(
+            handed_over_deadline(confirmed + 1000 * MS, confirmed, 30_000 * MS),
+            Some(until)
+        );
+        assert_eq!(
+            handed_over_deadline(confirmed + 1600 * MS, confirmed, 30_000 * MS),
+            None
+        );
+        assert_eq!(
+            handed_over_deadline(confirmed + 90 * MS, confirmed, 100 * MS),
+            None
+        );
+    }
+
+    #[test]
+    fn the_last_renewal_ends_at_max_hold() {
+        let now = Instant::now();
+        assert_eq!(renewal_lease(now, 30_000 * MS, None), Some(30_000 * MS));
+        assert_eq!(
+            renewal_lease(now, 30_000 * MS, Some(now + 5000 * MS)),
+            Some(5000 * MS)
+        );
+        assert_eq!(renewal_lease(now, 30_000 * MS, Some(now + 9 * MS)), None);
+    }
+}

@@ -1,0 +1,270 @@
+//! Renews what is to be renewed, many holds a round trip, and ends what has reached its deadline.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::hold::Hold;
+use super::pulse::Pulse;
+use super::time;
+use crate::clock::Clock;
+use crate::error::LostReason;
+use crate::store::{Renewal, Renewed, Store};
+
+/// Renewals that fall due within this time travel together.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// Watches every live hold of a client.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    clock: Clock,
+    store: Arc<dyn Store>,
+    pulse: Arc<Pulse>,
+    command_timeout: Duration,
+    schedule: Mutex<Schedule>,
+    /// The earliest event is now earlier than what the task sleeps for.
+    earlier: Notify,
+    /// No hold is left.
+    idle: Notify,
+}
+
+/// Each live hold has exactly one event.
+#[derive(Debug, Default)]
+struct Schedule {
+    events: BTreeMap<(Instant, u64), Event>,
+    times: HashMap<u64, Instant>,
+    /// What the task sleeps for; it is not woken for anything later.
+    armed: Option<Instant>,
+    closed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    hold: Arc<Hold>,
+    /// Renewals of this hold that failed in a row.
+    failures: u32,
+    /// A renewal is due; otherwise the deadline is.
+    renew: bool,
+}
+
+impl Watchdog {
+    pub(crate) fn new(
+        clock: Clock,
+        store: Arc<dyn Store>,
+        pulse: Arc<Pulse>,
+        command_timeout: Duration,
+    ) -> Self {
+        let (earlier, idle) = (Notify::new(), Notify::new());
+        Self {
+            clock,
+            store,
+            pulse,
+            command_timeout,
+            schedule: Mutex::default(),
+            earlier,
+            idle,
+        }
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the next event of a hold, unless it was released: the next renewal, if that comes before its deadline,
+    /// or else the deadline.
+    pub(crate) fn watch(&self, hold: Arc<Hold>, renew_at: Option<Instant>) {
+        self.set(hold, renew_at, 0);
+    }
+
+    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failures: u32) {
+        let deadline = hold.deadline();
+        let (at, renew) = match renew_at {
+            Some(at) if at < deadline => (at, true),
+            _ => (deadline, false),
+        };
+        let mut schedule = self.schedule();
+        // Asked under the lock: a release ends the hold first and then has it forgotten.
+        if hold.ended() {
+            return;
+        }
+        schedule.insert(
+            at,
+            Event {
+                hold,
+                failures,
+                renew,
+            },
+        );
+        if schedule.armed.is_none_or(|armed| at < armed) {
+            schedule.armed = Some(at);
+            drop(schedule);
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Stops watching.
+    pub(crate) fn forget(&self, hold: &Hold) {
+        let mut schedule = self.schedule();
+        schedule.remove(hold.owner.request);
+        if schedule.events.is_empty() {
+            drop(schedule);
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// The live holds.
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        self.schedule()
+            .events
+            .values()
+            .map(|event| Arc::clone(&event.hold))
+            .collect()
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.schedule().events.len()
+    }
+
+    /// Waits until no hold is left.
+    pub(crate) async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.held() == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Ends the task.
+    pub(crate) fn close(&self) {
+        self.schedule().closed = true;
+        self.earlier.notify_one();
+    }
+
+    /// The task.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let armed = {
+                let mut schedule = self.schedule();
+                if schedule.closed {
+                    return;
+                }
+                // Sleeping on for an event that was removed is cheaper than being woken for every hold.
+                let first = schedule.events.first_key_value().map(|((at, _), _)| *at);
+                schedule.armed = first;
+                first
+            };
+            match armed {
+                None => self.earlier.notified().await,
+                Some(at) => {
+                    let due = self.clock.by(at, self.earlier.notified()).await.is_none();
+                    if due {
+                        self.act(self.clock.now());
+                    }
+                }
+            }
+        }
+    }
+
+    fn act(self: &Arc<Self>, now: Instant) {
+        let due = self.schedule().take_due(now);
+        let mut renewals = Vec::new();
+        for event in due {
+            if event.hold.loss().is_some() || event.hold.ended() {
+                self.forget(&event.hold);
+            } else if event.renew {
+                // Whatever becomes of the renewal, the deadline is watched.
+                self.set(Arc::clone(&event.hold), None, event.failures);
+                match time::renewal_lease(now, event.hold.lease, event.hold.ends) {
+                    Some(lease) => renewals.push((event, lease)),
+                    None => {
+                        tracing::debug!(key = %event.hold.key.shortened(), "max_hold ends, not renewed any more")
+                    }
+                }
+            } else {
+                self.set(event.hold, None, event.failures);
+            }
+        }
+        if !renewals.is_empty() {
+            self.clock.handle().spawn(Arc::clone(self).renew(renewals));
+        }
+    }
+
+    /// One round trip for all of them.
+    async fn renew(self: Arc<Self>, events: Vec<(Event, Duration)>) {
+        let sent = self.clock.now();
+        let renewals = events.iter().map(|(event, lease)| Renewal {
+            key: event.hold.key.clone(),
+            owner: event.hold.owner,
+            lease: *lease,
+        });
+        let result = self
+            .store
+            .renew(renewals.collect(), sent + self.command_timeout)
+            .await;
+        self.pulse.note(sent, &result);
+        match result {
+            Ok(answer) => {
+                for ((event, lease), renewed) in events.iter().zip(answer.value) {
+                    self.renewed(event, *lease, sent, renewed);
+                }
+            }
+            Err(failure) => {
+                let now = self.clock.now();
+                for (event, _) in &events {
+                    let failures = event.failures + 1;
+                    let left = event.hold.deadline().saturating_duration_since(now);
+                    tracing::warn!(key = %event.hold.key.shortened(), error = %failure.error, ?left,
+                        "a lock could not be renewed; it is tried again until its deadline");
+                    let again = time::renewal_retry_at(now, event.hold.lease, failures);
+                    self.set(Arc::clone(&event.hold), Some(again), failures);
+                }
+            }
+        }
+    }
+
+    fn renewed(&self, event: &Event, lease: Duration, sent: Instant, renewed: Renewed) {
+        let hold = &event.hold;
+        match renewed {
+            Renewed::Renewed => {
+                hold.prolong(time::deadline(sent, lease));
+                self.set(
+                    Arc::clone(hold),
+                    hold.renew.then(|| time::renewal_at(sent, hold.lease)),
+                    0,
+                );
+            }
+            Renewed::Gone if hold.ended() => {}
+            Renewed::Gone => {
+                hold.lose(LostReason::Gone);
+                self.forget(hold);
+            }
+        }
+    }
+}
+
+impl Schedule {
+    fn insert(&mut self, at: Instant, event: Event) {
+        let id = event.hold.owner.request;
+        self.remove(id);
+        self.times.insert(id, at);
+        self.events.insert((at, id), event);
+    }
+
+    fn remove(&mut self, id: u64) {
+        if let Some(at) = self.times.remove(&id) {
+            self.events.remove(&(at, id));
+        }
+    }
+
+    /// What is due now, and renewals that may as well travel with it. They stay scheduled until they are set anew.
+    fn take_due(&self, now: Instant) -> Vec<Event> {
+        let soon = self.events.range(..(now + TOGETHER, u64::MAX));
+        soon.filter(|((at, _), event)| *at <= now || event.renew)
+            .map(|(_, event)| event.clone())
+            .collect()
+    }
+}

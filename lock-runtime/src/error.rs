@@ -1,0 +1,275 @@
+//! [`LockError`]: everything that can keep a caller from its lock, told apart.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::key::{KeyFault, LockKey};
+
+/// Why a lock could not be had, or was lost.
+///
+/// The variants are what a service reacts to differently; match on them, and show [`Display`](fmt::Display) to people:
+/// it names the key, what happened and what to do. The type is small (at most 128 bytes) and holds no password.
+///
+/// | variant | means | an HTTP service would answer |
+/// |---|---|---|
+/// | [`Busy`](Self::Busy) | somebody else holds it, the wait is used up | 409 or 423 |
+/// | [`Lost`](Self::Lost) | held, but no more; the body was stopped | 503 (retry) |
+/// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
+/// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it | 500 (a bug) |
+/// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |
+/// | [`KeyConflict`](Self::KeyConflict) | the key holds something else | 500 |
+/// | [`Config`](Self::Config) | an option or the URL is wrong | 500 |
+/// | [`NotInitialized`](Self::NotInitialized), [`AlreadyInitialized`](Self::AlreadyInitialized) | the global client | 500 |
+/// | [`Shutdown`](Self::Shutdown) | this client was shut down | 503 |
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// Another holder had the lock for the whole wait. The store is up: it said so.
+    #[error("the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
+    #[non_exhaustive]
+    Busy {
+        /// What was to be locked.
+        key: LockKey,
+        /// How long the request waited for it.
+        waited: Duration,
+    },
+    /// The lock was held and can no longer be trusted, so the body was stopped.
+    #[error("the lock {} was lost: {reason}; what the body did so far may be half done, check it before a retry", .key.shortened())]
+    #[non_exhaustive]
+    Lost {
+        /// What was locked.
+        key: LockKey,
+        /// How it was lost.
+        reason: LostReason,
+    },
+    /// The store did not answer, or refused. Whether the lock is free is not known; the body did not run.
+    #[error("the lock store can't be used{}: {source}", OnKey(.key))]
+    #[non_exhaustive]
+    Unavailable {
+        /// What was to be locked, if the request was for a key.
+        key: Option<LockKey>,
+        /// What the store said, or that it did not.
+        source: StoreError,
+    },
+    /// The caller's own call chain holds this lock, and the request asked not to share it (`reentrant = false`).
+    #[error("the lock {} is already held further up in this call chain, and `reentrant = false` was asked for: waiting would never end", .key.shortened())]
+    #[non_exhaustive]
+    WouldDeadlock {
+        /// What was to be locked.
+        key: LockKey,
+    },
+    /// The key can't be used; nothing was sent to the store.
+    #[error("the lock key {} can't be used: {fault}", .key.shortened())]
+    #[non_exhaustive]
+    InvalidKey {
+        /// The key as rendered.
+        key: LockKey,
+        /// What is wrong with it.
+        fault: KeyFault,
+    },
+    /// The key, or one of its helper keys, holds something in the store that is not this kind of lock.
+    #[error("the key {} holds something in the store that is not this lock; choose another key or namespace, or delete it there", .key.shortened())]
+    #[non_exhaustive]
+    KeyConflict {
+        /// What was to be locked.
+        key: LockKey,
+    },
+    /// An option or the URL is wrong, or two options contradict each other.
+    #[error("lock configuration: {message}")]
+    #[non_exhaustive]
+    Config {
+        /// What is wrong and what to write.
+        message: Box<str>,
+    },
+    /// There is no global client yet.
+    #[error(
+        "there is no global lock client yet: call `lock_runtime::init(url).await` once at startup (or `client.install()`), or run inside `client.scope(…)`"
+    )]
+    NotInitialized,
+    /// There is a global client already.
+    #[error(
+        "the global lock client was installed before; `init` and `install` are for once, at startup"
+    )]
+    AlreadyInitialized,
+    /// The client was shut down.
+    #[error("the lock client was shut down; no new locks are taken")]
+    Shutdown,
+}
+
+impl LockError {
+    pub(crate) fn config(message: impl Into<Box<str>>) -> Self {
+        Self::Config {
+            message: message.into(),
+        }
+    }
+
+    /// Whether somebody else holds the lock: the one case in which trying again later is all there is to do.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
+}
+
+struct OnKey<'e>(&'e Option<LockKey>);
+
+impl fmt::Display for OnKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(key) => write!(f, " for {}", key.shortened()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How a hold came to its end before it was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// Its lease ended on this process's monotonic clock: a fixed lease was too short for the body, renewals went
+    /// unanswered, or the process was stopped.
+    Expired,
+    /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took the lock away.
+    Gone,
+    /// `max_hold` was reached.
+    MaxHold,
+    /// The client was shut down and its timeout ran out.
+    Shutdown,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its lease ended before the body did (a longer `lease`, or `renew = true`, gives more time)",
+            Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
+            Self::MaxHold => "`max_hold` was reached",
+            Self::Shutdown => "the client was shut down",
+        })
+    }
+}
+
+/// What the store said, or that it did not.
+///
+/// # Examples
+/// ```
+/// use lock_runtime::{LockError, StoreErrorKind};
+/// fn worth_a_retry(error: &LockError) -> bool {
+///     match error {
+///         LockError::Unavailable { source, .. } => source.kind() != StoreErrorKind::Denied,
+///         other => other.is_busy(),
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    detail: Box<str>,
+}
+
+/// The kinds of [`StoreError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// No connection: refused, closed, not resolved, handshake failed.
+    Disconnected,
+    /// No answer in time.
+    Timeout,
+    /// The store is out of memory.
+    OutOfMemory,
+    /// The store does not take writes: a replica, or one that can't persist.
+    ReadOnly,
+    /// The store is starting up or busy with a script.
+    Loading,
+    /// Wrong password, or a missing permission. Not tried again.
+    Denied,
+    /// Any other refusal. Not tried again.
+    Refused,
+}
+
+impl StoreErrorKind {
+    /// Whether it may pass within the wait, so that the engine tries again.
+    pub(crate) fn is_transient(self) -> bool {
+        match self {
+            Self::Disconnected
+            | Self::Timeout
+            | Self::OutOfMemory
+            | Self::ReadOnly
+            | Self::Loading => true,
+            Self::Denied | Self::Refused => false,
+        }
+    }
+}
+
+impl StoreError {
+    pub(crate) fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+        }
+    }
+
+    /// What kind of failure it was.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, todo) = match self.kind {
+            StoreErrorKind::Disconnected => (
+                "no connection",
+                "check that it runs and that host and port are right",
+            ),
+            StoreErrorKind::Timeout => ("no answer in time", "check its load and the network"),
+            StoreErrorKind::OutOfMemory => {
+                ("it is out of memory", "raise `maxmemory` or free some")
+            }
+            StoreErrorKind::ReadOnly => (
+                "it takes no writes",
+                "connect to the master, and check its persistence errors",
+            ),
+            StoreErrorKind::Loading => ("it is not ready yet", "wait until it has started"),
+            StoreErrorKind::Denied => (
+                "it denied access",
+                "check user, password and the ACL rule (`~ns:* &ns:*`)",
+            ),
+            StoreErrorKind::Refused => ("it refused the command", "see its own words"),
+        };
+        write!(f, "{what} ({}); {todo}", self.detail)
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_small_and_name_the_key() {
+        assert!(size_of::<LockError>() <= 128, "{}", size_of::<LockError>());
+        let error = LockError::Busy {
+            key: "stock:42".into(),
+            waited: Duration::from_millis(3000),
+        };
+        assert!(
+            error
+                .to_string()
+                .starts_with("the lock \"stock:42\" is held"),
+            "{error}"
+        );
+        let source = StoreError::new(StoreErrorKind::Timeout, "500ms");
+        let error = LockError::Unavailable {
+            key: Some("a".into()),
+            source,
+        };
+        assert!(
+            error
+                .to_string()
+                .contains("for \"a\": no answer in time (500ms)"),
+            "{error}"
+        );
+        assert!(std::error::Error::source(&error).is_some());
+    }
+}

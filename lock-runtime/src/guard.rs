@@ -1,0 +1,184 @@
+//! [`Guard`]: a hold in the hands of the caller.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::engine::hold::Hold;
+use crate::engine::scope::{self, Frame, Loan};
+use crate::engine::{Engine, Held};
+use crate::error::LockError;
+use crate::key::LockKey;
+use crate::run::Run;
+use crate::token::FencingToken;
+
+/// A lock that is held, until this is released or dropped, or the hold is lost.
+///
+/// Guaranteed while [`is_held`](Self::is_held) is true: no other guard for this key is, as long as the store keeps
+/// acknowledged writes. Whether it is true is decided by this process's monotonic clock alone. Where the resource
+/// checks the [`fencing_token`](Self::fencing_token), writes are safe without these conditions.
+///
+/// Dropping a guard releases in the background: from any thread, with or without a runtime, also while panicking. The
+/// same client's later requests for the key come after that release. [`release`](Self::release) waits for it.
+///
+/// A guard that a nested request got shares the hold of its call chain; releasing it gives back the share.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let guard = client.lock("stock:42").acquire().await?;
+/// assert!(guard.is_held());
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping the guard at once releases the lock"]
+pub struct Guard {
+    engine: Arc<Engine>,
+    hold: Arc<Hold>,
+    /// `None` for a hold of its own.
+    loan: Option<Mutex<Option<Loan>>>,
+}
+
+impl Guard {
+    pub(crate) fn new(engine: Arc<Engine>, held: Held) -> Self {
+        let (hold, loan) = match held {
+            Held::Own(hold) => (hold, None),
+            Held::Shared(hold, loan) => (hold, Some(Mutex::new(Some(loan)))),
+        };
+        Self { engine, hold, loan }
+    }
+
+    pub(crate) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
+    }
+
+    /// What is locked.
+    #[must_use]
+    pub fn key(&self) -> &LockKey {
+        &self.hold.key
+    }
+
+    /// The fencing token of this hold, if the request was [`fenced`](crate::Lock::fenced), or a nested one was.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.hold.token()
+    }
+
+    /// How long the hold can still be trusted, if it is not renewed; zero when it was lost. No I/O.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.hold.remaining()
+    }
+
+    /// Whether the hold can be trusted now. No I/O: the time is this process's monotonic clock, against the time before
+    /// the request was sent, plus the lease, less 1 % and 2 ms. Once false, it stays false.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.remaining() > Duration::ZERO
+    }
+
+    /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says that it is gone.
+    /// Never resolves for a hold that is released first.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping the future.
+    pub async fn lost(&self) {
+        loop {
+            let notified = Arc::clone(&self.hold.lost).notified_owned();
+            if self.hold.loss().is_some() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Runs a future inside this hold: requests of this client for the same key in there share it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the inner one; the guard stays held.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("a").acquire().await?;
+    /// guard.scope(async { client.lock("a").acquire().await?.release().await }).await?;
+    /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        let frame = Frame::new(Arc::clone(&self.hold));
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| scope::within(&frame, || future.as_mut().poll(cx))).await
+    }
+
+    /// Lets the hold last at least `lease` from now (10 ms to 24 h); never makes it shorter.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a lease outside its limits or beyond `max_hold`, [`LockError::Lost`] if the hold is
+    /// gone, [`LockError::Unavailable`] if the store did not answer within the command timeout (the hold then lasts as
+    /// long as it did before, or longer).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the extension may or may not have happened; [`remaining`](Self::remaining) never counts
+    /// one that was not seen.
+    pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
+        self.engine.extend(&self.hold, lease).await
+    }
+
+    /// Releases, and waits for the store's word.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if the hold was gone before, [`LockError::Unavailable`] if the store did not answer within
+    /// the command timeout; the background then goes on until it does or the lease has ended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the release is finished in the background.
+    pub async fn release(self) -> Result<(), LockError> {
+        self.finish().await
+    }
+
+    /// Ends the hold, or gives back the share.
+    pub(crate) async fn finish(&self) -> Result<(), LockError> {
+        match &self.loan {
+            Some(loan) => {
+                loan.lock().unwrap_or_else(PoisonError::into_inner).take();
+                Ok(())
+            }
+            None => self.engine.release(&self.hold).await,
+        }
+    }
+
+    /// The same without waiting.
+    pub(crate) fn finish_in_background(&self) {
+        match &self.loan {
+            Some(loan) => _ = loan.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            None => self.engine.release_in_background(&self.hold),
+        }
+    }
+
+    pub(crate) fn run<F: Future>(&self, body: F) -> Run<'_, F> {
+        Run::new(self, body)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.finish_in_background();
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("key", self.key())
+            .field("fencing_token", &self.fencing_token())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}

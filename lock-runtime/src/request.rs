@@ -1,0 +1,193 @@
+//! [`Lock`]: a request for a lock.
+
+use std::time::Duration;
+
+use crate::client::LockClient;
+use crate::config::{OnLost, Spec, Wait};
+use crate::error::LockError;
+use crate::guard::Guard;
+use crate::key::LockKey;
+
+/// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
+/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before.
+///
+/// # Default
+/// - lease: the client's (30 s), renewed by the watchdog
+/// - wait: the client's (10 s)
+/// - not fair, reentrant, not fenced, `hold_at_least` zero, no `max_hold`, `on_lost` cancels
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let left = client
+///     .lock("stock:42")
+///     .lease(Duration::from_secs(10))
+///     .wait(Duration::from_secs(3))
+///     .run(async { 41 })
+///     .await?;
+/// assert_eq!(left, 41);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`"]
+pub struct Lock {
+    client: LockClient,
+    key: LockKey,
+    spec: Spec,
+}
+
+impl Lock {
+    pub(crate) fn new(client: LockClient, key: LockKey) -> Self {
+        Self {
+            client,
+            key,
+            spec: Spec::DEFAULT,
+        }
+    }
+
+    pub(crate) fn with_spec(client: LockClient, key: LockKey, spec: &Spec) -> Self {
+        Self {
+            client,
+            key,
+            spec: *spec,
+        }
+    }
+
+    /// A fixed lease (10 ms to 24 h), not renewed unless [`renew`](Self::renew) says so.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.spec.lease = Some(lease);
+        self
+    }
+
+    /// Whether the watchdog renews the lease at a third of it. Default: only if no [`lease`](Self::lease) was given.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.spec.renew = Some(renew);
+        self
+    }
+
+    /// No hold outlives this: the last renewal is shortened to end there, then the guard is lost.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.spec.max_hold = Some(max_hold);
+        self
+    }
+
+    /// One budget for queueing, network and retries together; zero is one try.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.spec.wait = Some(Wait::For(wait));
+        self
+    }
+
+    /// Waits for a busy lock as long as it takes, but not for a dead store: that is told after the client's default
+    /// wait without an answer.
+    pub fn wait_forever(mut self) -> Self {
+        self.spec.wait = Some(Wait::Forever);
+        self
+    }
+
+    /// Keeps the key taken for this long (at most 24 h), even when the guard is released before.
+    pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
+        self.spec.hold_at_least = Some(hold_at_least);
+        self
+    }
+
+    /// Strict arrival order over all processes.
+    pub fn fair(mut self) -> Self {
+        self.spec.fair = true;
+        self
+    }
+
+    /// Whether a request of the same key inside a hold shares it (default), or gets [`LockError::WouldDeadlock`].
+    pub fn reentrant(mut self, reentrant: bool) -> Self {
+        self.spec.reentrant = reentrant;
+        self
+    }
+
+    /// Asks for a fencing token with the grant.
+    pub fn fenced(mut self) -> Self {
+        self.spec.fenced = true;
+        self
+    }
+
+    /// What [`run`](Self::run) does with the body when the lock is lost. Default: [`OnLost::Cancel`].
+    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.spec.on_lost = on_lost;
+        self
+    }
+
+    /// Waits for the lock. Served in arrival order inside this process, and over all processes if
+    /// [`fair`](Self::fair).
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] if another holder has it for the whole wait; [`LockError::Unavailable`] if the store did not
+    /// answer or refused; [`LockError::InvalidKey`], [`LockError::Config`] and [`LockError::KeyConflict`] for a key or
+    /// an option that can't work; [`LockError::WouldDeadlock`] with `reentrant(false)`; [`LockError::Lost`] if the hold
+    /// it would share is lost; [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses the place in the queue and leaves nothing behind: what the store may have granted
+    /// meanwhile is undone in the background.
+    pub async fn acquire(self) -> Result<Guard, LockError> {
+        let engine = self.client.engine();
+        let options = self.spec.resolve(engine.defaults())?;
+        let held = engine.acquire(self.key, &options).await?;
+        Ok(Guard::new(std::sync::Arc::clone(engine), held))
+    }
+
+    /// One try, one round trip: `None` if the lock is busy.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), except `Busy`.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    pub async fn try_acquire(mut self) -> Result<Option<Guard>, LockError> {
+        self.spec.wait = Some(Wait::For(Duration::ZERO));
+        match self.acquire().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(LockError::Busy { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a future under the lock: what the attribute does, without the attribute. The future is first polled when
+    /// the lock is held, stopped when it is lost (unless [`on_lost`](Self::on_lost) says otherwise), and its output is
+    /// given after the release.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the body was stopped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the body and releases in the background.
+    pub async fn run<F: Future>(self, body: F) -> Result<F::Output, LockError> {
+        let guard = self.acquire().await?;
+        guard.run(body).await
+    }
+
+    /// As [`run`](Self::run), for a body that uses its guard.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    /// ```
+    /// # use lock_runtime::{Guard, LockClient, LockError};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), LockError> {
+    /// let client = LockClient::in_memory();
+    /// let token = client.lock("a").fenced().run_with(async |guard: &Guard| guard.fencing_token()).await?;
+    /// assert!(token.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run_with<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
+        let guard = self.acquire().await?;
+        guard.run(body(&guard)).await
+    }
+}

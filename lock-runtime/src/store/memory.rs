@@ -1,0 +1,437 @@
+//! The embedded store: complete, in this process, and the executable specification of the Lua scripts.
+//!
+//! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::{
+    Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
+    Release, Released, Renewal, Renewed, Store, StoreFuture,
+};
+use crate::clock::Clock;
+use crate::key::LockKey;
+
+/// A server in this process. Cloning gives another handle to the same one.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    server: Arc<Mutex<Server>>,
+}
+
+#[derive(Debug)]
+struct Server {
+    locks: HashMap<Name, Lock>,
+    listeners: HashMap<ClientId, Weak<dyn Listener>>,
+    /// What the server's clock said at `started`, in microseconds since 1970.
+    started_micros: u64,
+    started: Option<Instant>,
+    /// When `locks` has grown to this, expired ones are removed.
+    sweep_at: usize,
+}
+
+/// Namespace and key.
+type Name = (Arc<str>, LockKey);
+
+#[derive(Debug, Default)]
+struct Lock {
+    holder: Option<Holder>,
+    queue: Places,
+    last_token: u64,
+}
+
+#[derive(Debug)]
+struct Holder {
+    owner: Owner,
+    expires: Instant,
+}
+
+/// The queue: first come, first served, and a place is found by its owner.
+#[derive(Debug, Default)]
+struct Places {
+    order: BTreeMap<u64, Place>,
+    numbers: HashMap<Owner, u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    owner: Owner,
+    first_lease: Duration,
+    fence: bool,
+}
+
+/// A grant to tell its waiter about, once the server is unlocked.
+type Grant = (Arc<dyn Listener>, Owner, Option<u64>);
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        let micros = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_micros());
+        let server = Server {
+            locks: HashMap::new(),
+            listeners: HashMap::new(),
+            started_micros: u64::try_from(micros).unwrap_or(0),
+            started: None,
+            sweep_at: 64,
+        };
+        Self {
+            server: Arc::new(Mutex::new(server)),
+        }
+    }
+
+    /// A client's handle.
+    pub fn connect(
+        &self,
+        namespace: &str,
+        client: ClientId,
+        listener: &Arc<dyn Listener>,
+        clock: Clock,
+    ) -> Arc<dyn Store> {
+        self.lock()
+            .listeners
+            .insert(client, Arc::downgrade(listener));
+        Arc::new(Connected {
+            store: self.clone(),
+            namespace: namespace.into(),
+            client,
+            clock,
+        })
+    }
+
+    /// Loses all data, as a server without persistence does at a restart.
+    pub fn lose_everything(&self) {
+        let mut server = self.lock();
+        server.locks.clear();
+        let listeners: Vec<_> = server
+            .listeners
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
+        drop(server);
+        for listener in listeners {
+            listener.look_again();
+        }
+    }
+
+    /// How many keys and places in queues there are, expired ones not counted at `now`.
+    #[must_use]
+    pub fn leftovers(&self, now: Instant) -> usize {
+        let server = self.lock();
+        let count = |lock: &Lock| {
+            usize::from(lock.holder.as_ref().is_some_and(|h| h.expires > now)) + lock.queue.len()
+        };
+        server.locks.values().map(count).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One client's handle to a [`MemoryStore`].
+#[derive(Debug)]
+struct Connected {
+    store: MemoryStore,
+    namespace: Arc<str>,
+    client: ClientId,
+    clock: Clock,
+}
+
+impl Connected {
+    /// Runs one verb, and tells the waiter to whom it handed the lock.
+    fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
+        let mut guard = self.store.lock();
+        let server = &mut *guard;
+        let now = self.clock.now();
+        let started = *server.started.get_or_insert(now);
+        let elapsed =
+            u64::try_from(now.saturating_duration_since(started).as_micros()).unwrap_or(u64::MAX);
+        let micros = server.started_micros.saturating_add(elapsed);
+        let mut step = Step {
+            now,
+            micros,
+            listeners: &server.listeners,
+            grant: None,
+        };
+        let name = (Arc::clone(&self.namespace), key.clone());
+        let lock = server.locks.entry(name).or_default();
+        if lock
+            .holder
+            .as_ref()
+            .is_some_and(|holder| holder.expires <= now)
+        {
+            lock.holder = None;
+        }
+        let value = verb(&mut step, lock);
+        let (grant, idle) = (step.grant.take(), lock.is_idle(micros));
+        if idle {
+            server
+                .locks
+                .remove(&(Arc::clone(&self.namespace), key.clone()));
+        } else if server.locks.len() >= server.sweep_at {
+            server.locks.retain(|_, lock| {
+                let held = lock
+                    .holder
+                    .as_ref()
+                    .is_some_and(|holder| holder.expires > now);
+                held || lock.queue.len() > 0 || lock.last_token >= micros
+            });
+            server.sweep_at = (server.locks.len() * 2).max(64);
+        }
+        drop(guard);
+        if let Some((listener, owner, token)) = grant {
+            listener.granted(owner, token);
+        }
+        value
+    }
+}
+
+/// What one verb sees of the server besides its lock.
+struct Step<'s> {
+    now: Instant,
+    micros: u64,
+    listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
+    grant: Option<Grant>,
+}
+
+impl Lock {
+    fn is_held_by(&self, owner: Owner) -> bool {
+        self.holder
+            .as_ref()
+            .is_some_and(|holder| holder.owner == owner)
+    }
+
+    /// Whether nothing would change if it were forgotten. A token below the server's time needs no memory.
+    fn is_idle(&self, micros: u64) -> bool {
+        self.holder.is_none() && self.queue.len() == 0 && self.last_token < micros
+    }
+
+    fn mint(&mut self, step: &Step<'_>) -> u64 {
+        self.last_token = (self.last_token + 1).max(step.micros);
+        self.last_token
+    }
+
+    fn grant(
+        &mut self,
+        step: &Step<'_>,
+        owner: Owner,
+        lease: Duration,
+        fence: bool,
+    ) -> Option<u64> {
+        self.holder = Some(Holder {
+            owner,
+            expires: step.now + lease,
+        });
+        fence.then(|| self.mint(step))
+    }
+
+    /// Gives a free lock to the first in the queue whose client still listens. False if there is none.
+    fn hand_over(&mut self, step: &mut Step<'_>) -> bool {
+        while let Some(place) = self.queue.pop() {
+            let Some(listener) = step
+                .listeners
+                .get(&place.owner.client)
+                .and_then(Weak::upgrade)
+            else {
+                continue;
+            };
+            let token = self.grant(step, place.owner, place.first_lease, place.fence);
+            step.grant = Some((listener, place.owner, token));
+            return true;
+        }
+        false
+    }
+
+    fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
+        let mine = self.is_held_by(request.owner);
+        if mine || (self.holder.is_none() && self.is_next(step, request)) {
+            self.queue.remove(request.owner);
+            return Acquired::Granted {
+                token: self.grant(step, request.owner, request.lease, request.fence),
+            };
+        }
+        if request.queue == Queue::Join {
+            let (owner, first_lease, fence) = (request.owner, request.first_lease, request.fence);
+            self.queue.join(Place {
+                owner,
+                first_lease,
+                fence,
+            });
+        }
+        let remaining = self.holder.as_ref().map(|holder| holder.expires - step.now);
+        Acquired::Busy {
+            remaining,
+            queued: self.queue.numbers.contains_key(&request.owner),
+        }
+    }
+
+    /// Whether a free lock is the requester's; otherwise it is handed to whom it belongs.
+    fn is_next(&mut self, step: &mut Step<'_>, request: &Acquire) -> bool {
+        if request.queue == Queue::Barge || self.queue.first() == Some(request.owner) {
+            return true;
+        }
+        // The requester may stand further back: places in front of it whose client is gone are skipped.
+        while let Some(first) = self.queue.first() {
+            if first == request.owner {
+                return true;
+            }
+            if step
+                .listeners
+                .get(&first.client)
+                .and_then(Weak::upgrade)
+                .is_some()
+            {
+                return !self.hand_over(step);
+            }
+            self.queue.pop();
+        }
+        true
+    }
+
+    fn end(&mut self, step: &mut Step<'_>) {
+        self.holder = None;
+        self.hand_over(step);
+    }
+}
+
+impl Places {
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn first(&self) -> Option<Owner> {
+        self.order.first_key_value().map(|(_, place)| place.owner)
+    }
+
+    fn join(&mut self, place: Place) {
+        if !self.numbers.contains_key(&place.owner) {
+            let number = self.order.last_key_value().map_or(1, |(last, _)| last + 1);
+            self.numbers.insert(place.owner, number);
+            self.order.insert(number, place);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Place> {
+        let (_, place) = self.order.pop_first()?;
+        self.numbers.remove(&place.owner);
+        Some(place)
+    }
+
+    fn remove(&mut self, owner: Owner) {
+        if let Some(number) = self.numbers.remove(&owner) {
+            self.order.remove(&number);
+        }
+    }
+}
+
+impl Connected {
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a store's verbs can fail; this one's do not"
+    )]
+    fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
+        let answer: Result<Answer<T>, Failure> = Ok(Answer {
+            value,
+            link: Link(0),
+        });
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Store for Connected {
+    fn acquire(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Acquired> {
+        Self::reply(self.with(&request.key, |step, lock| lock.acquire(step, &request)))
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        let renew = |hold: Renewal| {
+            self.with(&hold.key, |step, lock| match &mut lock.holder {
+                Some(holder) if holder.owner == hold.owner => {
+                    holder.expires = holder.expires.max(step.now + hold.lease);
+                    Renewed::Renewed
+                }
+                _ => Renewed::Gone,
+            })
+        };
+        Self::reply(holds.into_iter().map(renew).collect())
+    }
+
+    fn fence(&self, key: LockKey, owner: Owner, _by: Instant) -> StoreFuture<'_, Fenced> {
+        Self::reply(self.with(&key, |step, lock| {
+            if lock.is_held_by(owner) {
+                Fenced::Token(lock.mint(step))
+            } else {
+                Fenced::Gone
+            }
+        }))
+    }
+
+    fn release(&self, request: Release, _by: Instant) -> StoreFuture<'_, Released> {
+        Self::reply(
+            self.with(&request.key, |step, lock| match &mut lock.holder {
+                Some(holder) if holder.owner == request.owner => {
+                    if request.keep > Duration::ZERO {
+                        holder.expires = step.now + request.keep;
+                    } else {
+                        lock.end(step);
+                    }
+                    Released::Released
+                }
+                _ => Released::NotHeld,
+            }),
+        )
+    }
+
+    fn abandon(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Released> {
+        Self::reply(self.with(&request.key, |step, lock| {
+            lock.queue.remove(request.owner);
+            if lock.is_held_by(request.owner) {
+                lock.end(step);
+                Released::Released
+            } else {
+                Released::NotHeld
+            }
+        }))
+    }
+
+    fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+        Self::reply(self.with(&key, |step, lock| {
+            Some(Inspection {
+                holder: lock.holder.as_ref().map(|holder| holder.owner.to_string()),
+                remaining: lock.holder.as_ref().map(|holder| holder.expires - step.now),
+                waiting: lock.queue.len(),
+            })
+        }))
+    }
+
+    fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, bool> {
+        Self::reply(self.with(&key, |step, lock| {
+            let held = lock.holder.is_some();
+            if held {
+                lock.end(step);
+            }
+            held
+        }))
+    }
+
+    fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {
+        Self::reply(())
+    }
+
+    fn link(&self) -> Link {
+        Link(0)
+    }
+
+    fn close(&self) {
+        self.store.lock().listeners.remove(&self.client);
+    }
+}

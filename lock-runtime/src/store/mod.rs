@@ -1,0 +1,241 @@
+//! The contract between the engine and what keeps the locks: few verbs, all safe to repeat.
+//!
+//! Every request carries the owner token that it is about, and every reply says what is so, never only "failed".
+//! A store knows no queue of tasks, no [`Guard`](crate::Guard) and no configuration but its own; the engine knows no
+//! Redis. This module is public for this project's own tests and is not covered by semantic versioning.
+
+pub mod memory;
+pub mod redis;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use crate::error::StoreError;
+use crate::key::LockKey;
+
+/// What a verb returns: a future that may be dropped at any time, which leaves its outcome unknown.
+pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Failure>> + Send + 's>>;
+
+/// The contract. Each verb gets the instant by which it must have answered, by the client's clock.
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    /// Takes the key for the owner if it is free, or already the owner's.
+    ///
+    /// A repeat by the owner grants again: the lease starts anew, and a fenced grant brings a fresh, higher token.
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired>;
+
+    /// Lets each owner's hold last at least its lease from now. Never makes a key, never shortens one.
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>>;
+
+    /// A new fencing token for a hold that exists.
+    fn fence(&self, key: LockKey, owner: Owner, by: Instant) -> StoreFuture<'_, Fenced>;
+
+    /// Ends the owner's hold and hands the key to the next in the queue.
+    fn release(&self, request: Release, by: Instant) -> StoreFuture<'_, Released>;
+
+    /// Takes the owner out of the queue and, if it was granted the key meanwhile, ends that hold.
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released>;
+
+    /// Who holds the key, for how long still, and how many places its queue has.
+    /// `None` if the key holds something that is not a lock.
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>>;
+
+    /// Ends whatever hold there is and hands the key to the next in the queue. True if there was one.
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, bool>;
+
+    /// Asks the store for a sign of life.
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
+
+    /// The link over which a verb called now would go, or a later one.
+    fn link(&self) -> Link;
+
+    /// Closes connections. Later verbs fail.
+    fn close(&self);
+}
+
+/// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.
+pub trait Listener: fmt::Debug + Send + Sync + 'static {
+    /// A hold was handed to this owner, for its [`Acquire::first_lease`], at some time after its last place was confirmed.
+    fn granted(&self, owner: Owner, token: Option<u64>);
+    /// Messages may have been lost: everyone who waits looks again.
+    fn look_again(&self);
+}
+
+/// Which connection an answer came over. Commands over one link are carried out in the order in which they were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link(pub u64);
+
+/// A reply, and the link it came over.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<T> {
+    /// What the store said.
+    pub value: T,
+    /// The link the command went over.
+    pub link: Link,
+}
+
+/// Why there is no reply, and whether the command may have been, or may yet be, carried out.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// For the user.
+    pub error: StoreError,
+    /// The link over which the command went, if it may take effect; `None` if it certainly did not and will not.
+    pub unknown: Option<Link>,
+}
+
+/// An owner token: 128 random bits for the client, and a counter for each request of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// The client.
+    pub client: ClientId,
+    /// The request.
+    pub request: u64,
+}
+
+/// 128 random bits from the operating system.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u128);
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}-{:x}", self.client.0, self.request)
+    }
+}
+
+/// Owner tokens are secrets of a kind (whoever knows one can release): logs show a beginning.
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}-{:x}", self.client, self.request)
+    }
+}
+
+impl fmt::Debug for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}…", self.0 >> 96)
+    }
+}
+
+impl Owner {
+    /// Reads what [`Display`](fmt::Display) writes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (client, request) = text.split_once('-')?;
+        if client.len() != 32 {
+            return None;
+        }
+        let client = ClientId(u128::from_str_radix(client, 16).ok()?);
+        Some(Self {
+            client,
+            request: u64::from_str_radix(request, 16).ok()?,
+        })
+    }
+}
+
+/// A request for a hold.
+#[derive(Clone, Debug)]
+pub struct Acquire {
+    /// What to lock, without namespace.
+    pub key: LockKey,
+    /// For whom.
+    pub owner: Owner,
+    /// For how long.
+    pub lease: Duration,
+    /// For how long when the hold is handed over, until the owner renews it.
+    pub first_lease: Duration,
+    /// Whether the grant brings a fencing token.
+    pub fence: bool,
+    /// What to do when the key is taken.
+    pub queue: Queue,
+}
+
+/// What an acquire does besides trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// The first try of an owner that can't hold or queue yet: takes a free key even if others queue for it.
+    Barge,
+    /// Respects the queue's order, but does not join it.
+    Respect,
+    /// Joins the queue, or keeps its place.
+    Join,
+}
+
+/// The reply to [`Store::acquire`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// The owner holds the key.
+    Granted {
+        /// The fencing token, if asked for.
+        token: Option<u64>,
+    },
+    /// Somebody else holds it.
+    Busy {
+        /// How long the holder can still have it; `None` if the store can't say or the holder has no lease.
+        remaining: Option<Duration>,
+        /// Whether the owner stands in the queue.
+        queued: bool,
+    },
+    /// The key, or a helper key, is something else.
+    Conflict,
+}
+
+/// One hold of a batch to renew.
+#[derive(Clone, Debug)]
+pub struct Renewal {
+    /// The key held.
+    pub key: LockKey,
+    /// By whom.
+    pub owner: Owner,
+    /// For how long from now.
+    pub lease: Duration,
+}
+
+/// What became of one [`Renewal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Renewed {
+    /// It lasts at least as long as asked.
+    Renewed,
+    /// The owner does not hold the key.
+    Gone,
+}
+
+/// The reply to [`Store::fence`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fenced {
+    /// The token; higher than every one before it.
+    Token(u64),
+    /// The owner does not hold the key.
+    Gone,
+    /// The counter, or the key, is something else.
+    Conflict,
+}
+
+/// The end of a hold.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// The key held.
+    pub key: LockKey,
+    /// By whom.
+    pub owner: Owner,
+    /// How long the key stays taken still; zero frees it.
+    pub keep: Duration,
+}
+
+/// The reply to [`Store::release`] and [`Store::abandon`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Released {
+    /// The hold was ended.
+    Released,
+    /// The owner did not hold the key.
+    NotHeld,
+}
+
+/// The reply to [`Store::inspect`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The value in the key: an owner token, or what another client wrote.
+    pub holder: Option<String>,
+    /// How long the holder can still have it; `None` if it has no lease.
+    pub remaining: Option<Duration>,
+    /// Places in the store's queue.
+    pub waiting: usize,
+}

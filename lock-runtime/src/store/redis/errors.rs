@@ -1,0 +1,72 @@
+//! What a Redis error means: may it pass, was the command carried out, and what to tell the user.
+
+use redis::{ErrorKind, RedisError};
+
+use crate::error::{StoreError, StoreErrorKind};
+
+/// The kind of an error reply or of a broken connection.
+///
+/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came wrapped in another.
+pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
+    use StoreErrorKind as Kind;
+    if error.is_timeout() {
+        return Kind::Timeout;
+    }
+    if error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal() {
+        return Kind::Disconnected;
+    }
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return Kind::Denied;
+    }
+    let text = text(error);
+    let has = |codes: &[&str]| codes.iter().any(|code| text.contains(code));
+    if has(&[
+        "NOAUTH",
+        "WRONGPASS",
+        "NOPERM",
+        "can't run this command",
+        "can't access",
+    ]) {
+        Kind::Denied
+    } else if has(&["OOM"]) {
+        Kind::OutOfMemory
+    } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
+        Kind::ReadOnly
+    } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"]) {
+        Kind::Loading
+    } else {
+        Kind::Refused
+    }
+}
+
+/// Whether the reply says that a key of ours holds another type.
+pub(super) fn is_wrong_type(error: &RedisError) -> bool {
+    text(error).contains("WRONGTYPE")
+}
+
+/// Whether the server does not know the script, so that its text must be sent.
+pub(super) fn is_no_script(error: &RedisError) -> bool {
+    error.code() == Some("NOSCRIPT")
+}
+
+/// Whether an error reply leaves open if the script changed something before it failed. Codes that the server checks
+/// before it starts a command leave nothing open, and our scripts change nothing before their first denied write.
+pub(super) fn may_have_acted(error: &RedisError) -> bool {
+    matches!(
+        kind(error),
+        StoreErrorKind::Refused | StoreErrorKind::Timeout | StoreErrorKind::Disconnected
+    ) || text(error).contains("can't run this command")
+}
+
+pub(super) fn store_error(error: &RedisError) -> StoreError {
+    StoreError::new(kind(error), text(error))
+}
+
+/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports here.
+fn text(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        (Some(code), None) => code.to_owned(),
+        (None, _) => error.to_string(),
+    }
+}

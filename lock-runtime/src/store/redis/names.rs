@@ -1,0 +1,121 @@
+//! What keys and channels are called in Redis.
+
+use crate::error::LockError;
+use crate::key::LockKey;
+use crate::store::ClientId;
+
+/// A namespace, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Namespace {
+    /// Ends in `:` unless empty.
+    prefix: Box<str>,
+}
+
+/// The keys of one lock, all in one Cluster slot.
+pub(super) struct Names {
+    pub(super) lock: String,
+    pub(super) queue: String,
+    pub(super) fence: String,
+}
+
+impl Namespace {
+    pub(crate) fn new(namespace: &str) -> Result<Self, LockError> {
+        if let Some(bad) = namespace
+            .chars()
+            .find(|c| matches!(c, ':' | '{' | '}' | '%') || c.is_control())
+        {
+            return Err(LockError::config(format!(
+                "the namespace {namespace:?} has a {bad:?}; use letters, digits, `-`, `_` and `.`, so that namespaces never nest"
+            )));
+        }
+        let prefix = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{namespace}:")
+        };
+        Ok(Self {
+            prefix: prefix.into(),
+        })
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.prefix.strip_suffix(':').unwrap_or(&self.prefix)
+    }
+
+    pub(super) fn lock(&self, key: &LockKey) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    pub(super) fn names(&self, key: &LockKey) -> Names {
+        let prefix = &self.prefix;
+        let lock = self.lock(key);
+        let (queue, fence) = match key.hash_tag() {
+            Some(tag) => (
+                format!("{prefix}%queue:{{{tag}}}:{lock}"),
+                format!("{prefix}%fence:{{{tag}}}:{lock}"),
+            ),
+            None => (
+                format!("{prefix}%queue:{{{lock}}}"),
+                format!("{prefix}%fence:{{{lock}}}"),
+            ),
+        };
+        Names { lock, queue, fence }
+    }
+
+    /// What the channel of every client of this namespace begins with.
+    pub(super) fn channels(&self) -> String {
+        format!("{}%granted:", self.prefix)
+    }
+
+    pub(super) fn channel(&self, client: ClientId) -> String {
+        format!("{}{:032x}", self.channels(), client.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CRC16 as in the Redis Cluster specification (XMODEM), of what the hash tag rule leaves.
+    fn slot(key: &str) -> u16 {
+        let tag = key
+            .split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'))
+            .map(|(tag, _)| tag);
+        let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
+        let crc = hashed.bytes().fold(0u16, |crc, byte| {
+            (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+                if crc & 0x8000 == 0 {
+                    crc << 1
+                } else {
+                    (crc << 1) ^ 0x1021
+                }
+            })
+        });
+        crc % 16384
+    }
+
+    #[test]
+    fn helper_keys_lie_in_the_slot_of_the_lock() {
+        assert_eq!(slot("123456789"), 0x31C3);
+        for namespace in ["", "lock", "shop"] {
+            let namespace = Namespace::new(namespace).unwrap();
+            for key in ["stock:42", "{tenant}:stock:42", "a:{b}:c"] {
+                let names = namespace.names(&key.into());
+                assert_eq!(slot(&names.lock), slot(&names.queue), "{}", names.queue);
+                assert_eq!(slot(&names.lock), slot(&names.fence), "{}", names.fence);
+            }
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_could_nest_is_refused() {
+        for bad in ["a:b", "a{", "}", "50%", "a\nb"] {
+            assert!(
+                matches!(Namespace::new(bad), Err(LockError::Config { .. })),
+                "{bad}"
+            );
+        }
+        assert_eq!(Namespace::new("shop").unwrap().as_str(), "shop");
+    }
+}
