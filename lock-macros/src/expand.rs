@@ -10,7 +10,7 @@ use crate::usage::{self, Usage};
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Expr, FnArg, ReturnType, Type};
+use syn::{ReturnType, Type};
 
 pub(crate) fn function(
     args: &Args,
@@ -19,38 +19,29 @@ pub(crate) fn function(
     shaped: Shaped,
 ) -> TokenStream {
     let usage = |name: &Ident| usage_of(name, args, key);
-    let Shaped {
-        shape,
-        body,
-        output,
-    } = shaped;
     let expansion = Expansion {
         args,
         key,
         runtime: args.runtime(),
         return_span: return_span(&function),
-        output,
+        output: shaped.output,
     };
-    let group = match shape {
-        Shape::AsyncFn { inner } => {
+    let group = match shaped.shape {
+        Shape::AsyncFn { inner, body } => {
             function.attrs.extend(inner);
             let moves = params::move_into_body(&mut function.sig, usage);
             let statements = expansion.statements(&moves, &body);
             Group::new(Delimiter::Brace, statements)
         }
         Shape::Future { mut block } => {
-            let moves = captured_roots(&function, usage);
-            let statements = expansion.statements(&moves, &body);
-            if let Some(future) = shape::future_of(&mut block) {
-                *future =
-                    Expr::Verbatim(quote_spanned!(Span::mixed_site()=> async move { #statements }));
-            }
-            let mut group = Group::new(
-                Delimiter::Brace,
-                block.stmts.iter().map(ToTokens::to_token_stream).collect(),
-            );
-            group.set_span(block.brace_token.span.join());
-            group
+            shape::replace_future(&mut block, |future| {
+                let statements = &mut future.block.stmts;
+                let moves = params::move_into_future(&function.sig, statements, usage);
+                let body = shape::group(&future.block);
+                let statements = expansion.statements(&moves, &body);
+                quote_spanned!(Span::mixed_site()=> async move { #statements })
+            });
+            shape::group(&block)
         }
     };
     function.body = Some(group);
@@ -329,21 +320,4 @@ fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
         }
     }
     usage
-}
-
-/// In a future made by hand its own statements say what it owns; only what the options look at has to move in too.
-fn captured_roots(function: &Function, usage: impl Fn(&Ident) -> Usage) -> Moves {
-    let mut inner = TokenStream::new();
-    for input in function.sig.inputs.iter().rev() {
-        if let FnArg::Typed(typed) = input
-            && let syn::Pat::Ident(pat) = &*typed.pat
-            && usage(&pat.ident) == Usage::Borrowed
-        {
-            inner.extend(params::capture(&[], &pat.ident));
-        }
-    }
-    Moves {
-        inner,
-        ..Moves::default()
-    }
 }

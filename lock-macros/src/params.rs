@@ -6,7 +6,7 @@ use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
-use syn::{Attribute, FnArg, Pat, PatIdent, ReceiverKind, Signature, parse_quote};
+use syn::{Attribute, FnArg, Pat, PatIdent, ReceiverKind, Signature, Stmt, parse_quote};
 
 /// Every name that the parameters give to the body, `self` included.
 pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
@@ -113,12 +113,40 @@ pub(crate) fn move_into_body(sig: &mut Signature, usage: impl Fn(&Ident) -> Usag
 }
 
 /// Mentions a variable, so that the `async move` block owns it.
-pub(crate) fn capture(attrs: &[Attribute], name: &Ident) -> TokenStream {
+fn capture(attrs: &[Attribute], name: &Ident) -> TokenStream {
     quote_spanned! {Span::mixed_site()=>
         #(#attrs)*
         #[allow(clippy::used_underscore_binding)]
         let _ = &#name;
     }
+}
+
+/// Before the body of a future made by hand: its own statements say what it owns, only what the options look at has to
+/// move in too.
+pub(crate) fn move_into_future(
+    sig: &Signature,
+    statements: &mut [Stmt],
+    usage: impl Fn(&Ident) -> Usage,
+) -> Moves {
+    let mut moves = Moves::default();
+    for input in sig.inputs.iter().rev() {
+        if let FnArg::Typed(typed) = input
+            && let Pat::Ident(pat) = &*typed.pat
+            && usage(&pat.ident) == Usage::Borrowed
+        {
+            moves.inner.extend(capture(&[], &pat.ident));
+            // `#[async_trait]` writes `let id = id;`, which looks unused when only the key mentions `id`.
+            for statement in statements.iter_mut() {
+                if let Stmt::Local(local) = statement
+                    && let Pat::Ident(bound) = &local.pat
+                    && bound.ident == pat.ident
+                {
+                    local.attrs.push(parse_quote!(#[allow(unused_variables)]));
+                }
+            }
+        }
+    }
+    moves
 }
 
 /// What has to stand on the statements too: conditions, and lint levels, whose lints now look at the statements.
@@ -225,9 +253,12 @@ fn prune(pat: &Pat, wanted: &impl Fn(&Ident) -> bool) -> Pat {
         Pat::Struct(pat) => {
             let mut pat = pat.clone();
             for field in &mut pat.fields {
-                *field.pat = prune(&field.pat, wanted);
+                let pruned = prune(&field.pat, wanted);
                 // `Order { id, .. }` without `id` has to become `Order { id: _, .. }`.
-                field.colon_token = Some(Default::default());
+                if !matches!(pruned, Pat::Ident(_)) {
+                    field.colon_token = Some(Default::default());
+                }
+                *field.pat = pruned;
             }
             Pat::Struct(pat)
         }
@@ -251,9 +282,9 @@ mod tests {
         for (whole, pruned) in [
             ("(a, b)", "(_, b)"),
             ("(mut b, _)", "(b, _)"),
-            ("Order { b, .. }", "Order { b: b, .. }"),
+            ("Order { b, .. }", "Order { b, .. }"),
             ("Order { id: b, other }", "Order { id: b, other: _ }"),
-            ("&Order { ref b, .. }", "Order { b: b, .. }"),
+            ("&Order { ref b, .. }", "Order { b, .. }"),
             ("b @ Order { id, .. }", "b @ Order { id: _, .. }"),
             ("a @ (b, c)", "(b, _)"),
             ("[first, rest @ .., b]", "[_, .., b]"),

@@ -3,24 +3,23 @@
 
 use crate::fallback::Faults;
 use crate::function::{self, Function};
-use proc_macro2::{Group, TokenStream};
+use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{
-    Attribute, Block, Expr, GenericArgument, PathArguments, ReturnType, Stmt, Type, TypeParamBound,
+    Attribute, Block, Expr, ExprAsync, GenericArgument, PathArguments, ReturnType, Stmt, Type,
+    TypeParamBound,
 };
 
 pub(crate) enum Shape {
-    /// The attributes written inside the body, and the statements.
-    AsyncFn { inner: Vec<Attribute> },
+    /// The attributes written inside the body, and the statements in their braces.
+    AsyncFn { inner: Vec<Attribute>, body: Group },
     /// A block whose last expression makes the future.
     Future { block: Block },
 }
 
 pub(crate) struct Shaped {
     pub(crate) shape: Shape,
-    /// The statements of the body's future, in their braces.
-    pub(crate) body: Group,
     /// What the body gives.
     pub(crate) output: Type,
 }
@@ -47,22 +46,17 @@ pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
     if function.sig.asyncness.is_some() {
         let (inner, statements) = split_inner_attributes(body.stream());
         return Some(Shaped {
-            shape: Shape::AsyncFn { inner },
-            body: regroup(body, statements),
+            shape: Shape::AsyncFn {
+                inner,
+                body: regroup(body, statements),
+            },
             output: function::nameable(&function.sig.output),
         });
     }
     let parsed = syn::parse2::<Block>(body.to_token_stream())
         .ok()
-        .and_then(|mut block| {
-            let statements = match future_of(&mut block)? {
-                Expr::Async(future) => future.block.to_token_stream(),
-                _ => return None,
-            };
-            let group = syn::parse2::<Group>(statements).ok()?;
-            Some((block, group))
-        });
-    let Some((block, body)) = parsed else {
+        .and_then(|mut block| future_of(&mut block).is_some().then_some(block));
+    let Some(block) = parsed else {
         faults.on(
             function.sig.fn_token,
             format!(
@@ -82,13 +76,21 @@ pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
     };
     Some(Shaped {
         shape: Shape::Future { block },
-        body,
         output: function::nameable_type(&output),
     })
 }
 
-/// The `async` block that the last expression is or wraps.
-pub(crate) fn future_of(block: &mut Block) -> Option<&mut Expr> {
+/// Puts something else in the place of the `async` block that the last expression is or wraps.
+pub(crate) fn replace_future(block: &mut Block, with: impl FnOnce(&mut ExprAsync) -> TokenStream) {
+    if let Some(slot) = future_of(block)
+        && let Expr::Async(future) = slot
+    {
+        let tokens = with(future);
+        *slot = Expr::Verbatim(tokens);
+    }
+}
+
+fn future_of(block: &mut Block) -> Option<&mut Expr> {
     match block.stmts.last_mut()? {
         Stmt::Expr(last, None) => future_in(last),
         _ => None,
@@ -184,4 +186,12 @@ pub(crate) fn regroup(group: &Group, contents: TokenStream) -> Group {
     let mut other = Group::new(group.delimiter(), contents);
     other.set_span(group.span());
     other
+}
+
+/// The statements of a block in its braces.
+pub(crate) fn group(block: &Block) -> Group {
+    let statements = block.stmts.iter().map(ToTokens::to_token_stream).collect();
+    let mut group = Group::new(Delimiter::Brace, statements);
+    group.set_span(block.brace_token.span.join());
+    group
 }
