@@ -166,6 +166,7 @@ pub(crate) fn trusted(lease: Duration) -> Duration {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -46,7 +46,7 @@ pub use config::OnLost;
 pub use error::{LockError, LostReason, StoreError, StoreErrorKind};
 pub use guard::Guard;
 pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
-//#[cfg(feature = "macros")]
-//pub use lock_macros::{distributed_lock, lock_key};
+#[cfg(feature = "macros")]
+pub use lock_macros::{distributed_lock, lock_key};
 pub use request::Lock;
 pub use token::FencingToken;

@@ -200,7 +200,7 @@ impl LockClientBuilder {
         id: ClientId,
         listener: &Arc<dyn Listener>,
         clock: Clock,
-    ) -> Result<(Arc<dyn Store>, Option<Arc<RedisStore>>), LockError> {
+    ) -> Result<Opened, LockError> {
         #[cfg(feature = "test-util")]
         if let Some(store) = &self.store {
             return Ok((store(namespace.as_str(), id, listener, clock), None));
@@ -228,6 +228,9 @@ impl LockClientBuilder {
         Ok((Arc::<RedisStore>::clone(&store), Some(store)))
     }
 }
+
+/// A store, and the same one as what `connect` waits for.
+type Opened = (Arc<dyn Store>, Option<Arc<RedisStore>>);
 
 /// Where an engine's tasks run.
 struct Runtime {

@@ -83,7 +83,6 @@ impl LockClient {
     }
 
     /// A builder with the default settings.
-    #[must_use]
     pub fn builder() -> LockClientBuilder {
         LockClientBuilder::default()
     }

@@ -152,7 +152,10 @@ mod tests {
     fn a_dead_store_is_reported_after_the_longer_of_wait_and_command_timeout() {
         let start = Instant::now();
         let budget = |wait| Budget::new(start, wait, &DEFAULTS);
-        assert_eq!(budget(Wait::For(0 * MS)).gives_up(None), start + 500 * MS);
+        assert_eq!(
+            budget(Wait::For(Duration::ZERO)).gives_up(None),
+            start + 500 * MS
+        );
         assert_eq!(
             budget(Wait::For(3000 * MS)).gives_up(Some(start + 2000 * MS)),
             start + 3000 * MS
@@ -182,7 +185,7 @@ mod tests {
         assert_eq!(next_look(sent, None), sent + 1000 * MS);
         assert_eq!(next_look(sent, Some(30_000 * MS)), sent + 1000 * MS);
         assert_eq!(next_look(sent, Some(300 * MS)), sent + 301 * MS);
-        assert_eq!(next_look(sent, Some(0 * MS)), sent + 10 * MS);
+        assert_eq!(next_look(sent, Some(Duration::ZERO)), sent + 10 * MS);
     }
 
     #[test]

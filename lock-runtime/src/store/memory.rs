@@ -334,10 +334,6 @@ impl Places {
 }
 
 impl Connected {
-    #[expect(
-        clippy::unnecessary_wraps,
-        reason = "a store's verbs can fail; this one's do not"
-    )]
     fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
         let answer: Result<Answer<T>, Failure> = Ok(Answer {
             value,

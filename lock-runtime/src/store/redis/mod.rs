@@ -75,7 +75,7 @@ impl RedisStore {
         &self,
         by: Instant,
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
-    ) -> Result<Answer<Result<T, WrongType>>, Failure> {
+    ) -> Result<Reply<T>, Failure> {
         let (link, result) = self.connection.exchange(by, exchange).await?;
         match result {
             Ok(value) => Ok(Answer {
@@ -103,7 +103,7 @@ impl RedisStore {
         script: &Text,
         key: &LockKey,
         arguments: impl FnOnce(&mut Cmd),
-    ) -> Result<Answer<Result<T, WrongType>>, Failure> {
+    ) -> Result<Reply<T>, Failure> {
         let names = self.namespace.names(key);
         self.call(by, async |mut up| {
             invoke(&mut up, script, |command| {
@@ -119,6 +119,9 @@ impl RedisStore {
         .await
     }
 }
+
+/// What a script of a lock replied, and over which link.
+type Reply<T> = Answer<Result<T, WrongType>>;
 
 /// A key of ours holds another type, or a fence counter that is no number.
 struct WrongType;
@@ -164,7 +167,7 @@ fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
-fn released(answer: Answer<Result<i64, WrongType>>) -> Answer<Released> {
+fn released(answer: Reply<i64>) -> Answer<Released> {
     let released = matches!(answer.value, Ok(1));
     Answer {
         value: if released {
@@ -184,7 +187,7 @@ impl Store for RedisStore {
             }
             let (owner, join) = (request.owner.to_string(), request.queue == Queue::Join);
             let names = self.namespace.names(&request.key);
-            let answer: Answer<Result<(i64, redis::Value, Option<i64>), WrongType>> = self
+            let answer: Reply<(i64, redis::Value, Option<i64>)> = self
                 .call(by, async |mut up| {
                     if join {
                         self.connection.subscribe(&mut up).await?;
@@ -235,7 +238,7 @@ impl Store for RedisStore {
             let mut renewed = Vec::with_capacity(holds.len());
             let mut link = self.link();
             for batch in holds.chunks(RENEW_BATCH) {
-                let answer: Answer<Result<Vec<i64>, WrongType>> = self
+                let answer: Reply<Vec<i64>> = self
                     .call(by, async |mut up| {
                         invoke(&mut up, &scripts::RENEW, |command| {
                             command.arg(batch.len());
@@ -270,7 +273,7 @@ impl Store for RedisStore {
 
     fn fence(&self, key: LockKey, owner: Owner, by: Instant) -> StoreFuture<'_, Fenced> {
         Box::pin(async move {
-            let answer: Answer<Result<Option<String>, WrongType>> = self
+            let answer: Reply<Option<String>> = self
                 .script(by, &scripts::FENCE, &key, |command| {
                     _ = command.arg(owner.to_string())
                 })
@@ -317,7 +320,7 @@ impl Store for RedisStore {
 
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         Box::pin(async move {
-            let answer: Answer<Result<(Option<Vec<u8>>, i64, usize), WrongType>> =
+            let answer: Reply<(Option<Vec<u8>>, i64, usize)> =
                 self.script(by, &scripts::INSPECT, &key, |_| ()).await?;
             let value = answer.value.ok().map(|(holder, pttl, waiting)| Inspection {
                 holder: holder.map(|value| String::from_utf8_lossy(&value).into_owned()),
@@ -333,7 +336,7 @@ impl Store for RedisStore {
 
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, bool> {
         Box::pin(async move {
-            let answer: Answer<Result<i64, WrongType>> = self
+            let answer: Reply<i64> = self
                 .script(by, &scripts::FORCE_RELEASE, &key, |command| {
                     _ = command.arg(&self.channels)
                 })
@@ -347,7 +350,7 @@ impl Store for RedisStore {
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let answer: Answer<Result<String, WrongType>> = self
+            let answer: Reply<String> = self
                 .call(by, async |mut up| {
                     redis::cmd("PING").query_async(&mut up.connection).await
                 })
@@ -379,7 +382,7 @@ impl RedisStore {
         set.arg(self.namespace.lock(&request.key))
             .arg(request.owner.to_string());
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        let answer: Answer<Result<Option<String>, WrongType>> = self
+        let answer: Reply<Option<String>> = self
             .call(by, async |mut up| set.query_async(&mut up.connection).await)
             .await?;
         let value = match answer.value {

@@ -37,6 +37,7 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, LockError> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
 

@@ -1,0 +1,87 @@
+//! The way from what is written to what is compiled.
+
+use crate::args::{self, Args, Opt};
+use crate::check::{self, Key};
+use crate::expand;
+use crate::fallback::{self, Faults};
+use crate::function::{self, Function};
+use crate::params;
+use crate::shape;
+use crate::template::Template;
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::parse::{ParseStream, Parser};
+use syn::{LitStr, Token};
+
+pub(crate) fn distributed_lock(tokens: TokenStream, item: TokenStream) -> TokenStream {
+    let mut faults = Faults::default();
+    let args = Args::parse(tokens, &mut faults);
+    let function = read_function(&item, &mut faults);
+    let sig = function.as_ref().map(|function| &function.sig);
+    let names = sig.map(params::names);
+    check::options(&args, names.as_deref(), &mut faults);
+    let key = check::key(&args, sig, names.as_deref(), &mut faults);
+    let shaped = function
+        .as_ref()
+        .and_then(|function| shape::of(function, &mut faults));
+    match (key, function, shaped) {
+        (Some(key), Some(function), Some(shaped)) if faults.is_empty() => {
+            expand::function(&args, &key, function, shaped)
+        }
+        _ => fallback::emit(faults, item, &args),
+    }
+}
+
+fn read_function(item: &TokenStream, faults: &mut Faults) -> Option<Function> {
+    match syn::parse2::<Function>(item.clone()) {
+        Ok(function) => Some(function),
+        Err(error) => {
+            match function::describe(item) {
+                Some(what) => faults.at(
+                    Span::call_site(),
+                    format!("`#[distributed_lock]` belongs on an `async fn`, this is {what}"),
+                ),
+                None => faults.add(error),
+            }
+            None
+        }
+    }
+}
+
+pub(crate) fn lock_key(input: TokenStream) -> TokenStream {
+    let mut faults = Faults::default();
+    match read_key(input, &mut faults) {
+        Ok((key, runtime)) if faults.is_empty() => expand::key(&key, &runtime),
+        Ok(_) => failed(faults),
+        Err(error) => {
+            faults.add(error);
+            failed(faults)
+        }
+    }
+}
+
+/// The mistakes, and a value of any type: what is done with the key causes no more errors.
+fn failed(faults: Faults) -> TokenStream {
+    let errors = faults.into_tokens();
+    quote!({ #errors loop {} })
+}
+
+fn read_key(input: TokenStream, faults: &mut Faults) -> syn::Result<(Key, TokenStream)> {
+    let read = |input: ParseStream<'_>| {
+        let literal: LitStr = input.parse().map_err(|error| {
+            syn::Error::new(
+                error.span(),
+                "a template in quotes belongs here: write `lock_key!(\"stock:<product_id>\")`",
+            )
+        })?;
+        let _: Option<Token![,]> = input.parse()?;
+        Ok((literal, input.parse::<TokenStream>()?))
+    };
+    let (literal, rest) = read.parse2(input)?;
+    let args = Args::parse(rest, faults);
+    args.only(&[Opt::Crate], "lock_key!", faults);
+    // Without a template there is a mistake, and the key is not used.
+    let template = args::template(&literal, faults).unwrap_or(Template { parts: Vec::new() });
+    let key = Key::from_template(&literal, &template, None, faults);
+    Ok((key, args.runtime()))
+}

@@ -1,0 +1,207 @@
+//! What can only be seen with all options and the function at hand.
+
+use crate::args::{Args, Given, Opt, Value};
+use crate::duration;
+use crate::fallback::Faults;
+use crate::placeholder::{self, Placeholder};
+use crate::template::{Part, Template};
+use proc_macro2::{Ident, Span};
+use quote::format_ident;
+use syn::{Expr, LitStr, Signature};
+
+const SHORTEST_LEASE: u64 = 10;
+const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
+
+/// What is locked, ready to be written out.
+pub(crate) enum Key {
+    Template {
+        literal: LitStr,
+        capacity: usize,
+        segments: Vec<Segment>,
+    },
+    Expression(Expr),
+}
+
+pub(crate) enum Segment {
+    Literal(String),
+    Value(Placeholder),
+}
+
+impl Key {
+    /// Without `names`, a placeholder may begin with any variable.
+    pub(crate) fn from_template(
+        literal: &LitStr,
+        template: &Template,
+        names: Option<&[Ident]>,
+        faults: &mut Faults,
+    ) -> Self {
+        let segments = template.parts.iter().filter_map(|part| match part {
+            Part::Literal(text) => Some(Segment::Literal(text.clone())),
+            Part::Placeholder(text) => {
+                placeholder::read(text, literal, names, faults).map(Segment::Value)
+            }
+        });
+        Key::Template {
+            literal: literal.clone(),
+            capacity: template.capacity(),
+            segments: segments.collect(),
+        }
+    }
+}
+
+/// Checks the options among each other; `names` are the function's parameters.
+pub(crate) fn options(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
+    lease(args, faults);
+    max_hold(args, faults);
+    if let Some(wait) = args.get(Opt::Wait)
+        && let Some(on_busy) = args.get(Opt::OnBusy)
+        && matches!(wait.value, Value::Forever)
+        && args.is_word(Opt::OnBusy, "skip")
+    {
+        faults.at(
+            on_busy.span,
+            "`on_busy = \"skip\"` never happens with `wait = \"forever\"`: write a `wait` after which to skip, for \
+             example `wait = \"0s\"`, or leave out `on_busy`",
+        );
+    }
+    bound_names(args, names, faults);
+}
+
+/// The key, or why there is none.
+pub(crate) fn key(
+    args: &Args,
+    sig: Option<&Signature>,
+    names: Option<&[Ident]>,
+    faults: &mut Faults,
+) -> Option<Key> {
+    match args.get(Opt::Key).map(|given| &given.value) {
+        Some(Value::Template(literal, template)) => {
+            Some(Key::from_template(literal, template, names, faults))
+        }
+        Some(Value::Expression(expression)) => Some(Key::Expression(expression.clone())),
+        Some(_) => None,
+        None => {
+            if !args.unclear {
+                faults.at(Span::call_site(), missing_key(sig, names));
+            }
+            None
+        }
+    }
+}
+
+fn missing_key(sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
+    let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
+    let example = names
+        .unwrap_or_default()
+        .iter()
+        .find(|name| *name != "self" && !name.to_string().starts_with('_'));
+    let template = match example {
+        Some(parameter) => format!("{function}:<{parameter}>"),
+        None => function.to_string(),
+    };
+    format!(
+        "`key` is missing: write what is locked, for example `#[distributed_lock(key = \"{template}\")]`"
+    )
+}
+
+fn lease(args: &Args, faults: &mut Faults) {
+    let (Some(given), Some(millis)) = (args.get(Opt::Lease), args.millis(Opt::Lease)) else {
+        return;
+    };
+    if millis == 0 {
+        faults.at(
+            given.span,
+            "a lease of zero would be over before the body begins: write how long the body may take at most, for \
+             example `lease = \"10s\"`, or leave out `lease` to have the lock renewed while the body runs",
+        );
+    } else if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&millis) {
+        let advice = if millis < SHORTEST_LEASE {
+            "write a longer one"
+        } else {
+            "leave out `lease` to have the lock renewed for as long as the body runs"
+        };
+        faults.at(
+            given.span,
+            format!(
+                "a lease is {} to 24h: {advice}",
+                duration::print(SHORTEST_LEASE)
+            ),
+        );
+    }
+}
+
+fn max_hold(args: &Args, faults: &mut Faults) {
+    let (Some(given), Some(max_hold)) = (args.get(Opt::MaxHold), args.millis(Opt::MaxHold)) else {
+        return;
+    };
+    let renew = args.bool(Opt::Renew);
+    let says_renew = args.get(Opt::Renew).is_some();
+    if max_hold < SHORTEST_LEASE {
+        faults.at(
+            given.span,
+            format!(
+                "`max_hold` is shorter than the shortest lease ({}): write a longer one",
+                duration::print(SHORTEST_LEASE)
+            ),
+        );
+    } else if renew == Some(false) {
+        faults.at(
+            given.name_span,
+            "`max_hold` ends the renewal, and `renew = false` says that there is none: leave out one of them",
+        );
+    } else if args.get(Opt::Lease).is_some() && !says_renew {
+        faults.at(
+            given.name_span,
+            "`max_hold` ends the renewal, and a hold with `lease` is not renewed: add `renew = true`, or leave out \
+             `lease` or `max_hold`",
+        );
+    } else if let Some(lease) = args.millis(Opt::Lease)
+        && max_hold < lease
+    {
+        faults.at(
+            given.span,
+            format!(
+                "`max_hold` ({}) is shorter than `lease` ({}): write a longer `max_hold` or a shorter `lease`",
+                duration::print(max_hold),
+                duration::print(lease)
+            ),
+        );
+    }
+}
+
+fn bound_names(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
+    let bound = |opt| {
+        args.get(opt)
+            .zip(args.name(opt))
+            .map(|(given, name)| (given, name))
+    };
+    let (fence, guard) = (bound(Opt::Fence), bound(Opt::Guard));
+    if let (Some((_, fence)), Some((given, guard))) = (fence, guard)
+        && fence == guard
+    {
+        faults.at(
+            given.span,
+            format!("`fence` and `guard` are both called `{guard}`: give them two names"),
+        );
+    }
+    let hides = |option: &str, given: &Given, name: &Ident, faults: &mut Faults| {
+        if names
+            .unwrap_or_default()
+            .iter()
+            .any(|parameter| parameter == name)
+        {
+            faults.at(
+                given.span,
+                format!(
+                    "`{option} = {name}` would hide the parameter `{name}`: write another name"
+                ),
+            );
+        }
+    };
+    if let Some((given, name)) = fence {
+        hides("fence", given, name, faults);
+    }
+    if let Some((given, name)) = guard {
+        hides("guard", given, name, faults);
+    }
+}

@@ -1,0 +1,323 @@
+//! Writes the function out. Nothing is checked here any more.
+
+use crate::args::{Args, Opt, Value};
+use crate::check::{Key, Segment};
+use crate::function::Function;
+use crate::params::{self, Moves};
+use crate::placeholder::Placeholder;
+use crate::shape::{self, Shape, Shaped};
+use crate::usage::{self, Usage};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{ReturnType, Type};
+
+pub(crate) fn function(
+    args: &Args,
+    key: &Key,
+    mut function: Function,
+    shaped: Shaped,
+) -> TokenStream {
+    let usage = |name: &Ident| usage_of(name, args, key);
+    let expansion = Expansion {
+        args,
+        key,
+        runtime: args.runtime(),
+        return_span: return_span(&function),
+        output: shaped.output,
+    };
+    let group = match shaped.shape {
+        Shape::AsyncFn { inner, body } => {
+            function.attrs.extend(inner);
+            let moves = params::move_into_body(&mut function.sig, usage);
+            let statements = expansion.statements(&moves, &body);
+            Group::new(Delimiter::Brace, statements)
+        }
+        Shape::Future { mut block } => {
+            shape::replace_future(&mut block, |future| {
+                let statements = &mut future.block.stmts;
+                let moves = params::move_into_future(&function.sig, statements, usage);
+                let body = shape::group(&future.block);
+                let statements = expansion.statements(&moves, &body);
+                quote_spanned!(Span::mixed_site()=> async move { #statements })
+            });
+            shape::group(&block)
+        }
+    };
+    function.body = Some(group);
+    function.into_token_stream()
+}
+
+/// `lock_key!`, and the key of the attribute: the text goes into one buffer.
+pub(crate) fn key(key: &Key, runtime: &TokenStream) -> TokenStream {
+    match key {
+        Key::Expression(expression) => quote_spanned! {expression.span()=>
+            ::core::convert::Into::<#runtime::LockKey>::into(#expression)
+        },
+        Key::Template {
+            literal,
+            capacity,
+            segments,
+        } => {
+            let writer = Ident::new("__lock_writer", Span::mixed_site());
+            let writes = segments.iter().map(|segment| match segment {
+                Segment::Literal(text) => quote_spanned! {Span::mixed_site()=>
+                    #runtime::__private::KeyWriter::literal(&mut #writer, #text);
+                },
+                Segment::Value(value) => write_value(value, &writer, literal.span(), runtime),
+            });
+            quote_spanned! {Span::mixed_site()=> {
+                let mut #writer = #runtime::__private::KeyWriter::with_capacity(#capacity);
+                #(#writes)*
+                #runtime::__private::KeyWriter::finish(#writer)
+            }}
+        }
+    }
+}
+
+fn write_value(
+    value: &Placeholder,
+    writer: &Ident,
+    span: Span,
+    runtime: &TokenStream,
+) -> TokenStream {
+    let Placeholder {
+        shown,
+        expression,
+        root,
+        calls_method,
+    } = value;
+    // The argument alone carries the place of the literal: a value that can't be displayed is one error there.
+    let argument = quote_spanned!(span=> &#expression);
+    let write = quote_spanned! {Span::mixed_site()=>
+        #runtime::__private::KeyWriter::value(&mut #writer, #shown, #argument);
+    };
+    if *calls_method && root != "self" {
+        // A method that takes the parameter itself would take it from the body.
+        quote_spanned!(Span::mixed_site()=> { let #root = &#root; #write })
+    } else {
+        write
+    }
+}
+
+struct Expansion<'a> {
+    args: &'a Args,
+    key: &'a Key,
+    runtime: TokenStream,
+    return_span: Span,
+    output: Type,
+}
+
+impl Expansion<'_> {
+    fn statements(&self, moves: &Moves, body: &Group) -> TokenStream {
+        let runtime = &self.runtime;
+        let private = quote!(#runtime::__private);
+        let key = key(self.key, runtime);
+        let spec = self.spec();
+        let convert = self.convert();
+        let outer = &moves.outer;
+        let client = match self.args.expression(Opt::Client) {
+            Some(client) => quote_spanned! {Span::mixed_site()=>
+                ::core::option::Option::Some(
+                    <#runtime::LockClient as ::core::clone::Clone>::clone(#client)
+                )
+            },
+            None => quote_spanned!(Span::mixed_site()=> ::core::option::Option::None),
+        };
+        let (skip_value, skip_arm) = self.skip();
+        let (token_value, token_name) = match self.args.name(Opt::Fence) {
+            Some(name) => (
+                quote_spanned! {Span::mixed_site()=>
+                    let __lock_token = match #private::fencing_token(&__lock_guard) {
+                        ::core::result::Result::Ok(token) => token,
+                        ::core::result::Result::Err(error) => return __lock_convert(error),
+                    };
+                },
+                quote_spanned!(Span::mixed_site()=> let #name = __lock_token;),
+            ),
+            None => Default::default(),
+        };
+        let (guard_value, guard_name) = match self.args.name(Opt::Guard) {
+            Some(name) => (
+                quote_spanned!(Span::mixed_site()=> let __lock_guard_ref = &__lock_guard;),
+                quote_spanned!(Span::mixed_site()=> let #name = __lock_guard_ref;),
+            ),
+            None => Default::default(),
+        };
+        let inner = &moves.inner;
+        let return_edge = self.return_edge();
+        let statements = body.stream();
+        let body = shape::regroup(
+            body,
+            quote!(#return_edge #inner #token_name #guard_name #statements),
+        );
+        quote_spanned! {Span::mixed_site()=>
+            #outer
+            let __lock_key = #key;
+            let __lock_client = #client;
+            #convert
+            #skip_value
+            let __lock_guard = match #private::acquire(__lock_client, __lock_key, #spec).await {
+                ::core::result::Result::Ok(guard) => guard,
+                #skip_arm
+                ::core::result::Result::Err(error) => return __lock_convert(error),
+            };
+            #token_value
+            #guard_value
+            #[allow(clippy::large_futures)]
+            let __lock_outcome = #private::run(&__lock_guard, async move #body).await;
+            match __lock_outcome {
+                ::core::result::Result::Ok(value) => value,
+                ::core::result::Result::Err(error) => __lock_convert(error),
+            }
+        }
+    }
+
+    /// What is known when the code compiles, as one constant.
+    fn spec(&self) -> TokenStream {
+        let runtime = &self.runtime;
+        let private = quote!(#runtime::__private);
+        let args = self.args;
+        let duration = |millis: u64| {
+            quote! {
+                ::core::option::Option::Some(#private::Duration::from_millis(#millis))
+            }
+        };
+        let mut fields = TokenStream::new();
+        for (opt, field) in [
+            (Opt::Lease, quote!(lease)),
+            (Opt::MaxHold, quote!(max_hold)),
+            (Opt::HoldAtLeast, quote!(hold_at_least)),
+        ] {
+            if let Some(millis) = args.millis(opt) {
+                let duration = duration(millis);
+                fields.extend(quote!(#field: #duration,));
+            }
+        }
+        if let Some(renew) = args.bool(Opt::Renew) {
+            fields.extend(quote!(renew: ::core::option::Option::Some(#renew),));
+        }
+        for (opt, field) in [
+            (Opt::Fair, quote!(fair)),
+            (Opt::Reentrant, quote!(reentrant)),
+        ] {
+            if let Some(value) = args.bool(opt) {
+                fields.extend(quote!(#field: #value,));
+            }
+        }
+        if let Some(given) = args.get(Opt::Wait) {
+            let wait = match given.value {
+                Value::Millis(millis) => {
+                    quote!(#private::Wait::For(#private::Duration::from_millis(#millis)))
+                }
+                _ => quote!(#private::Wait::Forever),
+            };
+            fields.extend(quote!(wait: ::core::option::Option::Some(#wait),));
+        }
+        if args.is_word(Opt::OnLost, "continue") {
+            fields.extend(quote!(on_lost: #runtime::OnLost::Continue,));
+        } else if args.is_word(Opt::OnLost, "cancel") {
+            fields.extend(quote!(on_lost: #runtime::OnLost::Cancel,));
+        }
+        if args.name(Opt::Fence).is_some() {
+            fields.extend(quote!(fenced: true,));
+        }
+        quote_spanned! {Span::mixed_site()=>
+            const { &#private::Spec { #fields ..#private::Spec::DEFAULT } }
+        }
+    }
+
+    /// How a `LockError` becomes what the function returns. As a function pointer a wrong return type is one error,
+    /// at the return type; as a bound of the call it would be several, at the attribute.
+    fn convert(&self) -> TokenStream {
+        let runtime = &self.runtime;
+        let output = &self.output;
+        let name = Ident::new("__lock_convert", Span::mixed_site());
+        match self.args.expression(Opt::OnError) {
+            // The bound of the function tells a closure its argument's type.
+            Some(handler) => quote_spanned! {Span::mixed_site()=>
+                let #name = {
+                    fn __lock_on_error<R, F: ::core::ops::FnOnce(#runtime::LockError) -> R>(handler: F) -> F {
+                        handler
+                    }
+                    __lock_on_error::<#output, _>(#handler)
+                };
+            },
+            None => quote_spanned! {self.return_span=>
+                let #name: fn(#runtime::LockError) -> _ =
+                    <#output as #runtime::__private::FromLockError>::from_lock;
+            },
+        }
+    }
+
+    fn skip(&self) -> (TokenStream, TokenStream) {
+        if !self.args.is_word(Opt::OnBusy, "skip") {
+            return Default::default();
+        }
+        let runtime = &self.runtime;
+        let output = &self.output;
+        let name = Ident::new("__lock_skipped", Span::mixed_site());
+        let value = quote_spanned! {self.return_span=>
+            let #name: fn() -> _ = <#output as #runtime::__private::Skippable>::skipped;
+        };
+        let arm = quote_spanned! {Span::mixed_site()=>
+            ::core::result::Result::Err(error) if #runtime::__private::is_busy(&error) => return #name(),
+        };
+        (value, arm)
+    }
+
+    /// Never runs. It tells the compiler what the block gives, so that a wrong type is an error on its own line.
+    fn return_edge(&self) -> TokenStream {
+        let output = &self.output;
+        quote_spanned! {Span::mixed_site().located_at(self.return_span)=>
+            #[allow(
+                unknown_lints,
+                unreachable_code,
+                clippy::diverging_sub_expression,
+                clippy::empty_loop,
+                clippy::let_unit_value,
+                clippy::let_with_type_underscore,
+                clippy::needless_return,
+                clippy::unreachable
+            )]
+            if false {
+                let __lock_return: #output = loop {};
+                return __lock_return;
+            }
+        }
+    }
+}
+
+fn return_span(function: &Function) -> Span {
+    match &function.sig.output {
+        ReturnType::Default => function.sig.ident.span(),
+        ReturnType::Type(_, ty) => ty.span(),
+    }
+}
+
+fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
+    let mut usage = Usage::None;
+    match key {
+        Key::Expression(expression) => {
+            usage = usage.max(usage::of(name, expression.to_token_stream()));
+        }
+        Key::Template { segments, .. } => {
+            for segment in segments {
+                if let Segment::Value(value) = segment {
+                    let arguments = value.expression.to_token_stream();
+                    let arguments = arguments.into_iter().skip(1).collect();
+                    usage = usage.max(usage::of(name, arguments));
+                    if value.root == *name {
+                        usage = usage.max(Usage::Borrowed);
+                    }
+                }
+            }
+        }
+    }
+    for opt in [Opt::Client, Opt::OnError] {
+        if let Some(expression) = args.expression(opt) {
+            usage = usage.max(usage::of(name, expression.to_token_stream()));
+        }
+    }
+    usage
+}

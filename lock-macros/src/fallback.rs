@@ -1,0 +1,78 @@
+//! All mistakes of one attribute, and what is emitted when there are any.
+
+use crate::args::{Args, Opt};
+use crate::function::Function;
+use proc_macro2::{Group, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use std::fmt::Display;
+
+/// Collects mistakes, so that one build shows all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    first: Option<syn::Error>,
+}
+
+impl Faults {
+    pub(crate) fn at(&mut self, span: Span, message: impl Display) {
+        self.add(syn::Error::new(span, message));
+    }
+
+    pub(crate) fn on(&mut self, tokens: impl ToTokens, message: impl Display) {
+        self.add(syn::Error::new_spanned(tokens, message));
+    }
+
+    pub(crate) fn add(&mut self, error: syn::Error) {
+        match &mut self.first {
+            Some(first) => first.combine(error),
+            None => self.first = Some(error),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.first
+            .map(syn::Error::into_compile_error)
+            .unwrap_or_default()
+    }
+}
+
+/// The mistakes and the function as it was written, so that nothing else breaks and editors keep working.
+pub(crate) fn emit(faults: Faults, item: TokenStream, args: &Args) -> TokenStream {
+    let errors = faults.into_tokens();
+    let item = declare_bound_names(&item, args).unwrap_or(item);
+    quote!(#item #errors)
+}
+
+/// The body may use what `fence` and `guard` bind; without them every use would be one more error.
+fn declare_bound_names(item: &TokenStream, args: &Args) -> Option<TokenStream> {
+    let runtime = args.runtime();
+    let names = [
+        args.name(Opt::Fence)
+            .map(|name| (name, quote!(#runtime::FencingToken))),
+        args.name(Opt::Guard)
+            .map(|name| (name, quote!(&#runtime::Guard))),
+    ];
+    let declarations: TokenStream = names
+        .into_iter()
+        .flatten()
+        .map(|(name, ty)| {
+            quote_spanned! {Span::mixed_site()=>
+                #[allow(unused_variables)]
+                let #name = (|| -> #ty { loop {} })();
+            }
+        })
+        .collect();
+    if declarations.is_empty() {
+        return None;
+    }
+    let mut function = syn::parse2::<Function>(item.clone()).ok()?;
+    let body = function.body.take()?;
+    let statements = body.stream();
+    let mut with_names = Group::new(body.delimiter(), quote!(#declarations #statements));
+    with_names.set_span(body.span());
+    function.body = Some(with_names);
+    Some(function.into_token_stream())
+}

@@ -1,0 +1,197 @@
+//! Where the body's future is: in an `async fn` it is the body; what `#[async_trait]` hands over, and functions that
+//! return a future by hand, end with `async move { … }` or `Box::pin(async move { … })`.
+
+use crate::fallback::Faults;
+use crate::function::{self, Function};
+use proc_macro2::{Delimiter, Group, TokenStream};
+use quote::ToTokens;
+use syn::parse::Parser;
+use syn::{
+    Attribute, Block, Expr, ExprAsync, GenericArgument, PathArguments, ReturnType, Stmt, Type,
+    TypeParamBound,
+};
+
+pub(crate) enum Shape {
+    /// The attributes written inside the body, and the statements in their braces.
+    AsyncFn { inner: Vec<Attribute>, body: Group },
+    /// A block whose last expression makes the future.
+    Future { block: Block },
+}
+
+pub(crate) struct Shaped {
+    pub(crate) shape: Shape,
+    /// What the body gives.
+    pub(crate) output: Type,
+}
+
+pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
+    let name = &function.sig.ident;
+    let Some(body) = &function.body else {
+        faults.on(
+            &function.sig,
+            format!(
+                "`{name}` has no body that could run under a lock: put the attribute on `{name}` in the \
+                 implementations of the trait, or give it a body here"
+            ),
+        );
+        return None;
+    };
+    if let Some(constness) = &function.sig.constness {
+        faults.on(
+            constness,
+            format!("a `const fn` can't wait for a lock: write `async fn {name}`"),
+        );
+        return None;
+    }
+    if function.sig.asyncness.is_some() {
+        let (inner, statements) = split_inner_attributes(body.stream());
+        return Some(Shaped {
+            shape: Shape::AsyncFn {
+                inner,
+                body: regroup(body, statements),
+            },
+            output: function::nameable(&function.sig.output),
+        });
+    }
+    let parsed = syn::parse2::<Block>(body.to_token_stream())
+        .ok()
+        .and_then(|mut block| future_of(&mut block).is_some().then_some(block));
+    let Some(block) = parsed else {
+        faults.on(
+            function.sig.fn_token,
+            format!(
+                "the lock is waited for, so this has to be asynchronous: write `async fn {name}`, or let the last \
+                 expression be `async move {{ … }}` or `Box::pin(async move {{ … }})`"
+            ),
+        );
+        return None;
+    };
+    let Some(output) = output_of(&function.sig.output) else {
+        faults.on(
+            &function.sig.output,
+            "what the future gives has to stand here: write `impl Future<Output = …>`, \
+             `Pin<Box<dyn Future<Output = …>>>` or `BoxFuture<'_, …>`",
+        );
+        return None;
+    };
+    Some(Shaped {
+        shape: Shape::Future { block },
+        output: function::nameable_type(&output),
+    })
+}
+
+/// Puts something else in the place of the `async` block that the last expression is or wraps.
+pub(crate) fn replace_future(block: &mut Block, with: impl FnOnce(&mut ExprAsync) -> TokenStream) {
+    if let Some(slot) = future_of(block)
+        && let Expr::Async(future) = slot
+    {
+        let tokens = with(future);
+        *slot = Expr::Verbatim(tokens);
+    }
+}
+
+fn future_of(block: &mut Block) -> Option<&mut Expr> {
+    match block.stmts.last_mut()? {
+        Stmt::Expr(last, None) => future_in(last),
+        _ => None,
+    }
+}
+
+fn future_in(expression: &mut Expr) -> Option<&mut Expr> {
+    match expression {
+        Expr::Async(_) => Some(expression),
+        Expr::Call(call) => {
+            let Expr::Path(callee) = &*call.func else {
+                return None;
+            };
+            match call.args.first_mut() {
+                Some(inside) if callee.path.segments.last()?.ident == "pin" => future_in(inside),
+                _ => None,
+            }
+        }
+        Expr::MethodCall(call) if call.method == "boxed" || call.method == "boxed_local" => {
+            future_in(&mut call.receiver)
+        }
+        _ => None,
+    }
+}
+
+fn output_of(output: &ReturnType) -> Option<Type> {
+    match output {
+        ReturnType::Default => None,
+        ReturnType::Type(_, ty) => future_output(ty),
+    }
+}
+
+fn future_output(ty: &Type) -> Option<Type> {
+    match ty {
+        Type::ImplTrait(ty) => ty.bounds.iter().find_map(bound_output),
+        Type::TraitObject(ty) => ty.bounds.iter().find_map(bound_output),
+        Type::Paren(ty) => future_output(&ty.elem),
+        Type::Group(ty) => future_output(&ty.elem),
+        Type::Path(ty) => {
+            let last = ty.path.segments.last()?;
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+                return None;
+            };
+            let first = arguments.args.iter().find_map(|argument| match argument {
+                GenericArgument::Type(ty) => Some(ty),
+                _ => None,
+            })?;
+            if last.ident == "BoxFuture" || last.ident == "LocalBoxFuture" {
+                Some(first.clone())
+            } else {
+                future_output(first)
+            }
+        }
+        _ => None,
+    }
+}
+
+fn bound_output(bound: &TypeParamBound) -> Option<Type> {
+    let TypeParamBound::Trait(bound) = bound else {
+        return None;
+    };
+    let last = bound.path.segments.last()?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return None;
+    };
+    arguments.args.iter().find_map(|argument| match argument {
+        GenericArgument::AssocType(assoc) if last.ident == "Future" && assoc.ident == "Output" => {
+            Some(assoc.ty.clone())
+        }
+        _ => None,
+    })
+}
+
+/// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into a block.
+fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>, TokenStream) {
+    let split = |input: syn::parse::ParseStream<'_>| {
+        let inner = input.call(Attribute::parse_inner)?;
+        Ok((inner, input.parse::<TokenStream>()?))
+    };
+    match split.parse2(statements.clone()) {
+        Ok((mut inner, rest)) => {
+            for attribute in &mut inner {
+                attribute.style = syn::AttrStyle::Outer;
+            }
+            (inner, rest)
+        }
+        Err(_) => (Vec::new(), statements),
+    }
+}
+
+/// Other contents in the same braces: messages about "the body" point there.
+pub(crate) fn regroup(group: &Group, contents: TokenStream) -> Group {
+    let mut other = Group::new(group.delimiter(), contents);
+    other.set_span(group.span());
+    other
+}
+
+/// The statements of a block in its braces.
+pub(crate) fn group(block: &Block) -> Group {
+    let statements = block.stmts.iter().map(ToTokens::to_token_stream).collect();
+    let mut group = Group::new(Delimiter::Brace, statements);
+    group.set_span(block.brace_token.span.join());
+    group
+}

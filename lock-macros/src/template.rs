@@ -1,0 +1,386 @@
+//! Key templates: `"stock:<product_id>"` taken apart, and everything that is wrong with one by its text alone.
+
+use std::fmt::{self, Display, Formatter};
+
+/// As the runtime has it for rendered keys.
+const LONGEST: usize = 512;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Text that is in every key, with `<<` and `>>` already read as `<` and `>`.
+    Literal(String),
+    /// What stands between `<` and `>`, as written.
+    Placeholder(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Template {
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Prints the template as one would write it.
+impl Display for Template {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => {
+                    f.write_str(&text.replace('<', "<<").replace('>', ">>"))?;
+                }
+                Part::Placeholder(text) => write!(f, "<{text}>")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Template {
+    /// Takes a template apart. `is_expression` tells where a placeholder that contains `>` itself ends.
+    pub(crate) fn parse(
+        text: &str,
+        is_expression: impl Fn(&str) -> bool,
+    ) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        let template = read(text, is_expression, &mut faults);
+        if faults.is_empty() {
+            template.check(&mut faults);
+        }
+        if faults.is_empty() {
+            Ok(template)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// Room for the literal text and a usual value in each placeholder.
+    pub(crate) fn capacity(&self) -> usize {
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Literal(text) => text.len(),
+                Part::Placeholder(_) => 20,
+            })
+            .sum()
+    }
+
+    fn check(&self, faults: &mut Vec<String>) {
+        let literal: String = self.parts.iter().filter_map(Part::literal).collect();
+        if self.parts.is_empty() {
+            faults.push(
+                "an empty key locks nothing: write what is locked, for example \"stock:<product_id>\""
+                    .to_owned(),
+            );
+        }
+        if let Some(Part::Literal(first)) = self.parts.first()
+            && first.starts_with('%')
+        {
+            faults.push(
+                "a key can't begin with `%`, these names are kept for the lock's own helper keys: \
+                 begin with another character"
+                    .to_owned(),
+            );
+        }
+        if literal.len() > LONGEST {
+            faults.push(format!(
+                "the text of this key alone has {} bytes, a key has at most {LONGEST}: write a shorter one",
+                literal.len()
+            ));
+        }
+        if !self.separated() {
+            faults.push(format!(
+                "between two placeholders stands at least one of `:` `{{` `}}`, or different values give the \
+                 same key: write \"{}\"",
+                self.with_separators()
+            ));
+        }
+        if !self.braces_are_one_tag() {
+            faults.push(
+                "`{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
+                 inside, for example \"{<tenant>}:stock:<id>\": write one pair or none"
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn separated(&self) -> bool {
+        let mut open = false;
+        for part in &self.parts {
+            match part {
+                Part::Placeholder(_) if open => return false,
+                Part::Placeholder(_) => open = true,
+                Part::Literal(text) => open = open && !separates(text),
+            }
+        }
+        true
+    }
+
+    /// The same template with a `:` where one is missing.
+    fn with_separators(&self) -> Template {
+        let mut parts: Vec<Part> = Vec::new();
+        for (at, part) in self.parts.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|i| self.parts.get(i));
+            let after = self.parts.get(at + 1);
+            match part {
+                Part::Placeholder(_) => {
+                    if matches!(before, Some(Part::Placeholder(_))) {
+                        parts.push(Part::Literal(":".to_owned()));
+                    }
+                    parts.push(part.clone());
+                }
+                Part::Literal(text) if before.is_some() && after.is_some() && !separates(text) => {
+                    let word = text.trim_matches(|c: char| !c.is_alphanumeric());
+                    parts.push(Part::Literal(match word {
+                        "" => ":".to_owned(),
+                        word => format!(":{word}:"),
+                    }));
+                }
+                Part::Literal(_) => parts.push(part.clone()),
+            }
+        }
+        Template { parts }
+    }
+
+    fn braces_are_one_tag(&self) -> bool {
+        let mut opened = 0;
+        let mut closed = 0;
+        let mut inside = false;
+        for part in &self.parts {
+            match part {
+                Part::Placeholder(_) => inside = inside || (opened == 1 && closed == 0),
+                Part::Literal(text) => {
+                    for c in text.chars() {
+                        match c {
+                            '{' if opened == 0 && closed == 0 => opened = 1,
+                            '}' if opened == 1 && closed == 0 && inside => closed = 1,
+                            '{' | '}' => return false,
+                            _ => inside = inside || (opened == 1 && closed == 0),
+                        }
+                    }
+                }
+            }
+        }
+        opened == closed
+    }
+}
+
+impl Part {
+    fn literal(&self) -> Option<&str> {
+        match self {
+            Part::Literal(text) => Some(text),
+            Part::Placeholder(_) => None,
+        }
+    }
+}
+
+fn separates(text: &str) -> bool {
+    text.contains([':', '{', '}'])
+}
+
+fn read(text: &str, is_expression: impl Fn(&str) -> bool, faults: &mut Vec<String>) -> Template {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        if (first == '<' || first == '>') && after.starts_with(first) {
+            literal.push(first);
+            rest = &after[1..];
+        } else if first == '>' {
+            let offset = text.len() - rest.len();
+            faults.push(format!(
+                "a `>` without its `<` (byte {offset} of the key): write `<name>` for a placeholder, `>>` for the character"
+            ));
+            rest = after;
+        } else if first == '<' {
+            let Some(end) = end_of_placeholder(after, &is_expression) else {
+                let offset = text.len() - rest.len();
+                faults.push(format!(
+                    "a `<` without its `>` (byte {offset} of the key): write `<name>` for a placeholder, `<<` for the character"
+                ));
+                break;
+            };
+            let inside = &after[..end];
+            if inside.trim().is_empty() {
+                faults.push(
+                    "an empty placeholder: write a parameter in it, for example `<id>`; the characters `<>` are written `<<>>`"
+                        .to_owned(),
+                );
+            }
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
+            parts.push(Part::Placeholder(inside.to_owned()));
+            rest = &after[end + 1..];
+        } else {
+            literal.push(first);
+            rest = after;
+        }
+    }
+    if !literal.is_empty() {
+        parts.push(Part::Literal(literal));
+    }
+    Template { parts }
+}
+
+/// The first `>` up to which there is an expression (`<a.get::<u8>()>` has two), else the first `>`.
+fn end_of_placeholder(text: &str, is_expression: impl Fn(&str) -> bool) -> Option<usize> {
+    let first = text.find('>')?;
+    let whole = text
+        .match_indices('>')
+        .map(|(at, _)| at)
+        .take(MOST_CANDIDATES)
+        .find(|at| is_expression(&text[..*at]));
+    Some(whole.unwrap_or(first))
+}
+
+/// A bound, so that a hostile template can't make the compiler slow.
+const MOST_CANDIDATES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Template};
+    use proptest::prelude::*;
+
+    fn is_expression(text: &str) -> bool {
+        syn::parse_str::<syn::Expr>(text).is_ok()
+    }
+
+    fn parse(text: &str) -> Result<Template, Vec<String>> {
+        Template::parse(text, is_expression)
+    }
+
+    fn literal(text: &str) -> Part {
+        Part::Literal(text.to_owned())
+    }
+
+    fn placeholder(text: &str) -> Part {
+        Part::Placeholder(text.to_owned())
+    }
+
+    #[test]
+    fn takes_templates_apart() {
+        let table = [
+            ("a", vec![literal("a")]),
+            ("<id>", vec![placeholder("id")]),
+            (
+                "stock:<product_id>",
+                vec![literal("stock:"), placeholder("product_id")],
+            ),
+            ("a<<b>>c", vec![literal("a<b>c")]),
+            (
+                "<<<id>>>",
+                vec![literal("<"), placeholder("id"), literal(">")],
+            ),
+            (
+                "{<t>}:<id>",
+                vec![
+                    literal("{"),
+                    placeholder("t"),
+                    literal("}:"),
+                    placeholder("id"),
+                ],
+            ),
+            (
+                "<a.get::<u8>()>:x",
+                vec![placeholder("a.get::<u8>()"), literal(":x")],
+            ),
+            ("<items[0].sku>", vec![placeholder("items[0].sku")]),
+        ];
+        for (text, parts) in table {
+            assert_eq!(parse(text), Ok(Template { parts }), "{text}");
+        }
+    }
+
+    #[test]
+    fn says_what_to_write() {
+        let table = [
+            ("", "an empty key"),
+            ("%x", "can't begin with `%`"),
+            ("<>", "an empty placeholder"),
+            ("< >", "an empty placeholder"),
+            ("a<id", "`<` without its `>` (byte 1"),
+            ("a:id>", "`>` without its `<` (byte 4"),
+            ("<a><b>", "write \"<a>:<b>\""),
+            ("<a>-<b>", "write \"<a>:<b>\""),
+            ("<a>-item-<b>", "write \"<a>:item:<b>\""),
+            ("x:<a>:<b> <c>", "write \"x:<a>:<b>:<c>\""),
+            ("{}", "one pair"),
+            ("{a", "one pair"),
+            ("a}", "one pair"),
+            ("}a{", "one pair"),
+            ("{{a}}", "one pair"),
+            ("{<a>}:{<b>}", "one pair"),
+        ];
+        for (text, part) in table {
+            let faults = parse(text).expect_err(text);
+            assert!(faults[0].contains(part), "{text}: {faults:?}");
+        }
+        assert!(parse(&"x".repeat(513)).is_err());
+        assert!(parse(&"x".repeat(512)).is_ok());
+    }
+
+    #[test]
+    fn every_fault_of_one_template_is_reported() {
+        let faults = parse("%<a>-<b>{}").expect_err("three faults");
+        assert_eq!(faults.len(), 3, "{faults:?}");
+    }
+
+    #[test]
+    fn accepts_one_hash_tag() {
+        for text in ["{a}", "{<a>}", "{<a>}:b:<c>", "x{y}z", "{<a>}<b>"] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
+    }
+
+    /// Text that is mostly template syntax, so that random cases reach every branch.
+    fn crooked() -> impl Strategy<Value = String> {
+        proptest::collection::vec(
+            prop_oneof![
+                Just("<".to_owned()),
+                Just(">".to_owned()),
+                Just("{".to_owned()),
+                Just("}".to_owned()),
+                Just(":".to_owned()),
+                Just("%".to_owned()),
+                Just("a.b".to_owned()),
+                Just("é".to_owned()),
+                Just("x()".to_owned()),
+                "\\PC{0,3}",
+            ],
+            0..24,
+        )
+        .prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+
+        #[test]
+        fn any_text_gives_an_answer(text in prop_oneof![crooked(), "\\PC*", any::<String>()]) {
+            if let Err(faults) = parse(&text) {
+                prop_assert!(!faults.is_empty());
+                prop_assert!(faults.iter().all(|fault| !fault.is_empty()));
+            }
+        }
+
+        #[test]
+        fn what_was_read_prints_as_it_was_written(text in crooked()) {
+            if let Ok(template) = parse(&text) {
+                prop_assert_eq!(template.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn the_template_to_write_is_one_that_is_accepted(
+            between in proptest::collection::vec("[a-z./ -]{0,4}", 1..4),
+        ) {
+            let mut text = "<a>".to_owned();
+            for literal in &between {
+                text.push_str(literal);
+                text.push_str("<b>");
+            }
+            let faults = parse(&text).expect_err("no separator");
+            let advised = faults[0].split('"').nth(1).expect("a template in quotes");
+            prop_assert!(parse(advised).is_ok(), "{}", advised);
+        }
+    }
+}

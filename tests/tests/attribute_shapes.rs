@@ -1,0 +1,44 @@
+//! The functions of `ui/pass` once more, as part of this crate: so that clippy looks at them too, and they run.
+
+#[path = "../ui/pass/free_functions.rs"]
+mod free_functions;
+#[path = "../ui/pass/futures.rs"]
+mod futures;
+#[path = "../ui/pass/generics.rs"]
+mod generics;
+#[path = "../ui/pass/methods.rs"]
+mod methods;
+#[path = "../ui/pass/options.rs"]
+mod options;
+#[path = "../ui/pass/parameters.rs"]
+mod parameters;
+
+#[test]
+fn free_functions_run() {
+    free_functions::main();
+}
+
+#[test]
+fn futures_run() {
+    futures::main();
+}
+
+#[test]
+fn generics_run() {
+    generics::main();
+}
+
+#[test]
+fn methods_run() {
+    methods::main();
+}
+
+#[test]
+fn options_run() {
+    options::main();
+}
+
+#[test]
+fn parameters_run() {
+    parameters::main();
+}

@@ -1,0 +1,22 @@
+//! `client`: given twice, with a value of the wrong kind, and without one.
+
+use lock_runtime::{LockError, distributed_lock};
+
+type Result<T> = std::result::Result<T, LockError>;
+
+#[distributed_lock(key = "a", client = &CLIENT, client = &CLIENT)]
+async fn doubled() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", client = "global")]
+async fn wrong() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", client, fair = true)]
+async fn without_value() -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,22 @@
+//! `renew`: given twice, with a value of the wrong kind, and without one.
+
+use lock_runtime::{LockError, distributed_lock};
+
+type Result<T> = std::result::Result<T, LockError>;
+
+#[distributed_lock(key = "a", renew = true, renew = true)]
+async fn doubled() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", renew = "yes")]
+async fn wrong() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", renew, fair = true)]
+async fn without_value() -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

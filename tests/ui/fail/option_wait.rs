@@ -1,0 +1,22 @@
+//! `wait`: given twice, with a value of the wrong kind, and without one.
+
+use lock_runtime::{LockError, distributed_lock};
+
+type Result<T> = std::result::Result<T, LockError>;
+
+#[distributed_lock(key = "a", wait = "3s", wait = "3s")]
+async fn doubled() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", wait = "3 s")]
+async fn wrong() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a", wait, fair = true)]
+async fn without_value() -> Result<()> {
+    Ok(())
+}
+
+fn main() {}

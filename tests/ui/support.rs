@@ -1,0 +1,15 @@
+//! Runs an example on a client of its own.
+
+use lock_runtime::LockClient;
+
+#[allow(dead_code, reason = "not every file needs it")]
+pub(crate) fn run<F: Future>(body: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = LockClient::in_memory();
+        client.scope(body).await
+    })
+}
