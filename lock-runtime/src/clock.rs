@@ -16,7 +16,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn new(handle: Handle) -> Self {
+    /// The clock of a runtime whose time is real.
+    #[must_use]
+    pub fn new(handle: Handle) -> Self {
         Self {
             handle,
             #[cfg(feature = "test-util")]
@@ -26,6 +28,7 @@ impl Clock {
 
     /// The clock of a runtime whose time is paused.
     #[cfg(feature = "test-util")]
+    #[must_use]
     pub fn simulated(handle: Handle) -> Self {
         Self {
             handle,

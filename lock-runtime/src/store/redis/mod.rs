@@ -39,6 +39,23 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
+    /// A store for this project's own tests, without a client around it.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a bad URL or namespace.
+    #[cfg(feature = "test-util")]
+    pub fn connect(
+        url: &str,
+        namespace: &str,
+        client: ClientId,
+        listener: &Arc<dyn Listener>,
+        clock: Clock,
+    ) -> Result<Arc<dyn Store>, LockError> {
+        let (timeout, namespace) = (crate::config::DEFAULT_CONNECT_TIMEOUT, Namespace::new(namespace)?);
+        let store = Self::open(url, timeout, namespace, client, Arc::downgrade(listener), clock)?;
+        Ok(Arc::new(store))
+    }
+
     /// Reads the URL and starts to connect, in the background.
     pub(crate) fn open(
         url: &str,

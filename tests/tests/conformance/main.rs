@@ -1,0 +1,32 @@
+//! The contract, written once and run against every store.
+#![expect(missing_docs, reason = "a test's name says what it shows")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't go on has failed")]
+
+mod cancellation;
+mod exclusion;
+mod fencing;
+mod keys;
+mod losing;
+mod reentrancy;
+mod releasing;
+mod verbs;
+mod waiting;
+
+/// Runs each behaviour against each store.
+#[macro_export]
+macro_rules! on_every_store {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $behaviour() {
+                super::$behaviour(lock_tests::Backend::memory()).await;
+            })+
+        }
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $behaviour() {
+                super::$behaviour(lock_tests::Backend::redis().await).await;
+            })+
+        }
+    };
+}
