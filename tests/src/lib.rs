@@ -1,1 +1,28 @@
-//! See the workspace README.
+//! What the tests of this workspace stand on: real servers and real processes that can be made
+//! to fail on purpose.
+//!
+//! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
+//! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
+//!   inside scripts.
+//! - [`eventually`]: waits for something to become true instead of sleeping.
+//!
+//! Everything here ends with the value that stands for it, also when a test panics.
+//!
+//! # Panics
+//!
+//! A harness that cannot do what a test asked for panics and says why: a test has nothing
+//! better to do with such an error.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test support: an error of the harness must end the test, loudly"
+)]
+
+mod eventually;
+mod os_process;
+mod redis_server;
+mod request_log;
+
+pub use eventually::{eventually, eventually_within};
+pub use redis_server::{RedisServer, RedisServerBuilder};
+pub use request_log::{Request, RequestLog};
