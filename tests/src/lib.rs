@@ -5,6 +5,7 @@
 //! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
 //!   inside scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
+//! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -21,12 +22,14 @@
 
 mod eventually;
 mod os_process;
+mod process;
 mod proxy;
 mod redis_server;
 mod request_log;
 mod resp;
 
 pub use eventually::{eventually, eventually_within};
+pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use request_log::{Request, RequestLog};
