@@ -1,1 +1,38 @@
-//! See the workspace README.
+//! What the tests of this workspace stand on: real servers and real processes that can be made
+//! to fail on purpose.
+//!
+//! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
+//! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
+//!   inside scripts.
+//! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
+//! - [`ChildProcess`]: another process of a service, driven by lines of text.
+//! - [`Backend`]: a store under test, embedded or Redis, behind one face.
+//! - [`eventually`]: waits for something to become true instead of sleeping.
+//!
+//! Everything here ends with the value that stands for it, also when a test panics.
+//!
+//! # Panics
+//!
+//! A harness that cannot do what a test asked for panics and says why: a test has nothing
+//! better to do with such an error.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test support: an error of the harness must end the test, loudly"
+)]
+
+mod backend;
+mod eventually;
+mod os_process;
+mod process;
+mod proxy;
+mod redis_server;
+mod request_log;
+mod resp;
+
+pub use backend::Backend;
+pub use eventually::{eventually, eventually_within};
+pub use process::{ChildProcess, Event};
+pub use proxy::Proxy;
+pub use redis_server::{RedisServer, RedisServerBuilder};
+pub use request_log::{Request, RequestLog};

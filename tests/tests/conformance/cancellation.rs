@@ -41,7 +41,10 @@ async fn at_every_poll<F: Future>(store: &Backend, client: &LockClient, future: 
         let complete = output.is_some();
         drop(output);
         let free = client.lock("k").try_acquire().await.unwrap();
-        free.unwrap_or_else(|| panic!("the lock is taken after {polls} polls")).release().await.unwrap();
+        free.unwrap_or_else(|| panic!("the lock is taken after {polls} polls"))
+            .release()
+            .await
+            .unwrap();
         store.until_empty().await;
         assert_eq!(client.health().await.unwrap().waiting, 0);
         if complete {
@@ -99,7 +102,10 @@ async fn a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing(stor
 
 async fn a_run_dropped_after_any_number_of_polls_leaves_nothing(store: Backend) {
     let client = store.client().await;
-    at_every_poll(&store, &client, || client.lock("k").run(tokio::task::yield_now())).await;
+    at_every_poll(&store, &client, || {
+        client.lock("k").run(tokio::task::yield_now())
+    })
+    .await;
     clean(&store, &client).await;
 }
 
@@ -109,7 +115,11 @@ async fn a_release_dropped_after_any_number_of_polls_is_finished(store: Backend)
         let guard = client.lock("k").acquire().await.unwrap();
         let complete = polled(polls, guard.release()).await.is_some();
         store.until_empty().await;
-        assert_eq!(client.health().await.unwrap().release_failures, 0, "{polls}");
+        assert_eq!(
+            client.health().await.unwrap().release_failures,
+            0,
+            "{polls}"
+        );
         if complete {
             return;
         }
@@ -120,6 +130,9 @@ async fn a_release_dropped_after_any_number_of_polls_is_finished(store: Backend)
 async fn clean(store: &Backend, client: &LockClient) {
     assert_eq!(client.health().await.unwrap().held, 0);
     if let Backend::Redis(server) = store {
-        eventually("only the clients' channels are left", async || server.channels().await.len() <= 2).await;
+        eventually("only the clients' channels are left", async || {
+            server.channels().await.len() <= 2
+        })
+        .await;
     }
 }

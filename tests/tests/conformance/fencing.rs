@@ -16,10 +16,17 @@ async fn tokens_rise_with_every_hold_of_every_client(store: Backend) {
     for round in 0..20 {
         let client = if round % 2 == 0 { &a } else { &b };
         let guard = client.lock("k").fenced().acquire().await.unwrap();
-        assert!(guard.fencing_token() > last, "{:?} after {last:?}", guard.fencing_token());
+        assert!(
+            guard.fencing_token() > last,
+            "{:?} after {last:?}",
+            guard.fencing_token()
+        );
         last = guard.fencing_token();
         let waiter = tokio::spawn(b.lock("k").fenced().acquire());
-        lock_tests::eventually("the waiter queues", async || a.inspect("k").await.unwrap().waiting == 1).await;
+        lock_tests::eventually("the waiter queues", async || {
+            a.inspect("k").await.unwrap().waiting == 1
+        })
+        .await;
         guard.release().await.unwrap();
         let handed_over = waiter.await.unwrap().unwrap();
         assert!(handed_over.fencing_token() > last);
@@ -31,7 +38,10 @@ async fn tokens_rise_with_every_hold_of_every_client(store: Backend) {
 async fn a_re_entry_has_the_token_of_its_hold(store: Backend) {
     let client = store.client().await;
     let outer = client.lock("k").fenced().acquire().await.unwrap();
-    let inner = outer.scope(client.lock("k").fenced().acquire()).await.unwrap();
+    let inner = outer
+        .scope(client.lock("k").fenced().acquire())
+        .await
+        .unwrap();
     assert!(inner.fencing_token().is_some());
     assert_eq!(inner.fencing_token(), outer.fencing_token());
 }

@@ -24,8 +24,14 @@ async fn a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run(store: B
     let (empty, broken, percent) = ("", Broken, "50%");
     let bad: [(LockKey, KeyFault); 7] = [
         ("".into(), KeyFault::Empty),
-        (lock_key!("stock:<empty>"), KeyFault::EmptyPlaceholder("empty")),
-        (lock_key!("stock:<broken>"), KeyFault::DisplayFailed("broken")),
+        (
+            lock_key!("stock:<empty>"),
+            KeyFault::EmptyPlaceholder("empty"),
+        ),
+        (
+            lock_key!("stock:<broken>"),
+            KeyFault::DisplayFailed("broken"),
+        ),
         ("x".repeat(513).into(), KeyFault::TooLong(513)),
         ("%queue".into(), KeyFault::ReservedPrefix),
         ("a{b".into(), KeyFault::Braces),
@@ -48,27 +54,77 @@ async fn keys_of_different_values_differ(store: Backend) {
     let key = |a: &str, b: &str| lock_key!("<a>:<b>");
     let first = client.lock(key("a:b", "c")).acquire().await.unwrap();
     assert_eq!(first.key().as_str(), "a%3Ab:c");
-    assert!(client.lock(key("a", "b:c")).try_acquire().await.unwrap().is_some());
-    assert!(client.lock(key("a:b", "c")).try_acquire().await.unwrap().is_none());
+    assert!(
+        client
+            .lock(key("a", "b:c"))
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        client
+            .lock(key("a:b", "c"))
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 async fn options_outside_their_limits_are_config_errors(store: Backend) {
     let client = store.client().await;
     let (short, long) = (Duration::from_millis(9), Duration::from_secs(86_401));
-    let guard = client.lock("held").max_hold(Duration::from_secs(60)).acquire().await.unwrap();
+    let guard = client
+        .lock("held")
+        .max_hold(Duration::from_secs(60))
+        .acquire()
+        .await
+        .unwrap();
     let errors = [
-        client.lock("k").lease(Duration::ZERO).acquire().await.unwrap_err(),
+        client
+            .lock("k")
+            .lease(Duration::ZERO)
+            .acquire()
+            .await
+            .unwrap_err(),
         client.lock("k").lease(short).acquire().await.unwrap_err(),
         client.lock("k").lease(long).acquire().await.unwrap_err(),
-        client.lock("k").max_hold(short).acquire().await.unwrap_err(),
-        client.lock("k").lease(long / 2).max_hold(long).acquire().await.unwrap_err(),
-        client.lock("k").hold_at_least(long).acquire().await.unwrap_err(),
+        client
+            .lock("k")
+            .max_hold(short)
+            .acquire()
+            .await
+            .unwrap_err(),
+        client
+            .lock("k")
+            .lease(long / 2)
+            .max_hold(long)
+            .acquire()
+            .await
+            .unwrap_err(),
+        client
+            .lock("k")
+            .hold_at_least(long)
+            .acquire()
+            .await
+            .unwrap_err(),
         guard.extend(short).await.unwrap_err(),
         guard.extend(long).await.unwrap_err(),
         guard.extend(Duration::from_secs(61)).await.unwrap_err(),
-        store.builder().namespace("a:b").connect().await.unwrap_err(),
+        store
+            .builder()
+            .namespace("a:b")
+            .connect()
+            .await
+            .unwrap_err(),
         store.builder().lease(short).connect().await.unwrap_err(),
-        store.builder().command_timeout(Duration::ZERO).connect().await.unwrap_err(),
+        store
+            .builder()
+            .command_timeout(Duration::ZERO)
+            .connect()
+            .await
+            .unwrap_err(),
     ];
     for error in errors {
         assert!(matches!(error, LockError::Config { .. }), "{error}");

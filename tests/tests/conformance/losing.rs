@@ -34,7 +34,10 @@ async fn a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost(s
         let _dropped = dropped;
         std::future::pending::<()>().await;
     };
-    assert_eq!(lost_by(client.lock("k").lease(SHORT).run(body).await), LostReason::Expired);
+    assert_eq!(
+        lost_by(client.lock("k").lease(SHORT).run(body).await),
+        LostReason::Expired
+    );
     assert!(seen.await.is_err(), "the body was dropped");
     assert_eq!(client.health().await.unwrap().lost, 1);
     assert!(client.lock("k").acquire().await.is_ok());
@@ -54,7 +57,13 @@ async fn on_lost_continue_lets_the_body_finish_and_returns_its_result(store: Bac
 
 async fn a_renewed_lease_lasts_as_long_as_the_body(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let guard = a.lock("k").lease(SHORT).renew(true).acquire().await.unwrap();
+    let guard = a
+        .lock("k")
+        .lease(SHORT)
+        .renew(true)
+        .acquire()
+        .await
+        .unwrap();
     for _ in 0..20 {
         tokio::time::sleep(SHORT / 4).await;
         assert!(guard.is_held());
@@ -73,12 +82,25 @@ async fn max_hold_ends_a_renewed_hold_and_frees_the_lock(store: Backend) {
     assert!(b.lock("k").acquire().await.unwrap().is_held());
 }
 
-async fn an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_renewal(store: Backend) {
+async fn an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_renewal(
+    store: Backend,
+) {
     let (a, b) = (store.client().await, store.client().await);
-    let holder = tokio::spawn(a.lock("k").lease(3 * SHORT).renew(true).run(std::future::pending::<()>()));
-    eventually("it is held", async || b.inspect("k").await.unwrap().holder.is_some()).await;
+    let holder = tokio::spawn(
+        a.lock("k")
+            .lease(3 * SHORT)
+            .renew(true)
+            .run(std::future::pending::<()>()),
+    );
+    eventually("it is held", async || {
+        b.inspect("k").await.unwrap().holder.is_some()
+    })
+    .await;
     let next = tokio::spawn(b.lock("k").acquire());
-    eventually("the next one waits", async || b.inspect("k").await.unwrap().waiting == 1).await;
+    eventually("the next one waits", async || {
+        b.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
     assert!(b.force_release("k").await.unwrap());
     assert!(next.await.unwrap().unwrap().is_held());
     assert_eq!(lost_by(holder.await.unwrap()), LostReason::Gone);
@@ -87,7 +109,12 @@ async fn an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_rene
 
 async fn extend_moves_the_deadline_and_never_shortens_it(store: Backend) {
     let client = store.client().await;
-    let guard = client.lock("k").lease(Duration::from_secs(5)).acquire().await.unwrap();
+    let guard = client
+        .lock("k")
+        .lease(Duration::from_secs(5))
+        .acquire()
+        .await
+        .unwrap();
     guard.extend(Duration::from_secs(60)).await.unwrap();
     assert!(guard.remaining() > Duration::from_secs(50));
     guard.extend(SHORT).await.unwrap();
@@ -103,7 +130,10 @@ async fn a_lost_hold_stays_lost(store: Backend) {
     let guard = client.lock("k").lease(SHORT).acquire().await.unwrap();
     guard.lost().await;
     assert!(!guard.is_held());
-    assert_eq!(lost_by(guard.extend(Duration::from_secs(5)).await), LostReason::Expired);
+    assert_eq!(
+        lost_by(guard.extend(Duration::from_secs(5)).await),
+        LostReason::Expired
+    );
     assert!(!guard.is_held());
     assert_eq!(lost_by(guard.release().await), LostReason::Expired);
 }

@@ -1,6 +1,10 @@
 //! The contract, written once and run against every store.
-#![expect(missing_docs, reason = "a test's name says what it shows")]
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
 
 mod cancellation;
 mod exclusion;

@@ -17,18 +17,31 @@ crate::on_every_store!(
 
 #[distributed_lock(key = "chain", client = client)]
 async fn descend(client: &LockClient, levels: u32) -> Result<u32, LockError> {
-    if levels == 0 { Ok(0) } else { Ok(1 + Box::pin(descend(client, levels - 1)).await?) }
+    if levels == 0 {
+        Ok(0)
+    } else {
+        Ok(1 + Box::pin(descend(client, levels - 1)).await?)
+    }
 }
 
 async fn nested_calls_share_the_hold(store: Backend) {
-    let client = store.builder().wait(Duration::from_secs(1)).connect().await.unwrap();
+    let client = store
+        .builder()
+        .wait(Duration::from_secs(1))
+        .connect()
+        .await
+        .unwrap();
     assert_eq!(descend(&client, 5).await.unwrap(), 5);
     store.until_empty().await;
 }
 
 #[distributed_lock(key = "siblings", client = client)]
 async fn alone(client: &LockClient, inside: &AtomicU32) -> Result<(), LockError> {
-    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "a sibling is inside");
+    assert_eq!(
+        inside.fetch_add(1, Ordering::SeqCst),
+        0,
+        "a sibling is inside"
+    );
     tokio::time::sleep(Duration::from_millis(5)).await;
     inside.fetch_sub(1, Ordering::SeqCst);
     Ok(())
@@ -38,7 +51,11 @@ async fn siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold(store: 
     let client = store.client().await;
     let inside = AtomicU32::new(0);
     let siblings = async || {
-        let (a, b, c) = tokio::join!(alone(&client, &inside), alone(&client, &inside), alone(&client, &inside));
+        let (a, b, c) = tokio::join!(
+            alone(&client, &inside),
+            alone(&client, &inside),
+            alone(&client, &inside)
+        );
         a.and(b).and(c).unwrap();
     };
     siblings().await;
@@ -48,11 +65,29 @@ async fn siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold(store: 
     outer
         .scope(async {
             let first = client.lock("siblings").acquire().await.unwrap();
-            let second = client.lock("siblings").wait(Duration::from_millis(20)).acquire().await;
+            let second = client
+                .lock("siblings")
+                .wait(Duration::from_millis(20))
+                .acquire()
+                .await;
             assert!(matches!(second, Err(LockError::Busy { .. })));
-            assert!(client.lock("siblings").try_acquire().await.unwrap().is_none());
+            assert!(
+                client
+                    .lock("siblings")
+                    .try_acquire()
+                    .await
+                    .unwrap()
+                    .is_none()
+            );
             drop(first);
-            assert!(client.lock("siblings").try_acquire().await.unwrap().is_some());
+            assert!(
+                client
+                    .lock("siblings")
+                    .try_acquire()
+                    .await
+                    .unwrap()
+                    .is_some()
+            );
         })
         .await;
 }
@@ -71,7 +106,12 @@ async fn a_spawned_task_and_a_client_scope_are_outside(store: Backend) {
     let attempt = || client.lock("k").try_acquire();
     let (spawned, scoped) = client
         .lock("k")
-        .run(async { (tokio::spawn(attempt()).await.unwrap(), client.scope(attempt()).await) })
+        .run(async {
+            (
+                tokio::spawn(attempt()).await.unwrap(),
+                client.scope(attempt()).await,
+            )
+        })
         .await
         .unwrap();
     assert!(spawned.unwrap().is_none());
@@ -80,15 +120,33 @@ async fn a_spawned_task_and_a_client_scope_are_outside(store: Backend) {
 
 async fn a_nested_shorter_lease_does_not_shorten_the_outer(store: Backend) {
     let client = store.client().await;
-    let outer = client.lock("k").lease(Duration::from_secs(20)).acquire().await.unwrap();
-    outer.scope(client.lock("k").lease(Duration::from_millis(10)).run(async {})).await.unwrap();
+    let outer = client
+        .lock("k")
+        .lease(Duration::from_secs(20))
+        .acquire()
+        .await
+        .unwrap();
+    outer
+        .scope(
+            client
+                .lock("k")
+                .lease(Duration::from_millis(10))
+                .run(async {}),
+        )
+        .await
+        .unwrap();
     assert!(outer.remaining() > Duration::from_secs(15));
     assert!(client.inspect("k").await.unwrap().remaining.unwrap() > Duration::from_secs(15));
 }
 
 async fn a_nested_request_of_a_lost_hold_is_lost(store: Backend) {
     let client = store.client().await;
-    let outer = client.lock("k").lease(Duration::from_millis(50)).acquire().await.unwrap();
+    let outer = client
+        .lock("k")
+        .lease(Duration::from_millis(50))
+        .acquire()
+        .await
+        .unwrap();
     outer.lost().await;
     let nested = outer.scope(client.lock("k").acquire()).await;
     assert!(matches!(nested, Err(LockError::Lost { .. })), "{nested:?}");

@@ -36,7 +36,10 @@ async fn a_panic_in_the_body_releases(store: Backend) {
 async fn a_cancelled_body_releases(store: Backend) {
     let client = store.client().await;
     let body = tokio::spawn(client.lock("k").run(std::future::pending::<()>()));
-    eventually("it is held", async || client.inspect("k").await.unwrap().holder.is_some()).await;
+    eventually("it is held", async || {
+        client.inspect("k").await.unwrap().holder.is_some()
+    })
+    .await;
     body.abort();
     assert!(body.await.unwrap_err().is_cancelled());
     assert!(client.lock("k").try_acquire().await.unwrap().is_some());
@@ -76,13 +79,22 @@ async fn hold_at_least_keeps_the_key_after_return_failure_and_panic(store: Backe
     let job = |client: &LockClient, key: &str| client.lock(key).hold_at_least(keep);
     let started = std::time::Instant::now();
     job(&client, "returns").run(async {}).await.unwrap();
-    job(&client, "fails").run(async { Err::<(), _>("on purpose") }).await.unwrap().unwrap_err();
-    tokio::spawn(job(&client, "panics").run(async { panic!("on purpose") })).await.unwrap_err();
+    job(&client, "fails")
+        .run(async { Err::<(), _>("on purpose") })
+        .await
+        .unwrap()
+        .unwrap_err();
+    tokio::spawn(job(&client, "panics").run(async { panic!("on purpose") }))
+        .await
+        .unwrap_err();
     drop(job(&client, "dropped").acquire().await.unwrap());
     assert!(started.elapsed() < keep, "the call returns at once");
     for key in ["returns", "fails", "panics", "dropped"] {
-        assert!(client.lock(key).try_acquire().await.unwrap().is_none(), "{key}");
-        other.lock(key).acquire().await.unwrap();
+        assert!(
+            client.lock(key).try_acquire().await.unwrap().is_none(),
+            "{key}"
+        );
+        drop(other.lock(key).acquire().await.unwrap());
         assert!(started.elapsed() >= keep, "{key}");
     }
 }
@@ -91,12 +103,18 @@ async fn a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold(store: Bac
     let (a, b) = (store.client().await, store.client().await);
     let first = a.lock("k").acquire().await.unwrap();
     let waiter = tokio::spawn(b.lock("k").acquire());
-    eventually("the waiter queues", async || a.inspect("k").await.unwrap().waiting == 1).await;
+    eventually("the waiter queues", async || {
+        a.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
     first.release().await.unwrap();
     let second = waiter.await.unwrap().unwrap();
     assert_eq!(a.inspect("k").await.unwrap().waiting, 0);
     // The first lease of a hand-over is short; the watchdog must have asked for the whole one.
-    eventually("the lease is whole", async || second.remaining() > Duration::from_secs(20)).await;
+    eventually("the lease is whole", async || {
+        second.remaining() > Duration::from_secs(20)
+    })
+    .await;
     assert!(a.inspect("k").await.unwrap().remaining.unwrap() > Duration::from_secs(20));
     second.release().await.unwrap();
 }
@@ -105,22 +123,37 @@ async fn shutdown_ends_what_waits_and_what_holds(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = Arc::new(client.lock("k").acquire().await.unwrap());
     let body = tokio::spawn(client.lock("body").run(std::future::pending::<()>()));
-    eventually("the body runs", async || client.inspect("body").await.unwrap().holder.is_some()).await;
+    eventually("the body runs", async || {
+        client.inspect("body").await.unwrap().holder.is_some()
+    })
+    .await;
     let quick = client.lock("quick").acquire().await.unwrap();
     let waiter = tokio::spawn(client.lock("k").wait_forever().acquire());
-    eventually("the waiter waits", async || client.health().await.unwrap().waiting == 1).await;
+    eventually("the waiter waits", async || {
+        client.health().await.unwrap().waiting == 1
+    })
+    .await;
     let shutdown = tokio::spawn({
         let client = client.clone();
         async move { client.shutdown(Duration::from_millis(200)).await }
     });
     assert!(matches!(waiter.await.unwrap(), Err(LockError::Shutdown)));
-    assert!(matches!(client.lock("new").acquire().await, Err(LockError::Shutdown)));
+    assert!(matches!(
+        client.lock("new").acquire().await,
+        Err(LockError::Shutdown)
+    ));
     assert!(held.is_held(), "bodies have until the timeout");
-    quick.release().await.expect("a hold can be released during the shutdown");
+    quick
+        .release()
+        .await
+        .expect("a hold can be released during the shutdown");
     shutdown.await.unwrap();
     assert!(!held.is_held());
     assert!(matches!(body.await.unwrap(), Err(LockError::Lost { .. })));
     for key in ["k", "body", "quick"] {
-        assert!(other.lock(key).try_acquire().await.unwrap().is_some(), "{key}");
+        assert!(
+            other.lock(key).try_acquire().await.unwrap().is_some(),
+            "{key}"
+        );
     }
 }

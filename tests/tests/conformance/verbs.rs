@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use lock_runtime::Clock;
 use lock_runtime::store::redis::RedisStore;
 use lock_runtime::store::{
-    Acquire, Acquired, ClientId, Fenced, Listener, Owner, Queue, Release, Released, Renewal, Renewed, Store,
+    Acquire, Acquired, ClientId, Fenced, Listener, Owner, Queue, Release, Released, Renewal,
+    Renewed, Store,
 };
 use lock_tests::{Backend, eventually};
 
@@ -47,36 +48,76 @@ impl Two {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                Backend::Redis(server) => RedisStore::connect(&server.url(), "lock", id, &listener, clock).unwrap(),
+                Backend::Redis(server) => {
+                    RedisStore::connect(&server.url(), "lock", id, &listener, clock).unwrap()
+                }
             }
         };
-        Self { stores: [store(0), store(1)], heard: heard.clone() }
+        Self {
+            stores: [store(0), store(1)],
+            heard: heard.clone(),
+        }
     }
 
     async fn acquire(&self, owner: Owner, fence: bool, queue: Queue) -> Acquired {
-        self.stores[store_of(owner)].acquire(request(owner, fence, queue), by()).await.unwrap().value
+        self.stores[store_of(owner)]
+            .acquire(request(owner, fence, queue), by())
+            .await
+            .unwrap()
+            .value
     }
 
     async fn release(&self, owner: Owner) -> Released {
-        let request = Release { key: "k".into(), owner, keep: Duration::ZERO };
-        self.stores[store_of(owner)].release(request, by()).await.unwrap().value
+        let request = Release {
+            key: "k".into(),
+            owner,
+            keep: Duration::ZERO,
+        };
+        self.stores[store_of(owner)]
+            .release(request, by())
+            .await
+            .unwrap()
+            .value
     }
 
     async fn renew(&self, owner: Owner, lease: Duration) -> Vec<Renewed> {
         let renewals = vec![
-            Renewal { key: "other".into(), owner, lease },
-            Renewal { key: "k".into(), owner, lease },
+            Renewal {
+                key: "other".into(),
+                owner,
+                lease,
+            },
+            Renewal {
+                key: "k".into(),
+                owner,
+                lease,
+            },
         ];
-        self.stores[store_of(owner)].renew(renewals, by()).await.unwrap().value
+        self.stores[store_of(owner)]
+            .renew(renewals, by())
+            .await
+            .unwrap()
+            .value
     }
 
     async fn remaining(&self) -> Duration {
-        let inspection = self.stores[0].inspect("k".into(), by()).await.unwrap().value.unwrap();
+        let inspection = self.stores[0]
+            .inspect("k".into(), by())
+            .await
+            .unwrap()
+            .value
+            .unwrap();
         inspection.remaining.unwrap_or_default()
     }
 
     async fn waiting(&self) -> usize {
-        self.stores[0].inspect("k".into(), by()).await.unwrap().value.unwrap().waiting
+        self.stores[0]
+            .inspect("k".into(), by())
+            .await
+            .unwrap()
+            .value
+            .unwrap()
+            .waiting
     }
 }
 
@@ -85,7 +126,10 @@ fn by() -> Instant {
 }
 
 fn owner(client: usize, request: u64) -> Owner {
-    Owner { client: ClientId(client as u128 + 1), request }
+    Owner {
+        client: ClientId(client as u128 + 1),
+        request,
+    }
 }
 
 fn store_of(owner: Owner) -> usize {
@@ -93,7 +137,14 @@ fn store_of(owner: Owner) -> usize {
 }
 
 fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
-    Acquire { key: "k".into(), owner, lease: LEASE, first_lease: LEASE / 5, fence, queue }
+    Acquire {
+        key: "k".into(),
+        owner,
+        lease: LEASE,
+        first_lease: LEASE / 5,
+        fence,
+        queue,
+    }
 }
 
 fn is_granted(reply: Acquired) -> bool {
@@ -103,13 +154,31 @@ fn is_granted(reply: Acquired) -> bool {
 async fn an_acquire_repeated_by_its_owner_is_granted_again(backend: Backend) {
     let two = Two::new(&backend);
     let (mine, other) = (owner(0, 1), owner(1, 1));
-    assert_eq!(two.acquire(mine, false, Queue::Barge).await, Acquired::Granted { token: None });
+    assert_eq!(
+        two.acquire(mine, false, Queue::Barge).await,
+        Acquired::Granted { token: None }
+    );
     assert!(is_granted(two.acquire(mine, false, Queue::Respect).await));
-    let Acquired::Granted { token: Some(first) } = two.acquire(mine, true, Queue::Join).await else { panic!() };
-    let Acquired::Granted { token: Some(second) } = two.acquire(mine, true, Queue::Join).await else { panic!() };
+    let Acquired::Granted { token: Some(first) } = two.acquire(mine, true, Queue::Join).await
+    else {
+        panic!()
+    };
+    let Acquired::Granted {
+        token: Some(second),
+    } = two.acquire(mine, true, Queue::Join).await
+    else {
+        panic!()
+    };
     assert!(second > first, "a repeat brings a fresh token");
-    assert!(matches!(two.acquire(other, false, Queue::Barge).await, Acquired::Busy { queued: false, .. }));
-    let Acquired::Busy { remaining: Some(left), queued: false } = two.acquire(other, false, Queue::Respect).await else {
+    assert!(matches!(
+        two.acquire(other, false, Queue::Barge).await,
+        Acquired::Busy { queued: false, .. }
+    ));
+    let Acquired::Busy {
+        remaining: Some(left),
+        queued: false,
+    } = two.acquire(other, false, Queue::Respect).await
+    else {
         panic!()
     };
     assert!(left <= LEASE && left > LEASE / 2);
@@ -122,18 +191,37 @@ async fn a_place_in_the_queue_is_kept_by_repeats_and_left_by_abandon(backend: Ba
     assert!(is_granted(two.acquire(holder, false, Queue::Barge).await));
     for _ in 0..3 {
         for waiter in [first, second] {
-            assert!(matches!(two.acquire(waiter, true, Queue::Join).await, Acquired::Busy { queued: true, .. }));
+            assert!(matches!(
+                two.acquire(waiter, true, Queue::Join).await,
+                Acquired::Busy { queued: true, .. }
+            ));
         }
     }
     assert_eq!(two.waiting().await, 2);
-    let abandoned = two.stores[1].abandon(request(first, true, Queue::Join), by()).await.unwrap().value;
+    let abandoned = two.stores[1]
+        .abandon(request(first, true, Queue::Join), by())
+        .await
+        .unwrap()
+        .value;
     assert_eq!((abandoned, two.waiting().await), (Released::NotHeld, 1));
     assert_eq!(two.release(holder).await, Released::Released);
-    eventually("the second hears of its grant", async || !two.heard[1].0.lock().unwrap().is_empty()).await;
+    eventually("the second hears of its grant", async || {
+        !two.heard[1].0.lock().unwrap().is_empty()
+    })
+    .await;
     let heard = two.heard[1].0.lock().unwrap().clone();
-    assert!(matches!(heard[..], [(granted, Some(_))] if granted == second), "{heard:?}");
-    assert!(two.remaining().await <= LEASE / 5, "the first lease is short");
-    assert!(is_granted(two.acquire(second, true, Queue::Join).await), "and a repeat finds the grant");
+    assert!(
+        matches!(heard[..], [(granted, Some(_))] if granted == second),
+        "{heard:?}"
+    );
+    assert!(
+        two.remaining().await <= LEASE / 5,
+        "the first lease is short"
+    );
+    assert!(
+        is_granted(two.acquire(second, true, Queue::Join).await),
+        "and a repeat finds the grant"
+    );
     assert!(two.remaining().await > LEASE / 2);
 }
 
@@ -141,12 +229,33 @@ async fn only_the_owner_renews_releases_and_fences(backend: Backend) {
     let two = Two::new(&backend);
     let (mine, other) = (owner(0, 1), owner(1, 1));
     assert!(is_granted(two.acquire(mine, false, Queue::Barge).await));
-    assert_eq!(two.renew(other, LEASE).await, [Renewed::Gone, Renewed::Gone]);
+    assert_eq!(
+        two.renew(other, LEASE).await,
+        [Renewed::Gone, Renewed::Gone]
+    );
     assert_eq!(two.release(other).await, Released::NotHeld);
-    assert_eq!(two.stores[1].fence("k".into(), other, by()).await.unwrap().value, Fenced::Gone);
-    let abandoned = two.stores[1].abandon(request(other, false, Queue::Join), by()).await.unwrap().value;
+    assert_eq!(
+        two.stores[1]
+            .fence("k".into(), other, by())
+            .await
+            .unwrap()
+            .value,
+        Fenced::Gone
+    );
+    let abandoned = two.stores[1]
+        .abandon(request(other, false, Queue::Join), by())
+        .await
+        .unwrap()
+        .value;
     assert_eq!(abandoned, Released::NotHeld);
-    assert!(matches!(two.stores[0].fence("k".into(), mine, by()).await.unwrap().value, Fenced::Token(_)));
+    assert!(matches!(
+        two.stores[0]
+            .fence("k".into(), mine, by())
+            .await
+            .unwrap()
+            .value,
+        Fenced::Token(_)
+    ));
     assert_eq!(two.release(mine).await, Released::Released);
 }
 
@@ -174,9 +283,15 @@ async fn a_renewal_never_shortens_and_never_makes_a_key(backend: Backend) {
     let two = Two::new(&backend);
     let mine = owner(0, 1);
     assert!(is_granted(two.acquire(mine, false, Queue::Barge).await));
-    assert_eq!(two.renew(mine, LEASE * 6).await, [Renewed::Gone, Renewed::Renewed]);
+    assert_eq!(
+        two.renew(mine, LEASE * 6).await,
+        [Renewed::Gone, Renewed::Renewed]
+    );
     assert!(two.remaining().await > LEASE * 5);
-    assert_eq!(two.renew(mine, LEASE / 10).await, [Renewed::Gone, Renewed::Renewed]);
+    assert_eq!(
+        two.renew(mine, LEASE / 10).await,
+        [Renewed::Gone, Renewed::Renewed]
+    );
     assert!(two.remaining().await > LEASE * 5);
     assert_eq!(two.release(mine).await, Released::Released);
     assert_eq!(two.renew(mine, LEASE).await, [Renewed::Gone, Renewed::Gone]);
@@ -186,16 +301,33 @@ async fn a_renewal_never_shortens_and_never_makes_a_key(backend: Backend) {
 async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backend: Backend) {
     let two = Two::new(&backend);
     let (gone, first, second, late) = (owner(0, 1), owner(1, 1), owner(1, 2), owner(0, 2));
-    let brief = Acquire { lease: Duration::from_millis(50), ..request(gone, false, Queue::Barge) };
-    assert!(is_granted(two.stores[0].acquire(brief, by()).await.unwrap().value));
+    let brief = Acquire {
+        lease: Duration::from_millis(50),
+        ..request(gone, false, Queue::Barge)
+    };
+    assert!(is_granted(
+        two.stores[0].acquire(brief, by()).await.unwrap().value
+    ));
     for waiter in [first, second] {
-        assert!(matches!(two.acquire(waiter, false, Queue::Join).await, Acquired::Busy { queued: true, .. }));
+        assert!(matches!(
+            two.acquire(waiter, false, Queue::Join).await,
+            Acquired::Busy { queued: true, .. }
+        ));
     }
     eventually("the lease ends", async || two.remaining().await.is_zero()).await;
     // The second one looks first: the lock goes to the head all the same.
-    assert!(matches!(two.acquire(second, false, Queue::Join).await, Acquired::Busy { queued: true, .. }));
-    eventually("the head hears of it", async || *two.heard[1].0.lock().unwrap() == [(first, None)]).await;
+    assert!(matches!(
+        two.acquire(second, false, Queue::Join).await,
+        Acquired::Busy { queued: true, .. }
+    ));
+    eventually("the head hears of it", async || {
+        *two.heard[1].0.lock().unwrap() == [(first, None)]
+    })
+    .await;
     assert_eq!(two.waiting().await, 1);
-    assert!(matches!(two.acquire(late, false, Queue::Respect).await, Acquired::Busy { queued: false, .. }));
+    assert!(matches!(
+        two.acquire(late, false, Queue::Respect).await,
+        Acquired::Busy { queued: false, .. }
+    ));
     assert!(is_granted(two.acquire(first, false, Queue::Join).await));
 }

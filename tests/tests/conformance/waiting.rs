@@ -62,35 +62,68 @@ async fn a_waiter_that_gives_up_leaves_no_place_in_the_queue(store: Backend) {
     let held = a.lock("k").acquire().await.unwrap();
     let started = Instant::now();
     let gave_up = b.lock("k").wait(Duration::from_millis(100)).acquire().await;
-    assert!(matches!(gave_up, Err(LockError::Busy { .. })), "{gave_up:?}");
+    assert!(
+        matches!(gave_up, Err(LockError::Busy { .. })),
+        "{gave_up:?}"
+    );
     assert!(started.elapsed() < Duration::from_secs(5));
     let dropped = tokio::spawn(b.lock("k").acquire());
-    eventually("it queues", async || a.inspect("k").await.unwrap().waiting == 1).await;
+    eventually("it queues", async || {
+        a.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
     dropped.abort();
-    eventually("the queue is empty", async || a.inspect("k").await.unwrap().waiting == 0).await;
+    eventually("the queue is empty", async || {
+        a.inspect("k").await.unwrap().waiting == 0
+    })
+    .await;
     held.release().await.unwrap();
     store.until_empty().await;
     assert_eq!(b.health().await.unwrap().waiting, 0);
 }
 
 async fn wait_zero_is_one_try_and_wait_forever_waits(store: Backend) {
-    let (a, b) = (store.client().await, store.builder().wait(Duration::from_millis(50)).connect().await.unwrap());
+    let (a, b) = (
+        store.client().await,
+        store
+            .builder()
+            .wait(Duration::from_millis(50))
+            .connect()
+            .await
+            .unwrap(),
+    );
     let held = a.lock("k").acquire().await.unwrap();
-    assert!(matches!(b.lock("k").wait(Duration::ZERO).acquire().await, Err(LockError::Busy { .. })));
+    assert!(matches!(
+        b.lock("k").wait(Duration::ZERO).acquire().await,
+        Err(LockError::Busy { .. })
+    ));
     let waiter = tokio::spawn(b.lock("k").wait_forever().acquire());
     tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert!(!waiter.is_finished(), "the client's own wait does not count");
+    assert!(
+        !waiter.is_finished(),
+        "the client's own wait does not count"
+    );
     held.release().await.unwrap();
     assert!(waiter.await.unwrap().unwrap().is_held());
 }
 
 async fn a_client_that_is_gone_does_not_hold_up_the_queue(store: Backend) {
-    let (a, gone, c) = (store.client().await, store.client().await, store.client().await);
+    let (a, gone, c) = (
+        store.client().await,
+        store.client().await,
+        store.client().await,
+    );
     let held = a.lock("k").acquire().await.unwrap();
     let first = tokio::spawn(gone.lock("k").acquire());
-    eventually("the first queues", async || a.inspect("k").await.unwrap().waiting == 1).await;
+    eventually("the first queues", async || {
+        a.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
     let second = tokio::spawn(c.lock("k").acquire());
-    eventually("the second queues", async || a.inspect("k").await.unwrap().waiting == 2).await;
+    eventually("the second queues", async || {
+        a.inspect("k").await.unwrap().waiting == 2
+    })
+    .await;
     first.abort();
     drop(gone);
     let started = Instant::now();
@@ -103,7 +136,11 @@ async fn time_paused_in_the_callers_runtime_changes_nothing(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let held = a.lock("k").acquire().await.unwrap();
     let outcome = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
         let started = Instant::now();
         let outcome = runtime.block_on(async {
             let mut ticks = tokio::time::interval(Duration::from_millis(1));
@@ -120,7 +157,10 @@ async fn time_paused_in_the_callers_runtime_changes_nothing(store: Backend) {
         (outcome, started.elapsed())
     });
     let (outcome, elapsed) = outcome.join().unwrap();
-    assert!(matches!(outcome, Err(LockError::Busy { .. })), "{outcome:?}");
+    assert!(
+        matches!(outcome, Err(LockError::Busy { .. })),
+        "{outcome:?}"
+    );
     assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
     assert!(held.is_held());
 }

@@ -51,8 +51,18 @@ impl RedisStore {
         listener: &Arc<dyn Listener>,
         clock: Clock,
     ) -> Result<Arc<dyn Store>, LockError> {
-        let (timeout, namespace) = (crate::config::DEFAULT_CONNECT_TIMEOUT, Namespace::new(namespace)?);
-        let store = Self::open(url, timeout, namespace, client, Arc::downgrade(listener), clock)?;
+        let (timeout, namespace) = (
+            crate::config::DEFAULT_CONNECT_TIMEOUT,
+            Namespace::new(namespace)?,
+        );
+        let store = Self::open(
+            url,
+            timeout,
+            namespace,
+            client,
+            Arc::downgrade(listener),
+            clock,
+        )?;
         Ok(Arc::new(store))
     }
 

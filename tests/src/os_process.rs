@@ -1,0 +1,93 @@
+//! One process that this test started, and the signals it can be sent.
+
+use std::process::{Child, Command, ExitStatus};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// A child process that never outlives this value.
+#[derive(Debug)]
+pub(crate) struct OsProcess {
+    child: Child,
+    /// The exit was seen behind `child`'s back: its id may already belong to somebody else.
+    reaped: bool,
+}
+
+impl OsProcess {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {:?}: {error}", command.get_program()));
+        Self {
+            child,
+            reaped: false,
+        }
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the process ended, or `None` while it lives (paused or not).
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child
+            .try_wait()
+            .expect("a child's state can be asked for")
+    }
+
+    /// SIGKILL, also for a paused process; returns when it is gone.
+    pub(crate) fn kill(&mut self) {
+        if !self.reaped {
+            // Fails only for a process that has already ended, which is what is wanted.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    /// SIGTERM: asks the process to end in its own way.
+    pub(crate) fn terminate(&mut self) {
+        self.signal(Signal::SIGTERM);
+    }
+
+    /// SIGSTOP; returns when the process stands still, not merely when the signal is on its way.
+    pub(crate) fn pause(&mut self) {
+        let pid = self.signal(Signal::SIGSTOP);
+        match waitpid(pid, Some(WaitPidFlag::WUNTRACED)) {
+            Ok(WaitStatus::Stopped(..)) => {}
+            Ok(ended @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..))) => {
+                self.reaped = true;
+                panic!("process {pid} ended while it was to be paused: {ended:?}");
+            }
+            other => panic!("process {pid} could not be paused: {other:?}"),
+        }
+    }
+
+    /// SIGCONT; harmless for a process that runs.
+    pub(crate) fn resume(&mut self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&mut self, signal: Signal) -> Pid {
+        // Until its end has been asked for, an ended child keeps its id, so this hits no stranger.
+        let status = self.exit_status();
+        assert!(
+            status.is_none(),
+            "no {signal} for process {}: it has ended ({status:?})",
+            self.id()
+        );
+        let pid = Pid::from_raw(i32::try_from(self.id()).expect("process ids fit into an i32"));
+        kill(pid, signal).unwrap_or_else(|error| panic!("no {signal} for process {pid}: {error}"));
+        pid
+    }
+}
+
+impl Drop for OsProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,193 @@
+//! One connection through the proxy: bytes in order, each as late as it must be.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::{Network, State};
+use crate::resp::{CompleteRequest, RequestParser};
+
+const CHUNK: usize = 16 * 1024;
+/// Chunks under way in one direction; beyond that the sender feels the pressure, as in a network.
+const UNDER_WAY: usize = 64;
+
+/// Passes bytes both ways until both directions have ended or the connection is cut.
+pub(super) async fn serve(client: TcpStream, server: TcpStream, id: u64, network: &Network) {
+    // Without this the proxy would add delays of its own.
+    let _ = client.set_nodelay(true);
+    let _ = server.set_nodelay(true);
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let requests = Passage {
+        id,
+        network,
+        requests: Some(RequestParser::default()),
+    };
+    let replies = Passage {
+        id,
+        network,
+        requests: None,
+    };
+    let was_cut = tokio::select! {
+        _ = async {
+            // Each direction ends on its own: a request under way arrives, whether or not its
+            // sender still waits for the reply.
+            tokio::join!(
+                requests.run(&mut from_client, &mut to_server),
+                replies.run(&mut from_server, &mut to_client),
+            )
+        } => false,
+        () = network.wait_for(|state| !state.open.contains(&id)) => true,
+    };
+    drop((from_client, to_client));
+    if was_cut {
+        // Closing with replies unread would reset the connection, and the server could lose
+        // requests that have been passed on. So read until the server closes, too.
+        let _ = to_server.shutdown().await;
+        let _ = tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await;
+    }
+}
+
+/// One direction of a connection.
+struct Passage<'a> {
+    id: u64,
+    network: &'a Network,
+    /// Present towards the server: finds the requests among the bytes.
+    requests: Option<RequestParser>,
+}
+
+/// What became of an attempt to pass bytes on.
+enum Attempt {
+    Passed(usize),
+    /// Not now: the network is frozen.
+    Frozen,
+    /// The receiver takes nothing at the moment.
+    Full,
+    Broken(io::Error),
+}
+
+impl Passage<'_> {
+    async fn run(self, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel(UNDER_WAY);
+        // Reading on while earlier bytes are under way: a delay must not limit the throughput.
+        let read = async move {
+            loop {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                // A connection that breaks is at its end, too: what it sent before arrives.
+                let Ok(1..) = from.read_buf(&mut chunk).await else {
+                    return;
+                };
+                if sender.send((Instant::now(), chunk)).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let deliver = self.deliver(receiver, to);
+        tokio::pin!(read, deliver);
+        tokio::select! {
+            result = &mut deliver => result,
+            () = read => deliver.await,
+        }
+    }
+
+    async fn deliver(
+        mut self,
+        mut chunks: mpsc::Receiver<(Instant, Vec<u8>)>,
+        to: &mut OwnedWriteHalf,
+    ) -> io::Result<()> {
+        while let Some((read_at, chunk)) = chunks.recv().await {
+            let delay = self.delay(&self.network.0.borrow());
+            if !delay.is_zero() {
+                sleep_until(read_at + delay).await;
+            }
+            self.pass_on(&chunk, to).await?;
+        }
+        // The sender is done; so that the receiver learns, but not earlier than it may.
+        self.network.wait_for(|state| !state.frozen).await;
+        to.shutdown().await
+    }
+
+    fn delay(&self, state: &State) -> Duration {
+        if self.requests.is_some() {
+            state.delay_requests
+        } else {
+            state.delay_replies
+        }
+    }
+
+    async fn pass_on(&mut self, chunk: &[u8], to: &OwnedWriteHalf) -> io::Result<()> {
+        let requests = match &mut self.requests {
+            Some(parser) => parser.read(chunk),
+            None => Vec::new(),
+        };
+        let mut passed = 0;
+        while passed < chunk.len() {
+            let attempt = self
+                .network
+                .change_quietly(|state| self.attempt(state, chunk, passed, &requests, to));
+            match attempt {
+                Attempt::Passed(count) => passed += count,
+                Attempt::Frozen => self.network.wait_for(|state| !state.frozen).await,
+                Attempt::Full => to.writable().await?,
+                Attempt::Broken(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on what may pass, and counts it. Second value: whether others must look again.
+    fn attempt(
+        &self,
+        state: &mut State,
+        chunk: &[u8],
+        passed: usize,
+        requests: &[CompleteRequest],
+        to: &OwnedWriteHalf,
+    ) -> (Attempt, bool) {
+        if !state.open.contains(&self.id) {
+            let cut = io::Error::from(io::ErrorKind::ConnectionAborted);
+            return (Attempt::Broken(cut), false);
+        }
+        if state.frozen {
+            return (Attempt::Frozen, false);
+        }
+        let towards_server = self.requests.is_some();
+        if state.drop_replies && !towards_server {
+            return (Attempt::Passed(chunk.len() - passed), false);
+        }
+        let last = requests.iter().find(|request| {
+            let cut_after = state.cut_after.as_ref();
+            request.end > passed && cut_after.is_some_and(|cut| cut.matches(&request.command))
+        });
+        let end = last.map_or(chunk.len(), |request| request.end);
+        let count = match to.try_write(&chunk[passed..end]) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return (Attempt::Full, false);
+            }
+            Err(error) => return (Attempt::Broken(error), false),
+        };
+        let written = passed + count;
+        if !towards_server {
+            state.bytes_to_client += count as u64;
+            return (Attempt::Passed(count), false);
+        }
+        state.bytes_to_server += count as u64;
+        for request in requests {
+            if request.end > passed && request.end <= written {
+                *state.requests.entry(request.command.clone()).or_default() += 1;
+            }
+        }
+        let cut = last.is_some() && written == end;
+        if cut {
+            state.cut_after = None;
+            state.open.remove(&self.id);
+        }
+        (Attempt::Passed(count), cut)
+    }
+}

@@ -1,0 +1,142 @@
+//! How a server is started: its settings, its command line, its port.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
+
+use super::RedisServer;
+
+/// Settings of a [`RedisServer`] that is still to be started.
+///
+/// # Default
+///
+/// - no persistence
+/// - no password
+/// - no Unix socket
+#[derive(Debug, Clone, Default)]
+pub struct RedisServerBuilder {
+    settings: Settings,
+}
+
+impl RedisServerBuilder {
+    /// Adds one word to the command line, after all that the harness puts there:
+    /// `.arg("--maxmemory").arg("1mb")`. For the password use [`password`](Self::password):
+    /// the harness needs to know it.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.settings.args.push(arg.into());
+        self
+    }
+
+    /// Writes every command to disk before it is answered, so that data survives
+    /// [`restart`](RedisServer::restart) also after a [`kill`](RedisServer::kill).
+    #[must_use]
+    pub fn appendonly(mut self, appendonly: bool) -> Self {
+        self.settings.appendonly = appendonly;
+        self
+    }
+
+    /// The password of the default user. It goes into [`url`](RedisServer::url) as it is, so it
+    /// must consist of characters that need no escape there.
+    #[must_use]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.settings.password = Some(password.into());
+        self
+    }
+
+    /// Listens on a Unix socket, too: [`socket_path`](RedisServer::socket_path).
+    #[must_use]
+    pub fn unix_socket(mut self, unix_socket: bool) -> Self {
+        self.settings.unix_socket = unix_socket;
+        self
+    }
+
+    /// Starts the server; returns when it answers.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start; the message contains its log.
+    pub async fn start(self) -> RedisServer {
+        RedisServer::start_with(self.settings).await
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settings {
+    args: Vec<OsString>,
+    appendonly: bool,
+    pub(super) password: Option<String>,
+    pub(super) unix_socket: bool,
+}
+
+impl Settings {
+    pub(super) fn arguments(&self, port: u16, folder: &Path, debug: bool) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut set = |name: &str, value: OsString| {
+            arguments.push(format!("--{name}").into());
+            arguments.push(value);
+        };
+        set("bind", "127.0.0.1".into());
+        set("port", port.to_string().into());
+        set("dir", folder.into());
+        set("daemonize", "no".into());
+        set("save", "".into());
+        if self.appendonly {
+            set("appendonly", "yes".into());
+            // With the default a reply can be ahead of the file for up to two seconds.
+            set("appendfsync", "always".into());
+        }
+        if let Some(password) = &self.password {
+            set("requirepass", password.into());
+        }
+        if self.unix_socket {
+            set("unixsocket", socket_path(folder).into());
+        }
+        if debug {
+            set("enable-debug-command", "local".into());
+        }
+        arguments.extend(self.args.iter().cloned());
+        arguments
+    }
+
+    /// A client that sends nothing of its own accord but the password.
+    pub(super) fn client(&self, port: u16) -> redis::Client {
+        let mut session = RedisConnectionInfo::default().set_skip_set_lib_name();
+        if let Some(password) = &self.password {
+            session = session.set_password(password);
+        }
+        let info = ConnectionAddr::Tcp("127.0.0.1".to_owned(), port)
+            .into_connection_info()
+            .expect("an address is valid connection information")
+            .set_redis_settings(session);
+        redis::Client::open(info).expect("an address is valid connection information")
+    }
+}
+
+pub(super) fn socket_path(folder: &Path) -> PathBuf {
+    folder.join("redis.sock")
+}
+
+/// A port that nobody listens on.
+///
+/// It lies below the range from which systems take the ports of outgoing connections (Linux:
+/// from 32768, macOS: from 49152), so that no client can take it while the server is down.
+pub(super) fn free_port() -> u16 {
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 22_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Test processes that run side by side begin far from each other.
+    let offset = std::process::id().wrapping_mul(251);
+    for _ in 0..COUNT {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(FIRST + offset.wrapping_add(step) % COUNT)
+            .expect("the range ends below 65536");
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port among {COUNT} from {FIRST} on");
+}

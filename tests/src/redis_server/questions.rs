@@ -1,0 +1,122 @@
+//! What a test can ask a server, by connections that have nothing to do with the code under test.
+
+use std::time::Duration;
+
+use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value};
+
+use super::RedisServer;
+use crate::RequestLog;
+
+/// Longer than any `DEBUG SLEEP` a test may want.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+impl RedisServer {
+    /// Sends one command over a fresh connection of its own.
+    ///
+    /// # Panics
+    ///
+    /// When the server refuses the command or does not answer within 30 s.
+    pub async fn command(&self, words: &[&str]) -> Value {
+        self.query(words).await
+    }
+
+    /// Like [`command`](Self::command), with the reply as a Rust type.
+    ///
+    /// # Panics
+    ///
+    /// As [`command`](Self::command), and when the reply is not a `T`.
+    pub async fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_command(words)
+            .await
+            .and_then(|value| Ok(T::from_redis_value(value)?))
+            .unwrap_or_else(|error| panic!("{} at {}: {error}", words.join(" "), self.addr()))
+    }
+
+    /// Like [`command`](Self::command) for a command that may be refused, or a server that may
+    /// be down.
+    ///
+    /// # Errors
+    ///
+    /// What the server answered, or that it could not be reached.
+    pub async fn try_command(&self, words: &[&str]) -> Result<Value, RedisError> {
+        ask(self.settings.client(self.port), words, ANSWER_LIMIT).await
+    }
+
+    /// Whether a `PING` is answered within `limit`.
+    pub async fn responds_within(&self, limit: Duration) -> bool {
+        ask(self.settings.client(self.port), &["PING"], limit)
+            .await
+            .is_ok()
+    }
+
+    /// How often a command has run since the start or [`reset_stats`](Self::reset_stats),
+    /// **also inside scripts** (`INFO commandstats`). The name is written as there:
+    /// `"set"`, `"client|list"`. For what clients sent, see [`requests`](Self::requests).
+    pub async fn command_calls(&self, name: &str) -> u64 {
+        let statistics: String = self.query(&["INFO", "commandstats"]).await;
+        let prefix = format!("cmdstat_{}:calls=", name.to_lowercase());
+        statistics
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix)?.split(',').next())
+            .map_or(0, |calls| calls.parse().expect("calls is a number"))
+    }
+
+    /// `CONFIG RESETSTAT`: all counts start from zero.
+    pub async fn reset_stats(&self) {
+        self.command(&["CONFIG", "RESETSTAT"]).await;
+    }
+
+    /// Records from now on what clients send to this server.
+    pub async fn requests(&self) -> RequestLog {
+        RequestLog::start(self.addr(), self.settings.password.as_deref()).await
+    }
+
+    /// The keys that match a pattern, sorted. All of them: `"*"`.
+    pub async fn keys(&self, pattern: &str) -> Vec<String> {
+        let mut keys: Vec<String> = self.query(&["KEYS", pattern]).await;
+        keys.sort();
+        keys
+    }
+
+    /// The channels that somebody is subscribed to, sorted.
+    pub async fn channels(&self) -> Vec<String> {
+        let mut channels: Vec<String> = self.query(&["PUBSUB", "CHANNELS"]).await;
+        channels.sort();
+        channels
+    }
+
+    /// How many clients are connected, the one that asks not counted.
+    pub async fn client_count(&self) -> usize {
+        let clients: String = self.query(&["CLIENT", "LIST"]).await;
+        clients.lines().count() - 1
+    }
+}
+
+/// Whether the process `process_id` answers at `client`'s address and has its data loaded. The
+/// id matters: on a port lost in a race somebody else's server answers as well.
+pub(super) async fn is_ready(client: redis::Client, process_id: u32) -> bool {
+    let answer = ask(client, &["INFO"], Duration::from_secs(1)).await;
+    let Ok(Ok(information)) = answer.map(String::from_redis_value) else {
+        return false;
+    };
+    let has = |wanted: &str| information.lines().any(|line| line == wanted);
+    has(&format!("process_id:{process_id}")) && has("loading:0")
+}
+
+/// One request over a connection that is closed when this returns.
+async fn ask(client: redis::Client, words: &[&str], limit: Duration) -> RedisResult<Value> {
+    let mut command = Cmd::new();
+    for word in words {
+        command.arg(*word);
+    }
+    // The blocking client: closed at once and not some time later by a task, so it is never
+    // counted among the clients; and it works in any runtime, also one with a paused clock.
+    tokio::task::spawn_blocking(move || {
+        let mut connection = client.get_connection_with_timeout(limit)?;
+        connection.set_read_timeout(Some(limit))?;
+        connection.set_write_timeout(Some(limit))?;
+        command.query(&mut connection)
+    })
+    .await
+    .expect("the blocking client does not panic")
+}
