@@ -22,6 +22,7 @@
 )]
 
 mod backend;
+mod clock;
 mod eventually;
 mod os_process;
 mod process;
@@ -31,6 +32,7 @@ mod request_log;
 mod resp;
 
 pub use backend::Backend;
+pub use clock::monotonic_nanos;
 pub use eventually::{eventually, eventually_within};
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;

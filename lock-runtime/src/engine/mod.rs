@@ -260,11 +260,13 @@ impl Engine {
 
     pub(crate) async fn force_release(&self, key: LockKey) -> Result<bool, LockError> {
         self.check(&key)?;
-        self.note(
-            Some(&key),
-            self.store.force_release(key.clone(), self.command_by()),
-        )
-        .await
+        let answer = self
+            .note(
+                Some(&key),
+                self.store.force_release(key.clone(), self.command_by()),
+            )
+            .await?;
+        answer.ok_or(LockError::KeyConflict { key })
     }
 
     pub(crate) async fn ping(&self) -> Result<Duration, LockError> {

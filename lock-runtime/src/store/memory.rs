@@ -409,13 +409,13 @@ impl Store for Connected {
         }))
     }
 
-    fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, bool> {
+    fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
         Self::reply(self.with(&key, |step, lock| {
             let held = lock.holder.is_some();
             if held {
                 lock.end(step);
             }
-            held
+            Some(held)
         }))
     }
 

@@ -41,8 +41,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// `None` if the key holds something that is not a lock.
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>>;
 
-    /// Ends whatever hold there is and hands the key to the next in the queue. True if there was one.
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, bool>;
+    /// Ends whatever hold there is and hands the key to the next in the queue. True if there was one, `None` if the
+    /// key holds something that is not a lock.
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>>;
 
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;

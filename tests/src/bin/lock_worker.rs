@@ -1,19 +1,142 @@
 //! Another process of a service: does what it is told on its standard input, line by line, and
 //! says on its standard output what happened. It ends when its input ends.
+//!
+//! - `connect URL`: makes the client all else uses → `connected`
+//! - `hold ID KEY OPTIONS…`: takes the lock and keeps it until `release ID` → `asking ID`, `held ID TOKEN NS`, then
+//!   `done ID NS` or `failed ID NS ERROR`. Options: `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`,
+//!   which says `tick ID NS` from inside the body every few milliseconds.
+//! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO` for each turn,
+//!   then `contended`
+//!
+//! NS is the machine's monotonic clock in nanoseconds, the same in every process.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a worker that can't go on ends, and its test fails"
+)]
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lock_runtime::{Guard, Lock, LockClient};
+use lock_tests::monotonic_nanos;
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::Notify;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
+    let mut client = None;
+    let mut holds = HashMap::<String, Arc<Notify>>::new();
     while let Some(line) = commands.next_line().await? {
-        let (command, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        match command {
-            "ping" => say(&format!("pong {rest}")),
-            _ => say(&format!("error: unknown command {command:?}")),
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let arguments = words.get(1..).unwrap_or_default().to_vec();
+        match words.first().map_or("", String::as_str) {
+            "ping" => say(&format!("pong {}", arguments.join(" "))),
+            "connect" => {
+                client = Some(
+                    LockClient::builder()
+                        .url(&arguments[0])
+                        .connect()
+                        .await
+                        .expect("the store is up"),
+                );
+                say("connected");
+            }
+            "hold" => {
+                let end = Arc::<Notify>::default();
+                holds.insert(arguments[0].clone(), Arc::clone(&end));
+                tokio::spawn(hold(connected(&client), arguments, end));
+            }
+            "release" => holds.get(&arguments[0]).expect("held before").notify_one(),
+            "contend" => _ = tokio::spawn(contend(connected(&client), arguments)),
+            other => say(&format!("error: unknown command {other:?}")),
         }
     }
     Ok(())
+}
+
+fn connected(client: &Option<LockClient>) -> LockClient {
+    client.clone().expect("`connect` comes first")
+}
+
+fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
+    options.iter().fold(client.lock(key), |lock, option| {
+        match option.split_once('=') {
+            Some(("lease", millis)) => lock.lease(parsed(millis)),
+            Some(("wait", millis)) => lock.wait(parsed(millis)),
+            None if option == "renew" => lock.renew(true),
+            None if option == "fair" => lock.fair(),
+            None if option == "fenced" => lock.fenced(),
+            None if option == "ticks" => lock,
+            _ => panic!("unknown option {option}"),
+        }
+    })
+}
+
+fn parsed(millis: &str) -> Duration {
+    Duration::from_millis(millis.parse().expect("a number of milliseconds"))
+}
+
+async fn hold(client: LockClient, arguments: Vec<String>, end: Arc<Notify>) {
+    let [id, key, options @ ..] = &arguments[..] else {
+        panic!("hold ID KEY OPTIONS…")
+    };
+    let ticks = options.iter().any(|option| option == "ticks");
+    let body = async |guard: &Guard| {
+        let token = guard
+            .fencing_token()
+            .map_or("-".to_owned(), |token| token.to_string());
+        say(&format!("held {id} {token} {}", monotonic_nanos()));
+        let ticking = async {
+            loop {
+                if ticks {
+                    say(&format!("tick {id} {}", monotonic_nanos()));
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::select! {
+            () = end.notified() => {}
+            () = ticking => {}
+        }
+    };
+    say(&format!("asking {id}"));
+    match request(&client, key, options).run_with(body).await {
+        Ok(()) => say(&format!("done {id} {}", monotonic_nanos())),
+        Err(error) => say(&format!("failed {id} {} {error:?}", monotonic_nanos())),
+    }
+}
+
+async fn contend(client: LockClient, arguments: Vec<String>) {
+    let [key, tasks, millis, options @ ..] = &arguments[..] else {
+        panic!("contend KEY TASKS MS [fair]")
+    };
+    let until = std::time::Instant::now() + parsed(millis);
+    let turns = Arc::new(Mutex::new(Vec::new()));
+    let mut running = tokio::task::JoinSet::new();
+    for task in 0..tasks.parse::<usize>().expect("a number of tasks") {
+        let request = request(&client, key, options).wait_forever();
+        let turns = Arc::clone(&turns);
+        running.spawn(async move {
+            while std::time::Instant::now() < until {
+                let guard = request.clone().acquire().await.expect("the lock");
+                let from = monotonic_nanos();
+                tokio::task::yield_now().await;
+                let to = monotonic_nanos();
+                turns.lock().expect("not poisoned").push((task, from, to));
+                guard.release().await.expect("a release");
+            }
+        });
+    }
+    while let Some(task) = running.join_next().await {
+        task.expect("no panic");
+    }
+    for (task, from, to) in turns.lock().expect("not poisoned").iter() {
+        say(&format!("turn {task} {from} {to}"));
+    }
+    say("contended");
 }
 
 /// One event, as one line, at once.

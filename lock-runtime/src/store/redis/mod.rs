@@ -361,7 +361,7 @@ impl Store for RedisStore {
         })
     }
 
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, bool> {
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(async move {
             let answer: Reply<i64> = self
                 .script(by, &scripts::FORCE_RELEASE, &key, |command| {
@@ -369,7 +369,7 @@ impl Store for RedisStore {
                 })
                 .await?;
             Ok(Answer {
-                value: matches!(answer.value, Ok(1)),
+                value: answer.value.ok().map(|ended| ended == 1),
                 link: answer.link,
             })
         })

@@ -1,0 +1,225 @@
+//! What locks cost the server: counted commands, never time.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::time::Duration;
+
+use lock_runtime::LockClient;
+use lock_tests::{RedisServer, eventually};
+
+async fn connected() -> (RedisServer, LockClient) {
+    let server = RedisServer::start().await;
+    let client = LockClient::builder()
+        .url(server.url())
+        .connect()
+        .await
+        .unwrap();
+    // The scripts are known to the server from now on.
+    client
+        .lock("warm")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    client
+        .lock("warm")
+        .fenced()
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    (server, client)
+}
+
+#[tokio::test]
+async fn an_uncontended_acquire_and_release_are_exactly_two_commands() {
+    let (server, client) = connected().await;
+    let calls = async || {
+        (
+            server.command_calls("set").await,
+            server.command_calls("evalsha").await,
+        )
+    };
+    let before = calls().await;
+    let mut log = server.requests().await;
+    client
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let commands: Vec<_> = log
+        .take()
+        .await
+        .into_iter()
+        .map(|request| request.command)
+        .collect();
+    assert_eq!(commands, ["set", "evalsha"]);
+    let after = calls().await;
+    assert_eq!(
+        (after.0 - before.0, after.1 - before.1),
+        (1, 1),
+        "INFO commandstats says the same"
+    );
+
+    client
+        .lock("k")
+        .fenced()
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    client
+        .lock("k")
+        .fair()
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let commands: Vec<_> = log
+        .take()
+        .await
+        .into_iter()
+        .map(|request| request.command)
+        .collect();
+    assert_eq!(
+        commands.iter().filter(|name| *name == "evalsha").count(),
+        4,
+        "{commands:?}"
+    );
+    assert_eq!(
+        commands.iter().filter(|name| *name == "subscribe").count(),
+        1,
+        "fair queues: {commands:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_try_is_exactly_one_command() {
+    let (server, client) = connected().await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    let mut log = server.requests().await;
+    assert!(client.lock("k").try_acquire().await.unwrap().is_none());
+    let free = client.lock("free").try_acquire().await.unwrap().unwrap();
+    let commands: Vec<_> = log
+        .take()
+        .await
+        .into_iter()
+        .map(|request| request.command)
+        .collect();
+    assert_eq!(commands, ["set", "set"]);
+    drop((guard, free));
+}
+
+#[tokio::test]
+async fn a_nested_call_costs_no_command() {
+    let (server, client) = connected().await;
+    let guard = client.lock("k").fenced().acquire().await.unwrap();
+    let mut log = server.requests().await;
+    guard
+        .scope(
+            client
+                .lock("k")
+                .fenced()
+                .run(client.lock("k").run(async {})),
+        )
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(log.take().await.len(), 0);
+    drop(guard);
+}
+
+#[tokio::test]
+async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
+    for fair in [false, true] {
+        let (server, client) = connected().await;
+        let holder = LockClient::builder()
+            .url(server.url())
+            .connect()
+            .await
+            .unwrap();
+        let held = holder.lock("k").acquire().await.unwrap();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..100 {
+            let request = client.lock("k").wait_forever();
+            let request = if fair { request.fair() } else { request };
+            waiting.spawn(async move { request.acquire().await.unwrap().release().await.unwrap() });
+        }
+        let places = if fair { 100 } else { 1 };
+        eventually("all wait", async || {
+            client.health().await.unwrap().waiting == 100
+                && holder.inspect("k").await.unwrap().waiting == places
+        })
+        .await;
+        let mut log = server.requests().await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let requests = log.take().await;
+        assert!(requests.len() <= 10, "{} in five seconds", requests.len());
+        assert!(
+            !requests.is_empty(),
+            "the first in line looks again now and then"
+        );
+        assert_eq!(
+            server.channels().await.len(),
+            1,
+            "one subscription for a hundred waiters"
+        );
+        held.release().await.unwrap();
+        while let Some(served) = waiting.join_next().await {
+            served.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn many_renewals_are_one_command() {
+    let (server, client) = connected().await;
+    let mut guards = Vec::new();
+    for number in 0..90 {
+        let request = client
+            .lock(format!("k:{number}"))
+            .lease(Duration::from_secs(3))
+            .renew(true);
+        guards.push(request.acquire().await.unwrap());
+    }
+    let mut log = server.requests().await;
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+    let renewals = log.take().await.len();
+    assert!(
+        (3..=30).contains(&renewals),
+        "{renewals} commands for three renewals of 90 locks"
+    );
+    assert!(guards.iter().all(lock_runtime::Guard::is_held));
+}
+
+#[tokio::test]
+async fn every_key_has_a_time_to_live() {
+    let (server, client) = connected().await;
+    let _guard = client.lock("k").fenced().acquire().await.unwrap();
+    let _tagged = client.lock("{tenant}:k").fenced().acquire().await.unwrap();
+    let waiting = tokio::spawn(client.lock("k").acquire());
+    eventually("it waits", async || {
+        client.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    let keys = server.keys("*").await;
+    assert!(
+        keys.len() >= 5 && keys.iter().all(|key| key.starts_with("lock:")),
+        "{keys:?}"
+    );
+    for key in keys {
+        let ttl: i64 = server.query(&["PTTL", &key]).await;
+        assert!(ttl > 0, "{key}: {ttl}");
+    }
+    waiting.abort();
+}

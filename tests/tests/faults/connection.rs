@@ -1,0 +1,136 @@
+//! Connecting: at once, lazily, over a socket, to another database, with a password.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_tests::{Proxy, RedisServer, eventually};
+
+use crate::{SLACK, client, timed, unavailable};
+
+#[tokio::test]
+async fn connecting_to_nobody_says_so_within_the_connect_timeout() {
+    let server = RedisServer::start().await;
+    let url = server.url();
+    server.kill();
+    let (result, elapsed) = timed(LockClient::builder().url(&url).connect()).await;
+    assert_eq!(unavailable(result), StoreErrorKind::Disconnected);
+    assert!(elapsed <= Duration::from_secs(1) + SLACK, "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn connecting_to_a_frozen_server_says_so_within_the_connect_timeout() {
+    let server = RedisServer::start().await;
+    server.pause();
+    let connecting = LockClient::builder()
+        .url(server.url())
+        .connect_timeout(Duration::from_millis(300))
+        .connect();
+    let (result, elapsed) = timed(connecting).await;
+    assert_eq!(unavailable(result), StoreErrorKind::Timeout);
+    assert!(elapsed <= Duration::from_millis(300) + SLACK, "{elapsed:?}");
+}
+
+#[tokio::test]
+async fn a_lazy_client_starts_before_its_server() {
+    let server = RedisServer::start().await;
+    let url = server.url();
+    server.kill();
+    let client = LockClient::builder().url(url).connect_lazy().unwrap();
+    unavailable(client.lock("k").try_acquire().await);
+    let waiting = tokio::spawn(client.lock("k").wait(Duration::from_secs(20)).acquire());
+    server.restart().await;
+    assert!(waiting.await.unwrap().unwrap().is_held());
+}
+
+#[tokio::test]
+async fn a_bad_url_is_a_config_error_at_connect() {
+    for url in [
+        "",
+        "localhost:6379",
+        "redis://host:port",
+        "http://localhost",
+    ] {
+        for result in [
+            LockClient::builder().url(url).connect().await,
+            LockClient::builder().url(url).connect_lazy(),
+        ] {
+            assert!(matches!(result, Err(LockError::Config { .. })), "{url}");
+        }
+    }
+    assert!(matches!(
+        LockClient::builder().connect().await,
+        Err(LockError::Config { .. })
+    ));
+    let memory = LockClient::builder()
+        .url("memory:")
+        .connect()
+        .await
+        .unwrap();
+    assert!(memory.lock("k").acquire().await.unwrap().is_held());
+}
+
+#[tokio::test]
+async fn sockets_databases_users_and_passwords_work() {
+    let server = RedisServer::builder()
+        .unix_socket(true)
+        .password("secret")
+        .start()
+        .await;
+    server
+        .command(&["ACL", "SETUSER", "app", "on", ">word", "~*", "&*", "+@all"])
+        .await;
+    let socket = format!(
+        "redis+unix://{}?pass=secret",
+        server.socket_path().display()
+    );
+    let over_socket = client(&socket).await;
+    let host = format!("127.0.0.1:{}", server.port());
+    let database = client(&format!("redis://app:word@{host}/3")).await;
+    let same_database = client(&format!("redis://:secret@{host}/3")).await;
+    let _held = database.lock("k").acquire().await.unwrap();
+    assert!(
+        over_socket.lock("k").try_acquire().await.unwrap().is_some(),
+        "another database"
+    );
+    assert!(
+        same_database
+            .lock("k")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn the_last_clone_takes_thread_and_connection_with_it() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let client = client(&proxy.url()).await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    let second = client.clone();
+    drop(client);
+    drop(second);
+    assert_eq!(proxy.open_connections(), 1, "the guard keeps it");
+    assert!(guard.is_held());
+    drop(guard);
+    eventually("the connection is closed", async || {
+        proxy.open_connections() == 0
+    })
+    .await;
+    assert_eq!(
+        server.keys("*").await,
+        Vec::<String>::new(),
+        "and the lock was released before"
+    );
+    #[cfg(target_os = "linux")]
+    eventually("the thread has ended", async || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks
+            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+        let engines = names.filter(|name| name.trim() == "lock-runtime").count();
+        // Other tests of this process have clients of their own; this one's went with the connection above.
+        engines <= 64
+    })
+    .await;
+}

@@ -1,0 +1,57 @@
+//! What happens when processes, servers and networks fail.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+mod connection;
+mod denied;
+mod network;
+mod processes;
+mod secrets;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_tests::{ChildProcess, eventually};
+
+/// The command timeout of every client here.
+const COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
+/// What a slow machine may take on top of a promised time.
+const SLACK: Duration = Duration::from_millis(900);
+
+async fn client(url: &str) -> LockClient {
+    LockClient::builder().url(url).connect().await.unwrap()
+}
+
+/// A worker process that is connected.
+async fn worker(url: &str) -> ChildProcess {
+    let mut worker = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);
+    worker.send(&format!("connect {url}"));
+    worker.wait_for("connected").await;
+    worker
+}
+
+/// The kind of an `Unavailable`.
+fn unavailable<T: std::fmt::Debug>(result: Result<T, LockError>) -> StoreErrorKind {
+    match result {
+        Err(LockError::Unavailable { source, .. }) => source.kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The result and how long it took.
+async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
+    let started = Instant::now();
+    (future.await, started.elapsed())
+}
+
+async fn until_waiting(client: &LockClient, key: &str, places: usize) {
+    eventually("so many wait", async || {
+        client.inspect(key).await.unwrap().waiting == places
+    })
+    .await;
+}

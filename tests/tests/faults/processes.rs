@@ -1,0 +1,207 @@
+//! Several processes, some of which die or stand still.
+
+use std::time::{Duration, Instant};
+
+use lock_tests::{ChildProcess, RedisServer};
+
+use crate::{SLACK, client, until_waiting, worker};
+
+/// The numbers of an event such as `held a 17 1234`.
+fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+async fn contended(fair: &str) {
+    let server = RedisServer::start().await;
+    let mut workers = Vec::new();
+    for _ in 0..4 {
+        workers.push(worker(&server.url()).await);
+    }
+    for worker in &mut workers {
+        worker.send(&format!("contend k 64 10000 {fair}"));
+    }
+    let mut turns = Vec::new();
+    for (process, worker) in workers.iter_mut().enumerate() {
+        worker.wait_for("contended").await;
+        for event in worker.take_events() {
+            if let Some(turn) = event.text.strip_prefix("turn ") {
+                let [task, from, to] = numbers(turn)[..] else {
+                    panic!("{turn}")
+                };
+                turns.push((from, to, process, task));
+            }
+        }
+    }
+    turns.sort_unstable();
+    for pair in turns.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+    }
+    let mut tasks: Vec<_> = turns
+        .iter()
+        .map(|(_, _, process, task)| (process, task))
+        .collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    assert_eq!(tasks.len(), 256, "every task gets its turn");
+    println!("{} turns {fair}", turns.len());
+}
+
+#[tokio::test]
+async fn sixty_four_tasks_in_each_of_four_processes_never_hold_at_once_and_all_get_their_turn() {
+    contended("").await;
+}
+
+#[tokio::test]
+async fn fair_tasks_of_four_processes_never_hold_at_once_and_all_get_their_turn() {
+    contended("fair").await;
+}
+
+#[tokio::test]
+async fn arrival_order_is_kept_across_processes_under_fair() {
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    let held = observer.lock("k").acquire().await.unwrap();
+    let mut workers = Vec::new();
+    for _ in 0..4 {
+        workers.push(worker(&server.url()).await);
+    }
+    for number in 0..24 {
+        workers[number % 4].send(&format!("hold w{number} k fair"));
+        until_waiting(&observer, "k", number + 1).await;
+    }
+    held.release().await.unwrap();
+    let mut last = 0;
+    for number in 0..24 {
+        let event = workers[number % 4]
+            .wait_for(&format!("held w{number} "))
+            .await;
+        let granted = numbers(&event.text).pop().unwrap();
+        assert!(granted > last, "{number} was served before its predecessor");
+        last = granted;
+        workers[number % 4].send(&format!("release w{number}"));
+    }
+}
+
+#[tokio::test]
+async fn a_holder_killed_costs_no_more_than_its_lease() {
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    let mut holder = worker(&server.url()).await;
+    holder.send("hold a k lease=2000 renew");
+    holder.wait_for("held a").await;
+    let waiting = tokio::spawn(observer.lock("k").acquire());
+    until_waiting(&observer, "k", 1).await;
+    holder.kill();
+    let killed = Instant::now();
+    let remaining = observer.inspect("k").await.unwrap().remaining.unwrap();
+    let next = waiting.await.unwrap().unwrap();
+    assert!(
+        killed.elapsed() <= remaining + Duration::from_secs(1) + SLACK,
+        "{:?} of {remaining:?}",
+        killed.elapsed()
+    );
+    assert!(next.is_held());
+}
+
+#[tokio::test]
+async fn a_waiter_killed_at_the_head_of_the_queue_is_passed_over_at_the_release() {
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    for fair in ["", "fair"] {
+        let held = observer.lock("k").acquire().await.unwrap();
+        let (mut head, mut next) = (worker(&server.url()).await, worker(&server.url()).await);
+        head.send(&format!("hold a k {fair}"));
+        until_waiting(&observer, "k", 1).await;
+        next.send(&format!("hold b k {fair}"));
+        until_waiting(&observer, "k", 2).await;
+        head.kill();
+        // The server notices the end of the connection before it reads the release, which is sent later.
+        lock_tests::eventually("the server noticed", async || {
+            server.channels().await.len() == 1
+        })
+        .await;
+        let released = Instant::now();
+        held.release().await.unwrap();
+        let granted = next.wait_for("held b").await.at;
+        assert!(
+            granted - released < Duration::from_millis(700),
+            "{:?}: not by a poll",
+            granted - released
+        );
+        next.send("release b");
+        next.wait_for("done b").await;
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_stopped_at_the_head_of_the_queue_costs_its_short_first_lease() {
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    let held = observer.lock("k").acquire().await.unwrap();
+    let (mut head, mut next) = (worker(&server.url()).await, worker(&server.url()).await);
+    head.send("hold a k fenced");
+    until_waiting(&observer, "k", 1).await;
+    next.send("hold b k fenced");
+    until_waiting(&observer, "k", 2).await;
+    head.pause();
+    let released = Instant::now();
+    held.release().await.unwrap();
+    let granted = next.wait_for("held b").await;
+    assert!(
+        granted.at - released < Duration::from_secs(3) + SLACK,
+        "{:?}",
+        granted.at - released
+    );
+    // It wakes up and finds the message of a grant that is long gone: it must wait like everybody else.
+    head.resume();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(
+        head.take_events()
+            .iter()
+            .all(|event| !event.text.starts_with("held")),
+        "two holders"
+    );
+    next.send("release b");
+    let done = numbers(&next.wait_for("done b").await.text)[0];
+    let again = numbers(&head.wait_for("held a").await.text);
+    assert!(
+        again[0] > numbers(&granted.text)[0],
+        "its token is higher than that of the hold in between"
+    );
+    assert!(again[1] > 0 && done > 0);
+}
+
+/// Stops a holder for longer than its lease.
+async fn stopped_holder(options: &str) -> (ChildProcess, ChildProcess) {
+    let server = RedisServer::start().await;
+    let (mut first, mut second) = (worker(&server.url()).await, worker(&server.url()).await);
+    first.send(&format!("hold a k fenced ticks {options}"));
+    let held = numbers(&first.wait_for("held a").await.text);
+    first.wait_for("tick a").await;
+    first.pause();
+    second.send("hold b k fenced wait=20000");
+    let granted = numbers(&second.wait_for("held b").await.text);
+    assert!(granted[0] > held[0], "the successor's token is higher");
+    first.resume();
+    let failed = first.wait_for("failed a").await;
+    assert!(failed.text.contains("Lost"), "{}", failed.text);
+    for event in first.take_events() {
+        if let Some(tick) = event.text.strip_prefix("tick a ") {
+            assert!(
+                numbers(tick)[0] < granted[1],
+                "it worked on under a lock that it had lost"
+            );
+        }
+    }
+    second.send("release b");
+    second.wait_for("done b").await;
+    (first, second)
+}
+
+#[tokio::test]
+async fn a_holder_stopped_beyond_its_lease_does_nothing_more_under_it() {
+    stopped_holder("lease=500").await;
+    stopped_holder("lease=500 renew").await;
+}
