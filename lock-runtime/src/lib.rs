@@ -1,5 +1,5 @@
 //! A stand-in for the runtime, with the names that the macros expand to and no locking at all.
-#![allow(missing_docs, reason = "a stand-in")]
+#![allow(missing_docs, clippy::manual_async_fn, reason = "a stand-in")]
 
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key};
