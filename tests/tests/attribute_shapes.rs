@@ -1,4 +1,8 @@
 //! The functions of `ui/pass` once more, as part of this crate: so that clippy looks at them too, and they run.
+#![allow(
+    clippy::duplicate_mod,
+    reason = "each file of `ui/pass` is a program of its own too"
+)]
 
 #[path = "../ui/pass/free_functions.rs"]
 mod free_functions;

@@ -1,4 +1,9 @@
 //! Functions that return a future by hand, boxed or not; recursion; bodies that are not `Send`; `#[async_trait]`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,

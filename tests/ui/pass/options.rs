@@ -1,4 +1,9 @@
 //! Every option.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,
