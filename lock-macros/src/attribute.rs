@@ -85,3 +85,6 @@ fn read_key(
     let template = value::template(&literal, faults).unwrap_or(Template { parts: Vec::new() });
     Ok(Key::from_template(&literal, &template, None, faults))
 }
+
+#[cfg(test)]
+mod tests;

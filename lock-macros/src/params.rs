@@ -210,9 +210,9 @@ fn stand_in(pat: &Pat, at: usize, taken: &mut HashSet<String>) -> Ident {
     let names: Vec<Ident> = bindings(pat);
     let plain = names.iter().all(|name| name.unraw() == *name);
     let joined: Vec<String> = names.iter().map(Ident::to_string).collect();
-    let mut word = joined.join("_");
-    if word.is_empty() || !plain || !taken.insert(word.clone()) {
-        word = format!("arg{at}");
+    let mut word = format!("{}_", joined.join("_"));
+    if word == "_" || !plain || !taken.insert(word.clone()) {
+        word = format!("_arg{at}");
     }
     format_ident!("{word}", span = Span::mixed_site())
 }

@@ -16,6 +16,10 @@ mod methods;
 mod options;
 #[path = "../ui/pass/parameters.rs"]
 mod parameters;
+#[path = "../ui/pass/together.rs"]
+mod together;
+#[path = "../ui/pass/values.rs"]
+mod values;
 
 #[test]
 fn free_functions_run() {
@@ -45,4 +49,14 @@ fn options_run() {
 #[test]
 fn parameters_run() {
     parameters::main();
+}
+
+#[test]
+fn together_run() {
+    together::main();
+}
+
+#[test]
+fn values_run() {
+    values::main();
 }
