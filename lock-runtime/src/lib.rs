@@ -4,6 +4,11 @@
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key};
 
+/// Runs the examples of the attribute's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../lock-macros/src/attribute.md")]
+pub struct AttributePage;
+
 use std::fmt;
 
 #[derive(Clone, Debug)]
