@@ -319,10 +319,14 @@ fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
             }
         }
     }
-    for opt in [Opt::Client, Opt::OnError] {
-        if let Some(expression) = args.expression(opt) {
-            usage = usage.max(usage::of(name, expression.to_token_stream()));
-        }
+    if let Some(client) = args.expression(Opt::Client) {
+        usage = usage.max(usage::of(name, client.to_token_stream()));
+    }
+    if let Some(handler) = args.expression(Opt::OnError)
+        && usage::of(name, handler.to_token_stream()) != Usage::None
+    {
+        // It lives as long as the body, and so does what it borrows.
+        usage = Usage::Moved;
     }
     usage
 }

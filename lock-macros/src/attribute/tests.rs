@@ -2,6 +2,7 @@
 
 use super::{distributed_lock, lock_key};
 use proc_macro2::TokenStream;
+use proptest::prelude::*;
 use quote::ToTokens;
 use std::path::PathBuf;
 use syn::{Attribute, Item, ItemFn, Meta};
@@ -196,5 +197,40 @@ fn a_wrong_key_is_still_a_key_to_the_code_around_it() {
             "{expanded}"
         );
         assert!(expanded.to_string().contains("compile_error"), "{expanded}");
+    }
+}
+
+/// Pieces of attributes, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-z_]{1,6}",
+        Just("key = \"a:<id>\"".to_owned()),
+        Just("lease = \"1s\"".to_owned()),
+        Just("fence = id".to_owned()),
+        Just("guard = g".to_owned()),
+        Just("crate = a::b".to_owned()),
+        Just("on_error = |e| e".to_owned()),
+        Just("wait".to_owned()),
+        Just(",".to_owned()),
+        Just("=".to_owned()),
+        Just("\"<id\"".to_owned()),
+        Just("(<)".to_owned()),
+        Just("&self.".to_owned()),
+        Just("1.5".to_owned()),
+        Just("'a".to_owned()),
+        Just("#".to_owned()),
+    ];
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.join(" "))
+}
+
+proptest! {
+    #[test]
+    fn any_attribute_on_anything_keeps_the_function(args in pieces(), item in pieces()) {
+        let function = "async fn sell (id : u8) -> Result < () , E > { Ok (()) }";
+        let tokens: TokenStream = args.parse().expect("pieces are tokens");
+        let expanded = distributed_lock(tokens.clone(), function.parse().expect("a function"));
+        prop_assert!(expanded.to_string().contains("async fn sell (id : u8)"));
+        let _ = distributed_lock(tokens.clone(), item.parse().expect("pieces are tokens"));
+        let _ = lock_key(tokens);
     }
 }
