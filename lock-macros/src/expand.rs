@@ -8,7 +8,7 @@ use crate::placeholder::Placeholder;
 use crate::shape::{self, Shape, Shaped};
 use crate::usage::{self, Usage};
 use crate::value::Value;
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
@@ -32,7 +32,8 @@ pub(crate) fn function(
             function.attrs.extend(inner);
             let moves = params::move_into_body(&mut function.sig, usage);
             let statements = expansion.statements(&moves, &body);
-            Group::new(Delimiter::Brace, statements)
+            // In the user's braces: else what is said about the function is said at the attribute.
+            shape::regroup(&body, statements)
         }
         Shape::Future { mut block } => {
             shape::replace_future(&mut block, |future| {

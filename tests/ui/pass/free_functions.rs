@@ -4,6 +4,7 @@
     clippy::panic,
     reason = "a failing example panics"
 )]
+#![allow(unreachable_pub, reason = "it is a program of its own too")]
 #![deny(
     warnings,
     clippy::all,

@@ -48,7 +48,7 @@ impl Request {
     }
 }
 
-#[distributed_lock(key = "types:<id>:<text>:<shared>:<cow>:<new>:<flag>:<signed>:<boxed>", guard = lock)]
+#[distributed_lock(key = "types:<id>:<text>:<shared>:<cow>:<new>:<flag>:<boxed>", guard = lock)]
 async fn types(
     id: Uuid,
     text: &str,
@@ -56,7 +56,6 @@ async fn types(
     cow: Cow<'_, str>,
     new: &ProductId,
     flag: bool,
-    signed: i128,
     boxed: Box<dyn fmt::Display + Send + Sync>,
 ) -> Result<LockKey> {
     drop((shared, cow, boxed));
@@ -98,14 +97,13 @@ pub(crate) fn main() {
             "c".into(),
             &ProductId(7),
             true,
-            -1,
             Box::new(1.5),
         )
         .await
         .unwrap();
         assert_eq!(
             key,
-            LockKey::from("types:00000000-0000-0000-0000-000000000000:t:s:c:7:true:-1:1.5")
+            LockKey::from("types:00000000-0000-0000-0000-000000000000:t:s:c:7:true:1.5")
         );
         let request = Request {
             items: vec![Item {
