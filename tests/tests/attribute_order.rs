@@ -145,6 +145,27 @@ fn parameters_drop_in_the_usual_order() {
     assert_eq!(value, Ok(()));
 }
 
+#[distributed_lock(key = "k:<first.0>:<second.0>", crate = crate::fake)]
+async fn in_the_key(first: Noted, second: Noted) -> Result<()> {
+    Ok(())
+}
+
+#[test]
+fn parameters_of_the_key_drop_in_the_usual_order_too() {
+    let value = happens(
+        Next::Granted,
+        in_the_key(Noted("first"), Noted("second")),
+        &[
+            "acquire k:[first.0=first]:[second.0=second] from global",
+            "drop second",
+            "drop first",
+            "release",
+            "drop guard",
+        ],
+    );
+    assert_eq!(value, Ok(()));
+}
+
 struct Owner {
     name: Noted,
     locks: LockClient,
