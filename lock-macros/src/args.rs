@@ -1,16 +1,15 @@
 //! The options of the attribute: every word a user writes, and what may stand behind it.
 
-use crate::duration;
 use crate::fallback::Faults;
 use crate::suggest;
-use crate::template::Template;
+use crate::value::{self, Value};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Path, Token};
+use syn::{Expr, LitStr, Token};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opt {
@@ -33,23 +32,24 @@ pub(crate) enum Opt {
 
 /// What may stand behind the `=`.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(crate) enum Kind {
     Key,
     Duration,
     DurationOrForever,
     Bool,
     OneOf(&'static [&'static str]),
     Name,
-    Expression,
+    /// What it has to give.
+    Expression(&'static str),
     Path,
 }
 
-struct Spelling {
+pub(crate) struct Spelling {
     opt: Opt,
-    name: &'static str,
-    kind: Kind,
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
     /// A right use, for messages.
-    example: &'static str,
+    pub(crate) example: &'static str,
 }
 
 const fn spelling(opt: Opt, name: &'static str, kind: Kind, example: &'static str) -> Spelling {
@@ -73,11 +73,11 @@ const OPTIONS: [Spelling; 15] = [
     spelling(Opt::Fair, "fair", Kind::Bool, "fair = true"),
     spelling(Opt::OnLost, "on_lost", Kind::OneOf(&["cancel", "continue"]), "on_lost = \"continue\""),
     spelling(Opt::OnBusy, "on_busy", Kind::OneOf(&["error", "skip"]), "on_busy = \"skip\""),
-    spelling(Opt::OnError, "on_error", Kind::Expression, "on_error = |error| Reply::from(error)"),
+    spelling(Opt::OnError, "on_error", Kind::Expression("called with a `LockError`"), "on_error = |error| Reply::from(error)"),
     spelling(Opt::HoldAtLeast, "hold_at_least", Kind::Duration, "hold_at_least = \"5s\""),
     spelling(Opt::Fence, "fence", Kind::Name, "fence = token"),
     spelling(Opt::Guard, "guard", Kind::Name, "guard = lock"),
-    spelling(Opt::Client, "client", Kind::Expression, "client = &self.locks"),
+    spelling(Opt::Client, "client", Kind::Expression("a `&LockClient`"), "client = &self.locks"),
     spelling(Opt::Crate, "crate", Kind::Path, "crate = my_facade::lock_runtime"),
 ];
 
@@ -98,19 +98,6 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("name", "key"),
     ("runtime", "crate"),
 ];
-
-pub(crate) enum Value {
-    Template(LitStr, Template),
-    Millis(u64),
-    Forever,
-    Bool(bool),
-    Word(&'static str),
-    Name(Ident),
-    Expression(Expr),
-    Path(Path),
-    /// Given, but wrong; the mistake is already reported.
-    Wrong,
-}
 
 pub(crate) struct Given {
     pub(crate) opt: Opt,
@@ -229,7 +216,7 @@ impl Args {
             self.unclear = true;
             return skip(input);
         };
-        let value = value(input, &name, spelling, faults);
+        let value = read_value(input, &name, spelling, faults);
         if self.get(spelling.opt).is_some() {
             faults.on(&name, format!("`{word}` is given twice: keep one"));
         } else {
@@ -266,7 +253,7 @@ fn all_names() -> String {
 }
 
 /// The value behind the name, up to the comma. `None`: it was not one, which is reported.
-fn value(
+fn read_value(
     input: ParseStream<'_>,
     name: &Ident,
     spelling: &Spelling,
@@ -292,7 +279,13 @@ fn value(
                 "the value of `{}` is not complete ({error}): write, for example, `{example}`",
                 spelling.name
             );
-            faults.at(error.span(), message);
+            // An error at the end has no place of its own.
+            let span = if attempt.is_empty() {
+                name.span()
+            } else {
+                error.span()
+            };
+            faults.at(span, message);
             skip(input);
             return None;
         }
@@ -304,7 +297,7 @@ fn value(
         }
     }
     let span = expression.span();
-    let value = interpret(ungrouped(expression), spelling, faults);
+    let value = value::interpret(value::ungrouped(expression), spelling, faults);
     Some((value, span))
 }
 
@@ -314,122 +307,5 @@ fn skip(input: ParseStream<'_>) {
         if input.parse::<Token![,]>().is_ok() || input.parse::<TokenTree>().is_err() {
             return;
         }
-    }
-}
-
-/// A literal that came through a `macro_rules!` parameter stands in an invisible group.
-fn ungrouped(mut expression: Expr) -> Expr {
-    while let Expr::Group(group) = expression {
-        expression = *group.expr;
-    }
-    expression
-}
-
-fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faults) -> Value {
-    let name = spelling.name;
-    let example = spelling.example;
-    let wrong = |expression: &Expr, what: &str, faults: &mut Faults| {
-        faults.on(
-            expression,
-            format!("`{name}` is {what}: write, for example, `{example}`"),
-        );
-        Value::Wrong
-    };
-    match spelling.kind {
-        Kind::Key => match (text(&expression), &expression) {
-            (Some(literal), _) => match template(&literal, faults) {
-                Some(template) => Value::Template(literal, template),
-                None => Value::Wrong,
-            },
-            (None, Expr::Lit(_)) => wrong(
-                &expression,
-                "a template or an expression that gives a `LockKey`",
-                faults,
-            ),
-            _ => Value::Expression(expression),
-        },
-        Kind::Expression => match &expression {
-            Expr::Lit(_) => wrong(&expression, "an expression of its own type", faults),
-            _ => Value::Expression(expression),
-        },
-        Kind::Duration | Kind::DurationOrForever => {
-            let Some(literal) = text(&expression) else {
-                return wrong(&expression, "a duration in quotes", faults);
-            };
-            let forever = matches!(spelling.kind, Kind::DurationOrForever);
-            match duration::parse(&literal.value()) {
-                _ if forever && literal.value() == "forever" => Value::Forever,
-                Ok(millis) => Value::Millis(millis),
-                Err(message) => {
-                    let or = if forever { "; or \"forever\"" } else { "" };
-                    faults.on(&literal, format!("{message}{or}"));
-                    Value::Wrong
-                }
-            }
-        }
-        Kind::Bool => match &expression {
-            Expr::Lit(ExprLit {
-                lit: Lit::Bool(value),
-                ..
-            }) => Value::Bool(value.value),
-            _ => wrong(&expression, "`true` or `false`", faults),
-        },
-        Kind::OneOf(words) => {
-            let given = text(&expression).map(|literal| literal.value());
-            let known = words.iter().find(|word| given.as_deref() == Some(word));
-            match known {
-                Some(word) => Value::Word(word),
-                None => {
-                    let quoted: Vec<String> =
-                        words.iter().map(|word| format!("\"{word}\"")).collect();
-                    wrong(&expression, &quoted.join(" or "), faults)
-                }
-            }
-        }
-        Kind::Name => match path(&expression).and_then(Path::get_ident) {
-            Some(name)
-                if name != "self" && name != "Self" && name != "crate" && name != "super" =>
-            {
-                Value::Name(name.clone())
-            }
-            _ => wrong(&expression, "the name of a variable for the body", faults),
-        },
-        Kind::Path => match path(&expression) {
-            Some(path) => Value::Path(path.clone()),
-            None => wrong(&expression, "a path without quotes", faults),
-        },
-    }
-}
-
-/// The template in `literal`; `None`: its mistakes are reported.
-pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Option<Template> {
-    let is_expression = |text: &str| syn::parse_str::<Expr>(text).is_ok();
-    match Template::parse(&literal.value(), is_expression) {
-        Ok(template) => Some(template),
-        Err(messages) => {
-            for message in messages {
-                faults.on(literal, message);
-            }
-            None
-        }
-    }
-}
-
-fn text(expression: &Expr) -> Option<LitStr> {
-    match expression {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(literal),
-            ..
-        }) => Some(literal.clone()),
-        _ => None,
-    }
-}
-
-fn path(expression: &Expr) -> Option<&Path> {
-    match expression {
-        Expr::Path(ExprPath {
-            qself: None, path, ..
-        }) => Some(path),
-        _ => None,
     }
 }

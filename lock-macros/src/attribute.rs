@@ -1,6 +1,6 @@
 //! The way from what is written to what is compiled.
 
-use crate::args::{self, Args, Opt};
+use crate::args::{Args, Opt};
 use crate::check::{self, Key};
 use crate::expand;
 use crate::fallback::{self, Faults};
@@ -8,6 +8,7 @@ use crate::function::{self, Function};
 use crate::params;
 use crate::shape;
 use crate::template::Template;
+use crate::value;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{ParseStream, Parser};
@@ -50,23 +51,22 @@ fn read_function(item: &TokenStream, faults: &mut Faults) -> Option<Function> {
 
 pub(crate) fn lock_key(input: TokenStream) -> TokenStream {
     let mut faults = Faults::default();
-    match read_key(input, &mut faults) {
-        Ok((key, runtime)) if faults.is_empty() => expand::key(&key, &runtime),
-        Ok(_) => failed(faults),
-        Err(error) => {
-            faults.add(error);
-            failed(faults)
-        }
+    let mut runtime = quote!(::lock_runtime);
+    match read_key(input, &mut runtime, &mut faults) {
+        Ok(key) if faults.is_empty() => return expand::key(&key, &runtime),
+        Ok(_) => {}
+        Err(error) => faults.add(error),
     }
-}
-
-/// The mistakes, and a value of any type: what is done with the key causes no more errors.
-fn failed(faults: Faults) -> TokenStream {
     let errors = faults.into_tokens();
-    quote!({ #errors loop {} })
+    // A value of the right type: what is done with the key causes no more errors.
+    quote!({ #errors (|| -> #runtime::LockKey { loop {} })() })
 }
 
-fn read_key(input: TokenStream, faults: &mut Faults) -> syn::Result<(Key, TokenStream)> {
+fn read_key(
+    input: TokenStream,
+    runtime: &mut TokenStream,
+    faults: &mut Faults,
+) -> syn::Result<Key> {
     let read = |input: ParseStream<'_>| {
         let literal: LitStr = input.parse().map_err(|error| {
             syn::Error::new(
@@ -79,9 +79,12 @@ fn read_key(input: TokenStream, faults: &mut Faults) -> syn::Result<(Key, TokenS
     };
     let (literal, rest) = read.parse2(input)?;
     let args = Args::parse(rest, faults);
+    *runtime = args.runtime();
     args.only(&[Opt::Crate], "lock_key!", faults);
     // Without a template there is a mistake, and the key is not used.
-    let template = args::template(&literal, faults).unwrap_or(Template { parts: Vec::new() });
-    let key = Key::from_template(&literal, &template, None, faults);
-    Ok((key, args.runtime()))
+    let template = value::template(&literal, faults).unwrap_or(Template { parts: Vec::new() });
+    Ok(Key::from_template(&literal, &template, None, faults))
 }
+
+#[cfg(test)]
+mod tests;

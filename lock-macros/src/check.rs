@@ -1,10 +1,11 @@
 //! What can only be seen with all options and the function at hand.
 
-use crate::args::{Args, Given, Opt, Value};
+use crate::args::{Args, Given, Opt};
 use crate::duration;
 use crate::fallback::Faults;
 use crate::placeholder::{self, Placeholder};
 use crate::template::{Part, Template};
+use crate::value::Value;
 use proc_macro2::{Ident, Span};
 use quote::format_ident;
 use syn::{Expr, LitStr, Signature};
@@ -170,11 +171,7 @@ fn max_hold(args: &Args, faults: &mut Faults) {
 }
 
 fn bound_names(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
-    let bound = |opt| {
-        args.get(opt)
-            .zip(args.name(opt))
-            .map(|(given, name)| (given, name))
-    };
+    let bound = |opt| args.get(opt).zip(args.name(opt));
     let (fence, guard) = (bound(Opt::Fence), bound(Opt::Guard));
     if let (Some((_, fence)), Some((given, guard))) = (fence, guard)
         && fence == guard

@@ -1,13 +1,14 @@
 //! Writes the function out. Nothing is checked here any more.
 
-use crate::args::{Args, Opt, Value};
+use crate::args::{Args, Opt};
 use crate::check::{Key, Segment};
 use crate::function::Function;
 use crate::params::{self, Moves};
 use crate::placeholder::Placeholder;
 use crate::shape::{self, Shape, Shaped};
 use crate::usage::{self, Usage};
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use crate::value::Value;
+use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{ReturnType, Type};
@@ -31,7 +32,8 @@ pub(crate) fn function(
             function.attrs.extend(inner);
             let moves = params::move_into_body(&mut function.sig, usage);
             let statements = expansion.statements(&moves, &body);
-            Group::new(Delimiter::Brace, statements)
+            // In the user's braces: else what is said about the function is said at the attribute.
+            shape::regroup(&body, statements)
         }
         Shape::Future { mut block } => {
             shape::replace_future(&mut block, |future| {
@@ -151,6 +153,8 @@ impl Expansion<'_> {
             body,
             quote!(#return_edge #inner #token_name #guard_name #statements),
         );
+        // What the compiler says about the body as a whole is said there, not at the attribute.
+        let future = quote_spanned!(Span::mixed_site().located_at(body.span())=> async move #body);
         quote_spanned! {Span::mixed_site()=>
             #outer
             let __lock_key = #key;
@@ -165,7 +169,7 @@ impl Expansion<'_> {
             #token_value
             #guard_value
             #[allow(clippy::large_futures)]
-            let __lock_outcome = #private::run(&__lock_guard, async move #body).await;
+            let __lock_outcome = #private::run(&__lock_guard, #future).await;
             match __lock_outcome {
                 ::core::result::Result::Ok(value) => value,
                 ::core::result::Result::Err(error) => __lock_convert(error),
@@ -237,10 +241,12 @@ impl Expansion<'_> {
             // The bound of the function tells a closure its argument's type.
             Some(handler) => quote_spanned! {Span::mixed_site()=>
                 let #name = {
-                    fn __lock_on_error<R, F: ::core::ops::FnOnce(#runtime::LockError) -> R>(handler: F) -> F {
+                    fn __lock_on_error<R>(
+                        handler: impl ::core::ops::FnOnce(#runtime::LockError) -> R,
+                    ) -> impl ::core::ops::FnOnce(#runtime::LockError) -> R {
                         handler
                     }
-                    __lock_on_error::<#output, _>(#handler)
+                    __lock_on_error::<#output>(#handler)
                 };
             },
             None => quote_spanned! {self.return_span=>
@@ -314,10 +320,14 @@ fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
             }
         }
     }
-    for opt in [Opt::Client, Opt::OnError] {
-        if let Some(expression) = args.expression(opt) {
-            usage = usage.max(usage::of(name, expression.to_token_stream()));
-        }
+    if let Some(client) = args.expression(Opt::Client) {
+        usage = usage.max(usage::of(name, client.to_token_stream()));
+    }
+    if let Some(handler) = args.expression(Opt::OnError)
+        && usage::of(name, handler.to_token_stream()) != Usage::None
+    {
+        // It lives as long as the body, and so does what it borrows.
+        usage = Usage::Moved;
     }
     usage
 }

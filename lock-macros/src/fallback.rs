@@ -2,7 +2,8 @@
 
 use crate::args::{Args, Opt};
 use crate::function::Function;
-use proc_macro2::{Group, Span, TokenStream};
+use crate::{params, shape};
+use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::fmt::Display;
 
@@ -42,37 +43,34 @@ impl Faults {
 /// The mistakes and the function as it was written, so that nothing else breaks and editors keep working.
 pub(crate) fn emit(faults: Faults, item: TokenStream, args: &Args) -> TokenStream {
     let errors = faults.into_tokens();
-    let item = declare_bound_names(&item, args).unwrap_or(item);
+    let item = with_names_declared(&item, args).unwrap_or(item);
     quote!(#item #errors)
 }
 
-/// The body may use what `fence` and `guard` bind; without them every use would be one more error.
-fn declare_bound_names(item: &TokenStream, args: &Args) -> Option<TokenStream> {
+/// The body may use what `fence` and `guard` bind, and only the key may use a parameter: neither is one more mistake.
+fn with_names_declared(item: &TokenStream, args: &Args) -> Option<TokenStream> {
+    let mut function = syn::parse2::<Function>(item.clone()).ok()?;
+    let body = function.body.take()?;
     let runtime = args.runtime();
-    let names = [
+    let bound = [
         args.name(Opt::Fence)
             .map(|name| (name, quote!(#runtime::FencingToken))),
         args.name(Opt::Guard)
             .map(|name| (name, quote!(&#runtime::Guard))),
     ];
-    let declarations: TokenStream = names
-        .into_iter()
-        .flatten()
-        .map(|(name, ty)| {
-            quote_spanned! {Span::mixed_site()=>
-                #[allow(unused_variables)]
-                let #name = (|| -> #ty { loop {} })();
-            }
-        })
-        .collect();
-    if declarations.is_empty() {
-        return None;
-    }
-    let mut function = syn::parse2::<Function>(item.clone()).ok()?;
-    let body = function.body.take()?;
-    let statements = body.stream();
-    let mut with_names = Group::new(body.delimiter(), quote!(#declarations #statements));
-    with_names.set_span(body.span());
-    function.body = Some(with_names);
+    let bound = bound.into_iter().flatten().map(|(name, ty)| {
+        quote_spanned! {Span::mixed_site()=>
+            #[allow(unused_variables)]
+            let #name = (|| -> #ty { loop {} })();
+        }
+    });
+    let used = params::unconditional_names(&function.sig);
+    let used = used
+        .iter()
+        .map(|name| quote_spanned!(Span::mixed_site()=> let _ = &#name;));
+    let names: TokenStream = used.chain(bound).collect();
+    let (inner, statements) = shape::split_inner_attributes(body.stream());
+    function.attrs.extend(inner);
+    function.body = Some(shape::regroup(&body, quote!(#names #statements)));
     Some(function.into_token_stream())
 }

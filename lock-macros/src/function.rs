@@ -4,7 +4,10 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt};
 use syn::parse::{Parse, ParseStream};
 use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, Item, ReturnType, Signature, Token, Type, Visibility, parse_quote};
+use syn::{
+    Attribute, Item, ReturnType, Signature, Token, Type, Visibility, parse_quote,
+    parse_quote_spanned,
+};
 
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
@@ -68,9 +71,9 @@ pub(crate) fn describe(item: &TokenStream) -> Option<&'static str> {
 }
 
 /// The return type as it can stand in a body, where `impl Trait` can't be written.
-pub(crate) fn nameable(output: &ReturnType) -> Type {
-    match output {
-        ReturnType::Default => parse_quote!(()),
+pub(crate) fn nameable(sig: &Signature) -> Type {
+    match &sig.output {
+        ReturnType::Default => parse_quote_spanned!(sig.ident.span()=> ()),
         ReturnType::Type(_, ty) => nameable_type(ty),
     }
 }

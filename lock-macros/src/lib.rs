@@ -1,6 +1,6 @@
 //! The macros of [`lock-runtime`](https://docs.rs/lock-runtime), which re-exports them. Depend on that crate.
 //!
-//! One file a step: `args` reads the options (with `duration`, `template`), `function` and `shape` the function,
+//! One file a step: `args` reads the options (with `value`, `duration`, `template`, `placeholder`), `function` and `shape` the function,
 //! `check` looks at both together, `expand` writes the result, `fallback` the mistakes.
 #![cfg_attr(
     test,
@@ -20,6 +20,7 @@ mod shape;
 mod suggest;
 mod template;
 mod usage;
+mod value;
 
 use proc_macro::TokenStream;
 

@@ -22,6 +22,18 @@ pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
     names
 }
 
+/// The names that are there however the crate is configured, without `self`.
+pub(crate) fn unconditional_names(sig: &Signature) -> Vec<Ident> {
+    sig.inputs
+        .iter()
+        .filter_map(|input| match input {
+            FnArg::Typed(typed) if typed.attrs.is_empty() => Some(bindings(&typed.pat)),
+            _ => None,
+        })
+        .flatten()
+        .collect()
+}
+
 fn bindings(pat: &Pat) -> Vec<Ident> {
     struct Collect(Vec<Ident>);
     impl<'ast> Visit<'ast> for Collect {
@@ -93,7 +105,11 @@ pub(crate) fn move_into_body(sig: &mut Signature, usage: impl Fn(&Ident) -> Usag
                             };
                             rebound.extend(quote_spanned! {Span::mixed_site()=>
                                 #(#attrs)*
-                                #[allow(clippy::used_underscore_binding, clippy::shadow_same)]
+                                #[allow(
+                                    clippy::no_effect_underscore_binding,
+                                    clippy::shadow_same,
+                                    clippy::used_underscore_binding
+                                )]
                                 let #mutability #name = #name;
                             });
                         }
@@ -194,9 +210,9 @@ fn stand_in(pat: &Pat, at: usize, taken: &mut HashSet<String>) -> Ident {
     let names: Vec<Ident> = bindings(pat);
     let plain = names.iter().all(|name| name.unraw() == *name);
     let joined: Vec<String> = names.iter().map(Ident::to_string).collect();
-    let mut word = joined.join("_");
-    if word.is_empty() || !plain || !taken.insert(word.clone()) {
-        word = format!("arg{at}");
+    let mut word = format!("{}_", joined.join("_"));
+    if word == "_" || !plain || !taken.insert(word.clone()) {
+        word = format!("_arg{at}");
     }
     format_ident!("{word}", span = Span::mixed_site())
 }

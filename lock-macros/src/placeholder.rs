@@ -88,9 +88,10 @@ fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
         ),
         (1, Some(only)) => format!("{what}: write `{only}`"),
         (_, Some(meant)) => format!(
-            "{what}: write `{meant}`? The parameters are {}",
+            "{what}, did you mean `{meant}`? The parameters are {}",
             suggest::list(words())
         ),
+        (1, None) => format!("{what}; the only one is {}", suggest::list(words())),
         (_, None) => format!("{what}; the parameters are {}", suggest::list(words())),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
                 inner,
                 body: regroup(body, statements),
             },
-            output: function::nameable(&function.sig.output),
+            output: function::nameable(&function.sig),
         });
     }
     let parsed = syn::parse2::<Block>(body.to_token_stream())
@@ -165,7 +165,7 @@ fn bound_output(bound: &TypeParamBound) -> Option<Type> {
 }
 
 /// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into a block.
-fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>, TokenStream) {
+pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>, TokenStream) {
     let split = |input: syn::parse::ParseStream<'_>| {
         let inner = input.call(Attribute::parse_inner)?;
         Ok((inner, input.parse::<TokenStream>()?))

@@ -39,6 +39,11 @@ mod run;
 pub mod store;
 mod token;
 
+/// The attribute's page, whose examples are compiled here.
+#[cfg(doctest)]
+#[doc = include_str!("../../lock-macros/src/attribute.md")]
+pub struct AttributePage;
+
 pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
 #[doc(hidden)]
 pub use clock::Clock;

@@ -1,4 +1,8 @@
 //! The functions of `ui/pass` once more, as part of this crate: so that clippy looks at them too, and they run.
+#![allow(
+    clippy::duplicate_mod,
+    reason = "each file of `ui/pass` is a program of its own too"
+)]
 
 #[path = "../ui/pass/free_functions.rs"]
 mod free_functions;
@@ -12,6 +16,10 @@ mod methods;
 mod options;
 #[path = "../ui/pass/parameters.rs"]
 mod parameters;
+#[path = "../ui/pass/together.rs"]
+mod together;
+#[path = "../ui/pass/values.rs"]
+mod values;
 
 #[test]
 fn free_functions_run() {
@@ -41,4 +49,14 @@ fn options_run() {
 #[test]
 fn parameters_run() {
     parameters::main();
+}
+
+#[test]
+fn together_run() {
+    together::main();
+}
+
+#[test]
+fn values_run() {
+    values::main();
 }

@@ -2,7 +2,7 @@
 
 use lock_runtime::LockClient;
 
-#[allow(dead_code, reason = "not every file needs it")]
+#[allow(clippy::unwrap_used, reason = "a failing example panics")]
 pub(crate) fn run<F: Future>(body: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,9 @@
 //! Functions that return a future by hand, boxed or not; recursion; bodies that are not `Send`; `#[async_trait]`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,
@@ -87,6 +92,12 @@ macro_rules! repository {
             Ok($parameter + inner)
         }
     };
+    ($name:ident, $parameter:ident) => {
+        #[distributed_lock(key = "fixed:<id>")]
+        async fn $name($parameter: u32) -> Result<u32> {
+            Ok($parameter)
+        }
+    };
     ($name:ident) => {
         #[distributed_lock(key = "fixed:<inner>")]
         async fn $name(inner: u32) -> Result<u32> {
@@ -96,6 +107,7 @@ macro_rules! repository {
 }
 
 repository!(by_macro, id, "macro:<id>");
+repository!(by_macro_with_its_key, id);
 repository!(by_macro_inside);
 
 fn assert_send<T: Send>(value: T) -> T {
@@ -121,6 +133,7 @@ pub(crate) fn main() {
         );
         assert_eq!(store.load(1).await.unwrap(), "v23");
         assert_eq!(by_macro(1, 2).await.unwrap(), 3);
+        assert_eq!(by_macro_with_its_key(1).await.unwrap(), 1);
         assert_eq!(by_macro_inside(1).await.unwrap(), 1);
     });
 }

@@ -1,4 +1,9 @@
 //! Generics, lifetimes, `where`, `impl Trait` in both places.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,

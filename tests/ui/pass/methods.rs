@@ -1,4 +1,9 @@
 //! Methods with every receiver, and native async functions in traits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,

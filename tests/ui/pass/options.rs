@@ -1,4 +1,9 @@
 //! Every option.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,
@@ -74,6 +79,11 @@ async fn with_closure(name: String) -> String {
     name
 }
 
+#[distributed_lock(key = "job:<name>", on_error = |error| format!("{name}: {error}"))]
+async fn with_a_borrowing_closure(name: String) -> String {
+    "ran".to_owned()
+}
+
 struct Service {
     locks: LockClient,
     count: u32,
@@ -110,6 +120,8 @@ pub(crate) fn main() {
         assert_eq!(skip_result_option().await.unwrap(), Some(1));
         assert_eq!(with_function().await, 200);
         assert_eq!(with_closure("name".to_owned()).await, "name");
+        let name = || "name".to_owned();
+        assert_eq!(with_a_borrowing_closure(name()).await, "ran");
         let mut service = Service {
             locks: LockClient::in_memory(),
             count: 1,

@@ -1,4 +1,9 @@
 //! Patterns, `mut`, `_` and unused parameters.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing example panics"
+)]
 #![deny(
     warnings,
     clippy::all,

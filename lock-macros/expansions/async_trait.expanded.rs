@@ -1,0 +1,91 @@
+impl Store for Memory {
+    fn save<'life0, 'async_trait>(
+        &'life0 self,
+        id: u32,
+    ) -> ::core::pin::Pin<
+        Box<
+            dyn ::core::future::Future<
+                Output = Result<(), Error>,
+            > + ::core::marker::Send + 'async_trait,
+        >,
+    >
+    where
+        'life0: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(async move {
+            let __lock_key = {
+                let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+                    47usize,
+                );
+                ::lock_runtime::__private::KeyWriter::literal(
+                    &mut __lock_writer,
+                    "store:",
+                );
+                ::lock_runtime::__private::KeyWriter::value(
+                    &mut __lock_writer,
+                    "self.name",
+                    &self.name,
+                );
+                ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, ":");
+                ::lock_runtime::__private::KeyWriter::value(
+                    &mut __lock_writer,
+                    "id",
+                    &id,
+                );
+                ::lock_runtime::__private::KeyWriter::finish(__lock_writer)
+            };
+            let __lock_client = ::core::option::Option::None;
+            let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
+                (),
+                Error,
+            > as ::lock_runtime::__private::FromLockError>::from_lock;
+            let __lock_guard = match ::lock_runtime::__private::acquire(
+                    __lock_client,
+                    __lock_key,
+                    const {
+                        &::lock_runtime::__private::Spec {
+                            ..::lock_runtime::__private::Spec::DEFAULT
+                        }
+                    },
+                )
+                .await
+            {
+                ::core::result::Result::Ok(guard) => guard,
+                ::core::result::Result::Err(error) => return __lock_convert(error),
+            };
+            #[allow(clippy::large_futures)]
+            let __lock_outcome = ::lock_runtime::__private::run(
+                    &__lock_guard,
+                    async move {
+                        #[allow(
+                            unknown_lints,
+                            unreachable_code,
+                            clippy::diverging_sub_expression,
+                            clippy::empty_loop,
+                            clippy::let_unit_value,
+                            clippy::let_with_type_underscore,
+                            clippy::needless_return,
+                            clippy::unreachable
+                        )]
+                        if false {
+                            let __lock_return: Result<(), Error> = loop {};
+                            return __lock_return;
+                        }
+                        #[allow(clippy::used_underscore_binding)]
+                        let _ = &id;
+                        let __self = self;
+                        #[allow(unused_variables)]
+                        let id = id;
+                        let __ret: Result<(), Error> = { __self.write(id).await };
+                        __ret
+                    },
+                )
+                .await;
+            match __lock_outcome {
+                ::core::result::Result::Ok(value) => value,
+                ::core::result::Result::Err(error) => __lock_convert(error),
+            }
+        })
+    }
+}

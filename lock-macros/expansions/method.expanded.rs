@@ -1,0 +1,76 @@
+impl<T: Store> Service<T> {
+    async fn place(&mut self, order: Order) -> Result<impl Iterator<Item = u8>> {
+        let __lock_key = {
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+                49usize,
+            );
+            ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "{");
+            ::lock_runtime::__private::KeyWriter::value(
+                &mut __lock_writer,
+                "self.tenant",
+                &self.tenant,
+            );
+            ::lock_runtime::__private::KeyWriter::literal(
+                &mut __lock_writer,
+                "}:order:",
+            );
+            {
+                let order = &order;
+                ::lock_runtime::__private::KeyWriter::value(
+                    &mut __lock_writer,
+                    "order.id()",
+                    &order.id(),
+                );
+            }
+            ::lock_runtime::__private::KeyWriter::finish(__lock_writer)
+        };
+        let __lock_client = ::core::option::Option::Some(
+            <::lock_runtime::LockClient as ::core::clone::Clone>::clone(&self.locks),
+        );
+        let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
+            _,
+        > as ::lock_runtime::__private::FromLockError>::from_lock;
+        let __lock_guard = match ::lock_runtime::__private::acquire(
+                __lock_client,
+                __lock_key,
+                const {
+                    &::lock_runtime::__private::Spec {
+                        ..::lock_runtime::__private::Spec::DEFAULT
+                    }
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(guard) => guard,
+            ::core::result::Result::Err(error) => return __lock_convert(error),
+        };
+        #[allow(clippy::large_futures)]
+        let __lock_outcome = ::lock_runtime::__private::run(
+                &__lock_guard,
+                async move {
+                    #[allow(
+                        unknown_lints,
+                        unreachable_code,
+                        clippy::diverging_sub_expression,
+                        clippy::empty_loop,
+                        clippy::let_unit_value,
+                        clippy::let_with_type_underscore,
+                        clippy::needless_return,
+                        clippy::unreachable
+                    )]
+                    if false {
+                        let __lock_return: Result<_> = loop {};
+                        return __lock_return;
+                    }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = &order;
+                    self.store.save(order).await
+                },
+            )
+            .await;
+        match __lock_outcome {
+            ::core::result::Result::Ok(value) => value,
+            ::core::result::Result::Err(error) => __lock_convert(error),
+        }
+    }
+}

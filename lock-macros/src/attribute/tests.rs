@@ -1,0 +1,236 @@
+//! The whole way, on tokens: what functions expand to, and what an editor gets while somebody is typing.
+
+use super::{distributed_lock, lock_key};
+use proc_macro2::TokenStream;
+use proptest::prelude::*;
+use quote::ToTokens;
+use std::path::PathBuf;
+use syn::{Attribute, Item, ItemFn, Meta};
+
+/// Expands `expansions/<name>.rs` and compares with `expansions/<name>.expanded.rs`. With the environment variable
+/// `UPDATE_EXPANSIONS` set it writes that file.
+fn expands_as_written_down(name: &str) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("expansions");
+    let text = std::fs::read_to_string(folder.join(format!("{name}.rs"))).expect(name);
+    let mut file = syn::parse_file(&text).expect(name);
+    let expanded: TokenStream = file.items.drain(..).map(expand_item).collect();
+    file.items = syn::parse2::<syn::File>(expanded).expect("items").items;
+    let expanded = prettyplease::unparse(&file);
+    let path = folder.join(format!("{name}.expanded.rs"));
+    if std::env::var_os("UPDATE_EXPANSIONS").is_some() {
+        std::fs::write(&path, &expanded).expect("written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(
+        expanded, expected,
+        "{name}: if this is meant, set UPDATE_EXPANSIONS and review the difference"
+    );
+}
+
+fn expand_item(item: Item) -> TokenStream {
+    match item {
+        Item::Fn(mut function) => match take_attribute(&mut function.attrs) {
+            Some(args) => distributed_lock(args, function.into_token_stream()),
+            None => function.into_token_stream(),
+        },
+        Item::Impl(mut block) => {
+            for item in &mut block.items {
+                if let syn::ImplItem::Fn(function) = item
+                    && let Some(args) = take_attribute(&mut function.attrs)
+                {
+                    let expanded = distributed_lock(args, function.to_token_stream());
+                    *item = syn::parse2(expanded).expect("a function");
+                }
+            }
+            block.into_token_stream()
+        }
+        other => other.into_token_stream(),
+    }
+}
+
+fn take_attribute(attrs: &mut Vec<Attribute>) -> Option<TokenStream> {
+    let at = attrs
+        .iter()
+        .position(|attr| attr.path().is_ident("distributed_lock"))?;
+    match attrs.remove(at).meta {
+        Meta::List(list) => Some(list.tokens),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_function() {
+    expands_as_written_down("function");
+}
+
+#[test]
+fn a_method_with_a_client() {
+    expands_as_written_down("method");
+}
+
+#[test]
+fn all_options() {
+    expands_as_written_down("options");
+}
+
+#[test]
+fn patterns() {
+    expands_as_written_down("patterns");
+}
+
+#[test]
+fn what_async_trait_hands_over() {
+    expands_as_written_down("async_trait");
+}
+
+fn expand(args: &str, item: &str) -> TokenStream {
+    distributed_lock(args.parse().expect(args), item.parse().expect(item))
+}
+
+/// The names of the functions in it, and the messages of its errors.
+fn functions_and_errors(tokens: TokenStream) -> (Vec<ItemFn>, Vec<String>) {
+    let file = syn::parse2::<syn::File>(tokens).expect("items");
+    let mut functions = Vec::new();
+    let mut errors = Vec::new();
+    for item in file.items {
+        match item {
+            Item::Fn(function) => functions.push(function),
+            Item::Macro(call) => {
+                assert!(
+                    call.mac
+                        .path
+                        .segments
+                        .last()
+                        .is_some_and(|last| last.ident == "compile_error")
+                );
+                errors.push(call.mac.tokens.to_string());
+            }
+            other => errors.push(format!("not expected: {}", other.to_token_stream())),
+        }
+    }
+    (functions, errors)
+}
+
+#[test]
+fn a_half_typed_option_leaves_the_function() {
+    for (args, errors) in [
+        ("", 1),
+        ("k", 1),
+        ("key", 1),
+        ("key =", 1),
+        ("key = \"a\", l", 1),
+        ("key = \"a\", lea", 1),
+        ("key = \"a\", lease", 1),
+        ("key = \"a\", lease =", 1),
+        ("key = \"a\", lease = \"", 0),
+        ("key = \"a\", lease = , wait = \"x\"", 2),
+        ("key = \"a\", lease = \"1\"", 1),
+        ("key = \"a:<\"", 1),
+        ("key = \"a:<i\"", 1),
+        ("key = \"a:<i>\"", 1),
+        ("key = \"a\", on_error = |e", 1),
+        ("key = \"a\", on_error = |e| Reply {", 0),
+        ("key = \"a\", client = &self.", 1),
+        ("key = \"a\", .", 1),
+        (", , =", 3),
+        ("key = \"a\", fence = , guard = g", 1),
+    ] {
+        let Ok(tokens) = args.parse::<TokenStream>() else {
+            // No tokens: an editor closes the quote or the brace before it asks.
+            assert_eq!(errors, 0, "{args}");
+            continue;
+        };
+        let item = "pub async fn sell(id: u64) -> Result<u8, E> { Ok(1) }";
+        let expanded = distributed_lock(tokens, item.parse().expect(item));
+        let (functions, found) = functions_and_errors(expanded);
+        assert_eq!(functions.len(), 1, "{args}");
+        assert_eq!(functions[0].sig.ident, "sell", "{args}");
+        assert_eq!(found.len(), errors, "{args}: {found:?}");
+    }
+}
+
+#[test]
+fn a_half_typed_body_is_still_a_body_under_the_lock() {
+    for body in [
+        "let x = ; Ok(1)",
+        "self.",
+        "let x = order.; x",
+        "if",
+        "match x { Some( => }",
+        "foo(",
+        "let",
+        "Ok(1) Ok(2)",
+    ] {
+        let item = format!("async fn sell(id: u64) -> Result<u8, E> {{ {body} }}");
+        let Ok(item) = item.parse::<TokenStream>() else {
+            continue;
+        };
+        let body = body.parse::<TokenStream>().expect(body).to_string();
+        for args in ["key = \"a:<id>\"", "key = \"a:<id>\", lea", ""] {
+            let expanded = distributed_lock(args.parse().expect(args), item.clone()).to_string();
+            assert!(expanded.contains("async fn sell (id : u64)"), "{expanded}");
+            assert!(expanded.contains(&body), "{body}: {expanded}");
+        }
+        let locked = distributed_lock("key = \"a:<id>\"".parse().expect("args"), item).to_string();
+        assert!(
+            locked.contains("acquire") && !locked.contains("compile_error"),
+            "{locked}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_a_function_is_left_alone() {
+    for item in ["struct A { b : u8 }", "mod a { }", "trait A { fn b () ; }"] {
+        let expanded = expand("key = \"a\"", item).to_string();
+        assert!(expanded.starts_with(item), "{expanded}");
+        assert!(expanded.contains("compile_error"), "{expanded}");
+    }
+}
+
+#[test]
+fn a_wrong_key_is_still_a_key_to_the_code_around_it() {
+    for input in ["", "1", "\"\"", "\"a:<id\"", "\"a\", lease = \"1s\""] {
+        let expanded = lock_key(input.parse().expect(input));
+        assert!(
+            syn::parse2::<syn::Expr>(expanded.clone()).is_ok(),
+            "{expanded}"
+        );
+        assert!(expanded.to_string().contains("compile_error"), "{expanded}");
+    }
+}
+
+/// Pieces of attributes, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-z_]{1,6}",
+        Just("key = \"a:<id>\"".to_owned()),
+        Just("lease = \"1s\"".to_owned()),
+        Just("fence = id".to_owned()),
+        Just("guard = g".to_owned()),
+        Just("crate = a::b".to_owned()),
+        Just("on_error = |e| e".to_owned()),
+        Just("wait".to_owned()),
+        Just(",".to_owned()),
+        Just("=".to_owned()),
+        Just("\"<id\"".to_owned()),
+        Just("(<)".to_owned()),
+        Just("&self.".to_owned()),
+        Just("1.5".to_owned()),
+        Just("'a".to_owned()),
+        Just("#".to_owned()),
+    ];
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.join(" "))
+}
+
+proptest! {
+    #[test]
+    fn any_attribute_on_anything_keeps_the_function(args in pieces(), item in pieces()) {
+        let function = "async fn sell (id : u8) -> Result < () , E > { Ok (()) }";
+        let tokens: TokenStream = args.parse().expect("pieces are tokens");
+        let expanded = distributed_lock(tokens.clone(), function.parse().expect("a function"));
+        prop_assert!(expanded.to_string().contains("async fn sell (id : u8)"));
+        let _ = distributed_lock(tokens.clone(), item.parse().expect("pieces are tokens"));
+        let _ = lock_key(tokens);
+    }
+}

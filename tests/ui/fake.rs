@@ -1,0 +1,225 @@
+//! A runtime that writes down what it is asked to do, for `crate = crate::fake`: what the attribute itself does can be
+//! seen without a lock, event by event.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "only what the expansion names is used"
+)]
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+thread_local! {
+    static EVENTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static NEXT: Cell<Next> = const { Cell::new(Next::Granted) };
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Granted,
+    Busy,
+    Unavailable,
+    LostWhileRunning,
+    NoToken,
+}
+
+pub(crate) fn note(event: impl fmt::Display) {
+    EVENTS.with_borrow_mut(|events| events.push(event.to_string()));
+}
+
+/// Runs `body` with that outcome; what it gave, and the events.
+pub(crate) fn run<T>(next: Next, body: impl Future<Output = T>) -> (T, Vec<String>) {
+    EVENTS.take();
+    NEXT.set(next);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let value = runtime.block_on(body);
+    (value, EVENTS.take())
+}
+
+/// A value that says when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Noted(pub(crate) &'static str);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        note(format_args!("drop {}", self.0));
+    }
+}
+
+impl fmt::Display for Noted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        note(format_args!("display {}", self.0));
+        f.write_str(self.0)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct LockClient(pub(crate) &'static str);
+
+impl Clone for LockClient {
+    fn clone(&self) -> Self {
+        note(format_args!("clone client {}", self.0));
+        Self(self.0)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LockKey(String);
+
+impl From<&str> for LockKey {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Guard {
+    pub(crate) key: LockKey,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        note("drop guard");
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FencingToken(pub(crate) u64);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LockError {
+    Busy,
+    Lost,
+    Unavailable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnLost {
+    Cancel,
+    Continue,
+}
+
+pub(crate) mod __private {
+    use super::*;
+    pub(crate) use core::time::Duration;
+    use std::fmt::{Display, Write};
+
+    #[derive(Debug)]
+    pub(crate) struct Spec {
+        pub(crate) lease: Option<Duration>,
+        pub(crate) renew: Option<bool>,
+        pub(crate) max_hold: Option<Duration>,
+        pub(crate) wait: Option<Wait>,
+        pub(crate) fair: bool,
+        pub(crate) reentrant: bool,
+        pub(crate) on_lost: OnLost,
+        pub(crate) hold_at_least: Option<Duration>,
+        pub(crate) fenced: bool,
+    }
+
+    impl Spec {
+        pub(crate) const DEFAULT: Spec = Spec {
+            lease: None,
+            renew: None,
+            max_hold: None,
+            wait: None,
+            fair: false,
+            reentrant: true,
+            on_lost: OnLost::Cancel,
+            hold_at_least: None,
+            fenced: false,
+        };
+    }
+
+    #[derive(Debug)]
+    pub(crate) enum Wait {
+        For(Duration),
+        Forever,
+    }
+
+    pub(crate) struct KeyWriter(String);
+
+    impl KeyWriter {
+        pub(crate) fn with_capacity(bytes: usize) -> Self {
+            Self(String::with_capacity(bytes))
+        }
+        pub(crate) fn literal(&mut self, text: &'static str) {
+            self.0.push_str(text);
+        }
+        pub(crate) fn value<T: Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
+            write!(self.0, "[{placeholder}={value}]").unwrap();
+        }
+        pub(crate) fn finish(self) -> LockKey {
+            LockKey(self.0)
+        }
+    }
+
+    pub(crate) async fn acquire(
+        client: Option<LockClient>,
+        key: LockKey,
+        spec: &'static Spec,
+    ) -> Result<Guard, LockError> {
+        tokio::task::yield_now().await;
+        let client = client.map_or("global", |client| client.0);
+        let defaults = format!("{:?}", Spec::DEFAULT);
+        let options = format!("{spec:?}");
+        note(format_args!("acquire {} from {client}", key.0));
+        if options != defaults {
+            note(options);
+        }
+        match NEXT.get() {
+            Next::Busy => Err(LockError::Busy),
+            Next::Unavailable => Err(LockError::Unavailable),
+            Next::Granted | Next::LostWhileRunning | Next::NoToken => Ok(Guard { key }),
+        }
+    }
+
+    pub(crate) fn fencing_token(_guard: &Guard) -> Result<FencingToken, LockError> {
+        match NEXT.get() {
+            Next::NoToken => Err(LockError::Unavailable),
+            _ => Ok(FencingToken(7)),
+        }
+    }
+
+    pub(crate) async fn run<F: Future>(_guard: &Guard, body: F) -> Result<F::Output, LockError> {
+        if NEXT.get() == Next::LostWhileRunning {
+            drop(body);
+            note("lost");
+            return Err(LockError::Lost);
+        }
+        let output = body.await;
+        note("release");
+        Ok(output)
+    }
+
+    pub(crate) trait FromLockError: Sized {
+        fn from_lock(error: LockError) -> Self;
+    }
+
+    impl<T, E: From<LockError>> FromLockError for Result<T, E> {
+        fn from_lock(error: LockError) -> Self {
+            Err(error.into())
+        }
+    }
+
+    pub(crate) trait Skippable: Sized {
+        fn skipped() -> Self;
+    }
+
+    impl<E> Skippable for Result<(), E> {
+        fn skipped() -> Self {
+            Ok(())
+        }
+    }
+
+    impl Skippable for () {
+        fn skipped() -> Self {}
+    }
+
+    pub(crate) fn is_busy(error: &LockError) -> bool {
+        *error == LockError::Busy
+    }
+}
