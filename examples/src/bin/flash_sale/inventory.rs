@@ -21,7 +21,7 @@ pub(crate) enum Inventory {
 
 /// The inventory can't be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("the inventory in Redis can't be used: {0}")]
+#[error("the inventory in Redis can't be used: {0}; check that it runs and takes writes")]
 pub(crate) struct InventoryError(#[from] RedisError);
 
 impl Inventory {

@@ -1,5 +1,6 @@
 //! One process of a sale with several: sells to its share of the buyers and tells its parent, line by line.
 
+use std::fmt::Display;
 use std::io::{BufRead, Write, stdin, stdout};
 use std::sync::Arc;
 
@@ -20,9 +21,17 @@ pub(crate) async fn run(args: ProcessArgs) -> Result<(), Failure> {
     };
     // The parent tells the user, once for all processes.
     if let Err(error) = sold {
-        writeln!(stdout(), "{FAILED}{error}")?;
+        tell(format_args!("{FAILED}{error}"))?;
     }
     Ok(())
+}
+
+fn tell(line: impl Display) -> std::io::Result<()> {
+    writeln!(stdout(), "{line}").map_err(|_| parent_is_gone())
+}
+
+fn parent_is_gone() -> std::io::Error {
+    std::io::Error::other("the process that started this one is gone, so this one ends as well")
 }
 
 async fn connect(
@@ -44,15 +53,15 @@ async fn sell(
     shop: Shop,
     mut events: UnboundedReceiver<Event>,
 ) -> std::io::Result<Result<(), SaleError>> {
-    writeln!(stdout(), "{READY}")?;
+    tell(READY)?;
     let mut line = String::new();
     stdin().lock().read_line(&mut line)?;
     if line.trim_end() != GO {
-        return Err(std::io::Error::other("the parent process is gone"));
+        return Err(parent_is_gone());
     }
     let selling = tokio::spawn(shop.open(args.product_id, args.buyers, !args.no_lock));
     while let Some(event) = events.recv().await {
-        writeln!(stdout(), "{event}")?;
+        tell(event)?;
     }
     match selling.await {
         Ok(sold) => Ok(sold),

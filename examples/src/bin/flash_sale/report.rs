@@ -1,5 +1,6 @@
 //! What the user sees: a progress bar, and then what became of the items.
 
+use std::io::{Write, stdout};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -46,10 +47,10 @@ impl Progress {
     /// Says what is about to happen, and draws the bar.
     pub(crate) fn start(args: &Args, place: &str) -> Self {
         let lock = if args.no_lock { "WITHOUT" } else { "with" };
-        println!(
+        say(&format!(
             "{} buyers, {} items, {place}, {lock} the lock",
             args.buyers, args.items
-        );
+        ));
         let style = ProgressStyle::with_template("{bar:40} {pos}/{len} buyers served, {msg} sold");
         let bar = ProgressBar::new(args.buyers.into()).with_message("0");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -58,13 +59,13 @@ impl Progress {
     }
 
     pub(crate) fn show(&self, tally: &Tally) {
-        self.0.set_message(tally.sold.to_string());
         self.0.set_position(tally.answered().into());
+        self.0.set_message(tally.sold.to_string());
     }
 
     /// A line of its own, above the bar.
     pub(crate) fn say(&self, line: &str) {
-        self.0.suspend(|| println!("{line}"));
+        self.0.suspend(|| say(line));
     }
 
     pub(crate) fn finish(&self) {
@@ -97,27 +98,25 @@ impl Tally {
 impl Sale {
     /// Prints the table and what it means.
     pub(crate) fn report(&self) -> Outcome {
-        println!("{}", self.table());
+        say(&self.table());
         let faults = self.faults();
         if self.locked {
             if faults.is_empty() {
-                println!("{}", self.account());
+                say(&self.account());
                 return Outcome::Right;
             }
             eprintln!("The lock did not do its work: {}.", faults.join("; "));
             return Outcome::WrongUnderLock;
         }
         if faults.is_empty() {
-            println!(
-                "Nothing went wrong this time: too few buyers came at once. Try more of them."
-            );
+            say("Nothing went wrong this time: too few buyers came at once. Try more of them.");
             return Outcome::Right;
         }
-        println!(
+        say(&format!(
             "Without the lock {}: buyers read the same number, and each wrote it back less one. \
              This is what the lock prevents.",
             faults.join("; ")
-        );
+        ));
         Outcome::WrongWithoutLock
     }
 
@@ -206,6 +205,11 @@ impl Sale {
         }
         faults
     }
+}
+
+/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the sale or its exit status.
+fn say(line: &str) {
+    let _ = writeln!(stdout(), "{line}");
 }
 
 /// Short enough for a column, and never finer than people can tell apart.
