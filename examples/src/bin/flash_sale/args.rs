@@ -29,8 +29,12 @@ pub(crate) struct Args {
     /// Sell without the lock, to see what it prevents
     #[arg(long)]
     pub(crate) no_lock: bool,
-    /// Sell from several processes, with lock and inventory in this Redis (redis://[user:password@]host[:port][/db])
-    #[arg(long)]
+    // Not a doc comment: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        help = "Sell from several processes, with lock and inventory in this Redis \
+                (redis://[user:password@]host[:port][/db])"
+    )]
     url: Option<String>,
     /// How many processes sell; needs --url [default: 4]
     #[arg(long, requires = "url", value_parser = clap::value_parser!(u32).range(1..=64))]
