@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 

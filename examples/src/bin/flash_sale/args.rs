@@ -1,0 +1,152 @@
+//! The command line: what people may ask for, and what a process of the sale is told by its parent.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Where a process of the sale finds the Redis URL. Not on its command line, which every user of the machine can read.
+pub(crate) const URL_VARIABLE: &str = "FLASH_SALE_URL";
+const DEFAULT_PROCESSES: u32 = 4;
+/// What stands before the `@` where the form of a URL is explained.
+const PLACEHOLDER: &str = "[user:password";
+
+/// A flash sale: many buyers, few items, and a lock that keeps the count right.
+///
+/// Each sale reads the inventory, thinks for a moment, and writes it back: what goes wrong as soon as two do it at
+/// once. One attribute on that function lets them in one after another.
+#[derive(Debug, Parser)]
+#[command(
+    name = "flash_sale",
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = true
+)]
+pub(crate) struct Args {
+    /// How many people want to buy one item each
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) buyers: u32,
+    /// How many items there are
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) items: u32,
+    /// Sell without the lock, to see what it prevents
+    #[arg(long)]
+    pub(crate) no_lock: bool,
+    // Not a doc comment: rustdoc would take the brackets for links.
+    #[arg(
+        long,
+        help = "Sell from several processes, with lock and inventory in this Redis \
+                (redis://[user:password@]host[:port][/db])"
+    )]
+    url: Option<String>,
+    /// How many processes sell; needs --url [default: 4]
+    #[arg(long, requires = "url", value_parser = clap::value_parser!(u32).range(1..=64))]
+    processes: Option<u32>,
+    /// Kill one of the processes with SIGKILL while it holds the lock; needs --url and --processes
+    #[arg(long, requires_all = ["url", "processes"], conflicts_with = "no_lock")]
+    pub(crate) crash: bool,
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// What the sale starts its own processes with
+    #[command(hide = true)]
+    Process(ProcessArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ProcessArgs {
+    #[arg(long)]
+    pub(crate) product_id: u64,
+    #[arg(long)]
+    pub(crate) buyers: u32,
+    #[arg(long)]
+    pub(crate) no_lock: bool,
+    /// After so many buyers, the next one holds the lock until the process is killed
+    #[arg(long)]
+    pub(crate) hang_after: Option<u32>,
+}
+
+impl Args {
+    /// What the command line says, if it makes sense as a whole.
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        let args = Self::try_parse().map_err(with_usage)?;
+        args.check()?;
+        Ok(args)
+    }
+
+    /// The Redis and the number of processes, if the sale is to have some.
+    pub(crate) fn shared(&self) -> Option<(&str, u32)> {
+        let url = self.url.as_deref()?;
+        Some((url, self.processes.unwrap_or(DEFAULT_PROCESSES)))
+    }
+
+    fn check(&self) -> Result<(), clap::Error> {
+        let Some((_, processes)) = self.shared() else {
+            return Ok(());
+        };
+        if self.crash && processes < 2 {
+            return Err(usage(
+                "--crash needs at least --processes 2: somebody has to be left to sell on",
+            ));
+        }
+        if self.buyers < processes {
+            return Err(usage(
+                "there are fewer --buyers than --processes; each process needs one",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A mistake in what was asked for, with the usage line below it.
+pub(crate) fn usage(message: impl std::fmt::Display) -> clap::Error {
+    Args::command().error(ErrorKind::ValueValidation, message)
+}
+
+/// clap leaves the usage line out when only a value is wrong.
+fn with_usage(mut error: clap::Error) -> clap::Error {
+    if error.use_stderr() && error.get(ContextKind::Usage).is_none() {
+        let usage = ContextValue::StyledStr(Args::command().render_usage());
+        error.insert(ContextKind::Usage, usage);
+    }
+    error
+}
+
+/// The text without the user and password of any URL in it: a password may have been typed where no URL belongs, and
+/// is then part of what clap says about it. Hides too much rather than too little, since a password may hold anything.
+pub(crate) fn without_passwords(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let secret = line.split_once("://").zip(line.rsplit_once('@'));
+        match secret
+            .map(|((before, _), (_, after))| (before.len() + 3, line.len() - after.len() - 1))
+        {
+            Some((from, to)) if from < to && &line[from..to] != PLACEHOLDER => {
+                shown.push_str(&line[..from]);
+                shown.push_str("***");
+                shown.push_str(&line[to..]);
+            }
+            _ => shown.push_str(line),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn passwords_are_taken_out_and_the_rest_stays() {
+        let said = "a://b\nunexpected 'redis://user:can@ary two@host:1/2' found\nme@example.org";
+        let shown = "a://b\nunexpected 'redis://***@host:1/2' found\nme@example.org";
+        assert_eq!(without_passwords(said), shown);
+        let form = "write redis://[user:password@]host";
+        assert_eq!(without_passwords(form), form);
+    }
+}

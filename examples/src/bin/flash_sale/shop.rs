@@ -1,0 +1,131 @@
+//! The business: one item is sold by read, think, write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockError, distributed_lock};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+
+use crate::event::{Event, Moment};
+use crate::inventory::{Inventory, InventoryError};
+
+/// How long a sale thinks between reading the inventory and writing it: a payment, a fraud check.
+const THINK: Duration = Duration::from_millis(10);
+
+/// What stops the sale.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SaleError {
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+}
+
+/// What a process sells from, and whom it tells.
+#[derive(Debug)]
+pub(crate) struct Shop {
+    inventory: Arc<Inventory>,
+    events: UnboundedSender<Event>,
+    /// For `--crash`: after so many buyers, the next one hangs inside.
+    hang_after: Option<u32>,
+    entered: AtomicU32,
+}
+
+/// Sells one item, if one is left. This line is all that the lock takes:
+#[distributed_lock(key = "stock:<product_id>", lease = "2s", wait = "forever")]
+async fn sell(shop: &Shop, product_id: u64, asked: Instant) -> Result<(), SaleError> {
+    read_think_write(shop, asked).await
+}
+
+/// The same without that line.
+async fn sell_without_lock(shop: &Shop, asked: Instant) -> Result<(), SaleError> {
+    read_think_write(shop, asked).await
+}
+
+/// Right as long as nobody else does it at the same time.
+async fn read_think_write(shop: &Shop, asked: Instant) -> Result<(), SaleError> {
+    shop.let_in(asked).await;
+
+    let left = shop.inventory.read().await?;
+    if left == 0 {
+        shop.tell(Event::SoldOut);
+        return Ok(());
+    }
+    tokio::time::sleep(THINK).await;
+    shop.inventory.write(left - 1).await?;
+
+    // Told before the next buyer is let in, so that a killed process has told of all that it sold.
+    shop.tell(Event::Sold);
+    Ok(())
+}
+
+impl Shop {
+    pub(crate) fn new(
+        inventory: Arc<Inventory>,
+        events: UnboundedSender<Event>,
+        hang_after: Option<u32>,
+    ) -> Self {
+        Self {
+            inventory,
+            events,
+            hang_after,
+            entered: AtomicU32::new(0),
+        }
+    }
+
+    /// Serves so many buyers, all at once, until each has an answer or something fails.
+    pub(crate) async fn open(
+        self,
+        product_id: u64,
+        buyers: u32,
+        locked: bool,
+    ) -> Result<(), SaleError> {
+        let shop = Arc::new(self);
+        let mut queue = JoinSet::new();
+        for _ in 0..buyers {
+            queue.spawn(Arc::clone(&shop).serve(product_id, locked));
+        }
+        while let Some(served) = queue.join_next().await {
+            match served {
+                Ok(served) => served?,
+                Err(stopped) => std::panic::resume_unwind(stopped.into_panic()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn serve(self: Arc<Self>, product_id: u64, locked: bool) -> Result<(), SaleError> {
+        let asked = Instant::now();
+        let served = if locked {
+            sell(&self, product_id, asked).await
+        } else {
+            sell_without_lock(&self, asked).await
+        };
+        match served {
+            // No answer for this buyer, and nobody knows whether the write was done: counted, not hidden.
+            Err(SaleError::Lock(LockError::Lost { .. })) => {
+                self.tell(Event::Interrupted);
+                Ok(())
+            }
+            served => served,
+        }
+    }
+
+    async fn let_in(&self, asked: Instant) {
+        self.tell(Event::Entered {
+            waited: asked.elapsed(),
+            at: Moment::now(),
+        });
+        if self.hang_after == Some(self.entered.fetch_add(1, Ordering::Relaxed)) {
+            self.tell(Event::Hanging);
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens any more when the sale was given up because of an error, which is told elsewhere.
+        let _ = self.events.send(event);
+    }
+}

@@ -1,0 +1,245 @@
+//! The flash sale as its users see it: started as a program, judged by what it prints and by its exit status.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const PASSWORD: &str = "canary";
+
+#[test]
+fn the_default_sale_is_right() {
+    let sale = flash_sale(&[]);
+    sale.ends_with(0);
+    assert_eq!((sale.row("sold"), sale.row("left")), (100, 0));
+    assert_eq!(sale.row("oversold"), 0);
+    for row in ["duration", "median wait", "worst wait"] {
+        assert!(sale.find(row).is_some(), "{row}: {}", sale.stdout);
+    }
+    assert!(!sale.stdout.contains('\x1b'), "no bar in a pipe");
+}
+
+#[test]
+fn more_items_than_buyers_leave_some() {
+    let sale = flash_sale(&["--buyers", "5", "--items", "8"]);
+    sale.ends_with(0);
+    assert_eq!((sale.row("sold"), sale.row("left")), (5, 3));
+}
+
+#[test]
+fn without_the_lock_more_is_sold_than_there_is() {
+    let sale = flash_sale(&["--no-lock"]);
+    sale.ends_with(0);
+    assert_eq!(sale.row("oversold"), sale.row("sold") - 100);
+    assert!(sale.row("oversold") > 0, "{}", sale.stdout);
+    assert!(sale.row("sold") + sale.row("left") > 100);
+    assert!(sale.stdout.contains("This is what the lock prevents"));
+}
+
+#[test]
+fn bad_arguments_get_a_usage_line_and_show_no_password() {
+    let url = "redis://:canary@127.0.0.1:1/";
+    for arguments in [
+        &["--sell"][..],
+        &["--buyers", "many"],
+        &["--buyers", "0"],
+        &["--items", "0"],
+        &["--crash"],
+        &["--crash", "--url", url],
+        &["--crash", "--processes", "4"],
+        &["--crash", "--processes", "1", "--url", url],
+        &["--crash", "--no-lock", "--processes", "4", "--url", url],
+        &["--processes", "4"],
+        &["--processes", "4", "--buyers", "3", "--url", url],
+        &["--url", "http://:canary@127.0.0.1/"],
+        &["--url", "memory:"],
+        &["--processes", url],
+        &["process", "--product-id", "1", "--buyers", "1"],
+        &[url],
+    ] {
+        let sale = flash_sale(arguments);
+        sale.ends_with(2);
+        assert!(sale.stderr.contains("Usage: "), "{}", sale.stderr);
+    }
+}
+
+#[test]
+fn a_redis_that_is_not_there_is_told_at_once() {
+    // A free port could be given to the server of another test.
+    let url = format!("redis://:{PASSWORD}@127.0.0.1:1/");
+    let started = Instant::now();
+    let sale = flash_sale(&["--url", &url, "--processes", "4"]);
+    sale.ends_with(1);
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(sale.stderr.contains("no connection"), "{}", sale.stderr);
+}
+
+#[test]
+fn processes_sell_right_and_leave_nothing_in_redis() {
+    let redis = RedisServer::start();
+    let sale = flash_sale(&["--url", &redis.url(), "--processes", "4"]);
+    sale.ends_with(0);
+    assert_eq!((sale.row("sold"), sale.row("left")), (100, 0));
+    assert!(redis.ask("KEYS flash_sale*").starts_with("*0\r\n"));
+}
+
+#[test]
+fn processes_without_the_lock_sell_too_much() {
+    let redis = RedisServer::start();
+    let sale = flash_sale(&["--url", &redis.url(), "--processes", "4", "--no-lock"]);
+    sale.ends_with(0);
+    assert!(sale.row("oversold") > 0, "{}", sale.stdout);
+}
+
+#[test]
+fn the_sale_goes_on_when_a_process_is_killed_with_the_lock() {
+    let redis = RedisServer::start();
+    let sale = flash_sale(&["--url", &redis.url(), "--processes", "4", "--crash"]);
+    sale.ends_with(0);
+    assert!(sale.stdout.contains("with SIGKILL while it held the lock"));
+    // What was left of the lease of 2 s, and not a wait of its own on top: the fallback poll is 1 s.
+    let (_, after) = sale
+        .stdout
+        .split_once("the next buyer got in ")
+        .expect(&sale.stdout);
+    let waited: f64 = after.split(' ').next().unwrap().parse().unwrap();
+    assert!(after.contains(" s after the kill") && (1.0..3.5).contains(&waited));
+    // 150 buyers of the other processes are more than there are items.
+    assert_eq!((sale.row("sold"), sale.row("left")), (100, 0));
+    assert!(
+        (1..=50).contains(&sale.row("unfinished")),
+        "{}",
+        sale.stdout
+    );
+}
+
+#[test]
+fn a_wrong_password_is_refused_without_being_shown() {
+    let redis = RedisServer::start();
+    let url = redis.url().replace(PASSWORD, "canary-of-another");
+    let sale = flash_sale(&["--url", &url, "--processes", "2"]);
+    sale.ends_with(1);
+    assert!(sale.stderr.contains("denied access"), "{}", sale.stderr);
+}
+
+struct Sale {
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+fn flash_sale(arguments: &[&str]) -> Sale {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = Command::new(env!("CARGO_BIN_EXE_flash_sale"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let sale = Sale {
+        status: status.code(),
+        stdout: String::from_utf8(stdout).unwrap(),
+        stderr: String::from_utf8(stderr).unwrap(),
+    };
+    assert!(!sale.stdout.contains(PASSWORD), "{}", sale.stdout);
+    assert!(!sale.stderr.contains(PASSWORD), "{}", sale.stderr);
+    sale
+}
+
+impl Sale {
+    #[track_caller]
+    fn ends_with(&self, status: i32) {
+        let said = format!("{}{}", self.stdout, self.stderr);
+        assert_eq!(self.status, Some(status), "{said}");
+    }
+
+    fn find(&self, name: &str) -> Option<&str> {
+        let mut lines = self.stdout.lines();
+        let row = lines.find_map(|line| line.strip_prefix("  ")?.strip_prefix(name))?;
+        Some(row.trim())
+    }
+
+    #[track_caller]
+    fn row(&self, name: &str) -> u32 {
+        let said = || format!("no number for {name}: {}{}", self.stdout, self.stderr);
+        let number = self.find(name).and_then(|row| row.parse().ok());
+        number.unwrap_or_else(|| panic!("{}", said()))
+    }
+}
+
+/// A `redis-server` of its own, with a password, gone at the end of the test.
+struct RedisServer {
+    process: Child,
+    port: u16,
+    folder: PathBuf,
+}
+
+impl RedisServer {
+    fn start() -> Self {
+        let port = free_port();
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{port}"));
+        fs::create_dir_all(&folder).unwrap();
+        let process = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--save", ""])
+            .args(["--port", &port.to_string(), "--requirepass", PASSWORD])
+            .arg("--dir")
+            .arg(&folder)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("these tests need redis-server");
+        let server = Self {
+            process,
+            port,
+            folder,
+        };
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while server.try_ask("PING").as_deref() != Some("+PONG\r\n") {
+            assert!(Instant::now() < give_up, "redis-server does not start");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        server
+    }
+
+    fn url(&self) -> String {
+        format!("redis://:{PASSWORD}@127.0.0.1:{}/", self.port)
+    }
+
+    fn ask(&self, command: &str) -> String {
+        self.try_ask(command).unwrap()
+    }
+
+    fn try_ask(&self, command: &str) -> Option<String> {
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        write!(connection, "AUTH {PASSWORD}\r\n{command}\r\nQUIT\r\n").ok()?;
+        let mut replies = String::new();
+        connection.read_to_string(&mut replies).ok()?;
+        Some(
+            replies
+                .strip_prefix("+OK\r\n")?
+                .strip_suffix("+OK\r\n")?
+                .to_owned(),
+        )
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
