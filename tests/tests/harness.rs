@@ -369,6 +369,7 @@ mod proxy {
         let (server, proxy) = server_and_proxy().await;
         let one = connect(&proxy.url()).await;
         let two = connect(&proxy.url()).await;
+        assert!(ping(&one).await.is_ok() && ping(&two).await.is_ok());
         assert_eq!(server.client_count().await, 2);
         proxy.cut();
         assert_eq!(proxy.open_connections(), 0);
