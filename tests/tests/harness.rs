@@ -43,6 +43,13 @@ async fn ping(connection: &MultiplexedConnection) -> redis::RedisResult<String> 
     send(connection, &["PING"]).await
 }
 
+async fn clients_are(server: &RedisServer, count: usize) {
+    eventually(&format!("the server has {count} clients"), async || {
+        server.client_count().await == count
+    })
+    .await;
+}
+
 fn exists(process_id: u32) -> bool {
     let pid = nix::unistd::Pid::from_raw(process_id.try_into().unwrap());
     nix::sys::signal::kill(pid, None).is_ok()
@@ -207,18 +214,16 @@ mod redis_server {
     #[tokio::test]
     async fn clients_and_channels_are_those_of_others() {
         let server = RedisServer::start().await;
-        assert_eq!(server.client_count().await, 0);
+        clients_are(&server, 0).await;
         assert!(server.channels().await.is_empty());
         let client = Client::open(server.url()).unwrap();
         let mut subscription: PubSub = client.get_async_pubsub().await.unwrap();
         subscription.subscribe("news").await.unwrap();
-        assert_eq!(server.client_count().await, 1);
+        clients_are(&server, 1).await;
         assert_eq!(server.channels().await, ["news"]);
         drop(subscription);
-        eventually("the subscription is gone", async || {
-            server.channels().await.is_empty() && server.client_count().await == 0
-        })
-        .await;
+        clients_are(&server, 0).await;
+        assert!(server.channels().await.is_empty());
     }
 }
 
@@ -370,15 +375,12 @@ mod proxy {
         let one = connect(&proxy.url()).await;
         let two = connect(&proxy.url()).await;
         assert!(ping(&one).await.is_ok() && ping(&two).await.is_ok());
-        assert_eq!(server.client_count().await, 2);
+        clients_are(&server, 2).await;
         proxy.cut();
         assert_eq!(proxy.open_connections(), 0);
         assert!(timeout(SOON, ping(&one)).await.unwrap().is_err());
         assert!(timeout(SOON, ping(&two)).await.unwrap().is_err());
-        eventually("the server's side is closed", async || {
-            server.client_count().await == 0
-        })
-        .await;
+        clients_are(&server, 0).await;
         assert_eq!(ping(&connect(&proxy.url()).await).await.unwrap(), "PONG");
     }
 
@@ -392,10 +394,7 @@ mod proxy {
         proxy.cut();
         assert!(timeout(SOON, set).await.unwrap().is_err());
         proxy.thaw();
-        eventually("the server's side is closed", async || {
-            server.client_count().await == 0
-        })
-        .await;
+        clients_are(&server, 0).await;
         assert!(
             server.keys("*").await.is_empty(),
             "what was held back is lost"
@@ -471,10 +470,7 @@ mod proxy {
         drop(proxy);
         assert!(tokio::net::TcpStream::connect(addr).await.is_err());
         assert!(timeout(SOON, ping(&connection)).await.unwrap().is_err());
-        eventually("the server's side is closed", async || {
-            server.client_count().await == 0
-        })
-        .await;
+        clients_are(&server, 0).await;
     }
 }
 
