@@ -1,18 +1,19 @@
 //! A network that fails on command.
 
 mod connection;
+mod network;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::task::Context;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+
+use self::network::{Admitted, CutAfter, Network};
 
 /// A TCP proxy in front of a Redis server, with a thread of its own: it works on while a test
 /// blocks its runtime, and its delays are real also where tokio's clock is paused.
@@ -199,112 +200,6 @@ impl Drop for Proxy {
     }
 }
 
-/// What the proxy does and has done. All connections look at it and wait for its changes.
-///
-/// Bytes are passed on and connections are accepted under its lock ([`Network::change`]), so that
-/// no change can come between looking whether something may pass and passing it.
-#[derive(Debug)]
-struct Network {
-    state: watch::Sender<State>,
-    listener: TcpListener,
-    admitted: mpsc::UnboundedSender<Admitted>,
-}
-
-/// A connection's number and the client's end of it.
-type Admitted = (u64, TcpStream);
-
-#[derive(Debug, Default)]
-struct State {
-    delay_requests: Duration,
-    delay_replies: Duration,
-    frozen: bool,
-    drop_replies: bool,
-    refuse: bool,
-    cut_after: Option<CutAfter>,
-    /// The connections that have not been cut and have not ended.
-    open: BTreeSet<u64>,
-    connections: u64,
-    requests: BTreeMap<String, u64>,
-    bytes_to_server: u64,
-    bytes_to_client: u64,
-}
-
-/// After which request a connection is cut: one of this name, or any.
-#[derive(Debug)]
-struct CutAfter(Option<String>);
-
-impl CutAfter {
-    fn matches(&self, command: &str) -> bool {
-        self.0.as_deref().is_none_or(|wanted| wanted == command)
-    }
-}
-
-impl Network {
-    fn new(listener: TcpListener) -> (Arc<Self>, mpsc::UnboundedReceiver<Admitted>) {
-        listener
-            .set_nonblocking(true)
-            .expect("a listener can be made non-blocking");
-        let (admitted, connections) = mpsc::unbounded_channel();
-        let network = Self {
-            state: watch::Sender::default(),
-            listener,
-            admitted,
-        };
-        (Arc::new(network), connections)
-    }
-
-    /// Accepts the connections that clients have already made. For a client a connection exists
-    /// as soon as the system has queued it, so a fault must not overlook those.
-    fn admit_pending(&self, state: &mut State) {
-        loop {
-            let client = match self.listener.accept() {
-                Ok((client, _)) => client,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(error) => panic!("the proxy cannot accept connections: {error}"),
-            };
-            self.admit(state, client);
-        }
-    }
-
-    fn admit(&self, state: &mut State, client: TcpStream) {
-        if state.refuse {
-            return;
-        }
-        state.connections += 1;
-        state.open.insert(state.connections);
-        // Nobody takes it only if the proxy's thread has ended, and then it is to be closed.
-        let _ = self.admitted.send((state.connections, client));
-    }
-
-    /// Changes the state and lets every connection look at it again.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut result = None;
-        self.state.send_modify(|state| result = Some(change(state)));
-        result.expect("the change was made")
-    }
-
-    /// Changes what no connection waits for, such as a count, unless `change` says that
-    /// connections must look again.
-    fn change_quietly<T>(&self, change: impl FnOnce(&mut State) -> (T, bool)) -> T {
-        let mut result = None;
-        self.state.send_if_modified(|state| {
-            let (value, look_again) = change(state);
-            result = Some(value);
-            look_again
-        });
-        result.expect("the change was made")
-    }
-
-    async fn wait_for(&self, condition: impl FnMut(&State) -> bool) {
-        self.state
-            .subscribe()
-            .wait_for(condition)
-            .await
-            .expect("the sender lives as long as the network");
-    }
-}
-
 fn run(
     target: SocketAddr,
     network: &Arc<Network>,
@@ -335,8 +230,7 @@ async fn accept(network: &Network) {
         let accept = |context: &mut Context<'_>| {
             network.change_quietly(|state| {
                 let accepted = listener.poll_accept(context).map(|accepted| {
-                    let (client, _) = accepted.expect("connections can be accepted");
-                    let client = client.into_std().expect("is a connection of this runtime");
+                    let client = accepted.and_then(|(client, _)| client.into_std());
                     network.admit(state, client);
                 });
                 (accepted, false)

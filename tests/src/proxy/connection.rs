@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Network, State};
+use super::network::{Network, State};
 use crate::resp::{CompleteRequest, RequestParser};
 
 const CHUNK: usize = 16 * 1024;
