@@ -39,6 +39,26 @@ async fn requests_bytes_and_connections_are_counted_exactly() {
     .await;
 }
 
+#[tokio::test]
+async fn a_receiver_that_takes_chunks_in_parts_changes_no_count() {
+    let (server, proxy) = server_and_proxy().await;
+    let mut connection = connect(&proxy.url()).await;
+    // More than all buffers on the way hold, so that chunks are written in parts.
+    let (count, value) = (12_000, "v".repeat(1_000));
+    let mut pipeline = redis::pipe();
+    for _ in 0..count {
+        pipeline.cmd("SET").arg("k").arg(&value).ignore();
+    }
+    server.pause();
+    let mut all = Box::pin(pipeline.query_async::<()>(&mut connection));
+    assert!(timeout(A_WHILE, &mut all).await.is_err());
+    assert!(proxy.requests() < count);
+    server.resume();
+    timeout(SOON, all).await.unwrap().unwrap();
+    assert_eq!(proxy.requests(), count);
+    assert_eq!(server.command_calls("set").await, count);
+}
+
 /// `count` pings on their way at the same time, so that chunks hold several requests.
 async fn futures_of(connection: &MultiplexedConnection, count: usize) -> Vec<String> {
     let mut pings = tokio::task::JoinSet::new();
