@@ -1,16 +1,19 @@
 //! A network that fails on command.
 
 mod connection;
+mod network;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::task::Context;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+
+use self::network::{Admitted, CutAfter, Network};
 
 /// A TCP proxy in front of a Redis server, with a thread of its own: it works on while a test
 /// blocks its runtime, and its delays are real also where tokio's clock is paused.
@@ -41,18 +44,21 @@ pub struct Proxy {
 impl Proxy {
     /// Listens on a free port of the loopback interface and passes connections on to `target`.
     pub async fn start(target: SocketAddr) -> Self {
-        let network = Arc::new(Network(watch::Sender::new(State::default())));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let addr = listener.local_addr().expect("a listener has an address");
+        let (network, connections) = Network::new(listener);
         let (end, ended) = oneshot::channel();
-        let (tell_addr, addr) = oneshot::channel();
+        let (tell_ready, ready) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("proxy".to_owned())
             .spawn({
                 let network = Arc::clone(&network);
-                move || run(target, network, tell_addr, ended)
+                move || run(target, &network, connections, tell_ready, ended)
             })
             .expect("a thread can be started");
+        ready.await.expect("the proxy's thread gets to work");
         Self {
-            addr: addr.await.expect("the proxy can listen"),
+            addr,
             network,
             end: Some(end),
             thread: Some(thread),
@@ -107,12 +113,18 @@ impl Proxy {
 
     /// Closes all current connections on both sides. New ones are accepted.
     pub fn cut(&self) {
-        self.network.change(|state| state.open.clear());
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.open.clear();
+        });
     }
 
     /// Whether new connections are closed as soon as they are made. Those that exist stay.
     pub fn refuse(&self, refuse: bool) {
-        self.network.change(|state| state.refuse = refuse);
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.refuse = refuse;
+        });
     }
 
     /// Passes the next request of this name on (`"SET"`, `"EVALSHA"`, …) and then closes its
@@ -136,25 +148,31 @@ impl Proxy {
     /// How many connections have been accepted, the refused ones not counted.
     #[must_use]
     pub fn connections(&self) -> u64 {
-        self.network.0.borrow().connections
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.connections
+        })
     }
 
     /// How many connections are open.
     #[must_use]
     pub fn open_connections(&self) -> usize {
-        self.network.0.borrow().open.len()
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.open.len()
+        })
     }
 
     /// How many requests have been passed on to the server in full.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.network.0.borrow().requests.values().sum()
+        self.network.state.borrow().requests.values().sum()
     }
 
     /// How many requests of one name have been passed on, such as `"SET"`.
     #[must_use]
     pub fn requests_named(&self, command: &str) -> u64 {
-        let state = self.network.0.borrow();
+        let state = self.network.state.borrow();
         let count = state.requests.get(&command.to_uppercase());
         count.copied().unwrap_or(0)
     }
@@ -162,13 +180,13 @@ impl Proxy {
     /// How many bytes have been passed on to the server.
     #[must_use]
     pub fn bytes_to_server(&self) -> u64 {
-        self.network.0.borrow().bytes_to_server
+        self.network.state.borrow().bytes_to_server
     }
 
     /// How many bytes have been passed on to clients, the dropped ones not counted.
     #[must_use]
     pub fn bytes_to_client(&self) -> u64 {
-        self.network.0.borrow().bytes_to_client
+        self.network.state.borrow().bytes_to_client
     }
 }
 
@@ -182,120 +200,58 @@ impl Drop for Proxy {
     }
 }
 
-/// What the proxy does and has done. All connections look at it and wait for its changes.
-///
-/// Bytes are passed on under its lock ([`Network::change`]), so that no change can come between
-/// looking whether a chunk may pass and passing it.
-#[derive(Debug)]
-struct Network(watch::Sender<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    delay_requests: Duration,
-    delay_replies: Duration,
-    frozen: bool,
-    drop_replies: bool,
-    refuse: bool,
-    cut_after: Option<CutAfter>,
-    /// The connections that have not been cut and have not ended.
-    open: BTreeSet<u64>,
-    connections: u64,
-    requests: BTreeMap<String, u64>,
-    bytes_to_server: u64,
-    bytes_to_client: u64,
-}
-
-/// After which request a connection is cut: one of this name, or any.
-#[derive(Debug)]
-struct CutAfter(Option<String>);
-
-impl CutAfter {
-    fn matches(&self, command: &str) -> bool {
-        self.0.as_deref().is_none_or(|wanted| wanted == command)
-    }
-}
-
-impl Network {
-    /// Changes the state and lets every connection look at it again.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut result = None;
-        self.0.send_modify(|state| result = Some(change(state)));
-        result.expect("the change was made")
-    }
-
-    /// Changes what no connection waits for, such as a count, unless `change` says that
-    /// connections must look again.
-    fn change_quietly<T>(&self, change: impl FnOnce(&mut State) -> (T, bool)) -> T {
-        let mut result = None;
-        self.0.send_if_modified(|state| {
-            let (value, look_again) = change(state);
-            result = Some(value);
-            look_again
-        });
-        result.expect("the change was made")
-    }
-
-    async fn wait_for(&self, condition: impl FnMut(&State) -> bool) {
-        self.0
-            .subscribe()
-            .wait_for(condition)
-            .await
-            .expect("the sender lives as long as the network");
-    }
-}
-
 fn run(
     target: SocketAddr,
-    network: Arc<Network>,
-    tell_addr: oneshot::Sender<SocketAddr>,
+    network: &Arc<Network>,
+    connections: mpsc::UnboundedReceiver<Admitted>,
+    tell_ready: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime can be built");
-    runtime.block_on(async move {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .expect("a port is free");
-        let addr = listener.local_addr().expect("a listener has an address");
-        tell_addr
-            .send(addr)
-            .expect("somebody waits for the address");
+    runtime.block_on(async {
+        let _ = tell_ready.send(());
         tokio::select! {
-            () = accept(&listener, target, &network) => {}
+            () = accept(network) => {}
+            () = serve(target, network, connections) => {}
             // The proxy was dropped; with the runtime everything else goes.
             _ = ended => {}
         }
     });
 }
 
-async fn accept(listener: &TcpListener, target: SocketAddr, network: &Arc<Network>) {
-    let mut connections = JoinSet::new();
+async fn accept(network: &Network) {
+    let listener = network.listener.try_clone().expect("can be cloned");
+    let listener = tokio::net::TcpListener::from_std(listener).expect("can be waited for");
     loop {
-        let (client, _) = listener
-            .accept()
-            .await
-            .expect("connections can be accepted");
-        while connections.try_join_next().is_some() {}
-        let admitted = network.change(|state| {
-            if state.refuse {
-                return None;
-            }
-            state.connections += 1;
-            let id = state.connections;
-            state.open.insert(id);
-            Some(id)
-        });
-        let Some(id) = admitted else {
-            continue;
+        // Accepting and admitting are one step, or a fault could come between them.
+        let accept = |context: &mut Context<'_>| {
+            network.change_quietly(|state| {
+                let accepted = listener.poll_accept(context).map(|accepted| {
+                    let client = accepted.and_then(|(client, _)| client.into_std());
+                    network.admit(state, client);
+                });
+                (accepted, false)
+            })
         };
+        poll_fn(accept).await;
+    }
+}
+
+async fn serve(
+    target: SocketAddr,
+    network: &Arc<Network>,
+    mut admitted: mpsc::UnboundedReceiver<Admitted>,
+) {
+    let mut connections = JoinSet::new();
+    while let Some((id, client)) = admitted.recv().await {
+        while connections.try_join_next().is_some() {}
         let network = Arc::clone(network);
         connections.spawn(async move {
             // A server that is down closes the connection just made, as a load balancer would.
-            if let Ok(server) = TcpStream::connect(target).await {
-                connection::serve(client, server, id, &network).await;
-            }
+            let _ = connection::serve(client, target, id, &network).await;
             network.change(|state| state.open.remove(&id));
         });
     }

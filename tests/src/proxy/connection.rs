@@ -1,6 +1,7 @@
 //! One connection through the proxy: bytes in order, each as late as it must be.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::{Network, State};
+use super::network::{Network, State};
 use crate::resp::{CompleteRequest, RequestParser};
 
 const CHUNK: usize = 16 * 1024;
@@ -17,10 +18,18 @@ const CHUNK: usize = 16 * 1024;
 const UNDER_WAY: usize = 64;
 
 /// Passes bytes both ways until both directions have ended or the connection is cut.
-pub(super) async fn serve(client: TcpStream, server: TcpStream, id: u64, network: &Network) {
+pub(super) async fn serve(
+    client: std::net::TcpStream,
+    target: SocketAddr,
+    id: u64,
+    network: &Network,
+) -> io::Result<()> {
+    client.set_nonblocking(true)?;
+    let client = TcpStream::from_std(client)?;
+    let server = TcpStream::connect(target).await?;
     // Without this the proxy would add delays of its own.
-    let _ = client.set_nodelay(true);
-    let _ = server.set_nodelay(true);
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let requests = Passage {
@@ -48,9 +57,10 @@ pub(super) async fn serve(client: TcpStream, server: TcpStream, id: u64, network
     if was_cut {
         // Closing with replies unread would reset the connection, and the server could lose
         // requests that have been passed on. So read until the server closes, too.
-        let _ = to_server.shutdown().await;
-        let _ = tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await;
+        to_server.shutdown().await?;
+        tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await?;
     }
+    Ok(())
 }
 
 /// One direction of a connection.
@@ -101,7 +111,7 @@ impl Passage<'_> {
         to: &mut OwnedWriteHalf,
     ) -> io::Result<()> {
         while let Some((read_at, chunk)) = chunks.recv().await {
-            let delay = self.delay(&self.network.0.borrow());
+            let delay = self.delay(&self.network.state.borrow());
             if !delay.is_zero() {
                 sleep_until(read_at + delay).await;
             }

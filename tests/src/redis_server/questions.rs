@@ -86,6 +86,10 @@ impl RedisServer {
     }
 
     /// How many clients are connected, the one that asks not counted.
+    ///
+    /// On a busy machine the system can be slow to tell the server of a connection's end, also of
+    /// those that were made to ask something: expect a number with
+    /// [`eventually`](crate::eventually).
     pub async fn client_count(&self) -> usize {
         let clients: String = self.query(&["CLIENT", "LIST"]).await;
         clients.lines().count() - 1
