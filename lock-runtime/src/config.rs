@@ -29,6 +29,9 @@ pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Upper end of the back-off.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
+/// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
+pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// What happens to the body of a locked function when its lock is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLost {
@@ -115,11 +118,13 @@ impl Spec {
         Ok(Resolved {
             lease,
             renew,
-            max_hold: self.max_hold,
-            wait: self.wait.unwrap_or(Wait::For(defaults.wait)),
+            max_hold: self.max_hold.map(|max_hold| max_hold.min(FAR)),
+            wait: match self.wait.unwrap_or(Wait::For(defaults.wait)) {
+                Wait::For(wait) => Wait::For(wait.min(FAR)),
+                Wait::Forever => Wait::Forever,
+            },
             fair: self.fair,
             reentrant: self.reentrant,
-            on_lost: self.on_lost,
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
             fenced: self.fenced,
         })
@@ -146,9 +151,24 @@ pub(crate) struct Resolved {
     pub(crate) wait: Wait,
     pub(crate) fair: bool,
     pub(crate) reentrant: bool,
-    pub(crate) on_lost: OnLost,
     pub(crate) hold_at_least: Duration,
     pub(crate) fenced: bool,
+}
+
+/// The time limits of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    pub(crate) connect: Duration,
+    pub(crate) command: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: DEFAULT_CONNECT_TIMEOUT,
+            command: DEFAULT_COMMAND_TIMEOUT,
+        }
+    }
 }
 
 /// What a client's requests have unless they say otherwise, and its time limits.

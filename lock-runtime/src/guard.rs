@@ -4,8 +4,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::OwnedMutexGuard;
+
+use crate::config::OnLost;
 use crate::engine::hold::Hold;
-use crate::engine::scope::{self, Frame, Loan};
+use crate::engine::scope::{self, Frame, Lend, Loan};
 use crate::engine::{Engine, Held};
 use crate::error::LockError;
 use crate::key::LockKey;
@@ -38,21 +41,59 @@ use crate::token::FencingToken;
 pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
-    /// `None` for a hold of its own.
-    loan: Option<Mutex<Option<Loan>>>,
+    on_lost: OnLost,
+    /// What nested requests borrow.
+    lend: Lend,
+    /// What this guard has borrowed; `None` for a hold of its own.
+    loan: Option<Borrowed>,
+}
+
+/// A share of another guard's hold.
+struct Borrowed {
+    from: Lend,
+    loan: Mutex<Option<Loan>>,
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, held: Held) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, held: Held, on_lost: OnLost) -> Self {
         let (hold, loan) = match held {
             Held::Own(hold) => (hold, None),
-            Held::Shared(hold, loan) => (hold, Some(Mutex::new(Some(loan)))),
+            Held::Shared(hold, loan) => {
+                let from = Arc::clone(OwnedMutexGuard::mutex(&loan));
+                (
+                    hold,
+                    Some(Borrowed {
+                        from,
+                        loan: Mutex::new(Some(loan)),
+                    }),
+                )
+            }
         };
-        Self { engine, hold, loan }
+        Self {
+            engine,
+            hold,
+            on_lost,
+            lend: Lend::default(),
+            loan,
+        }
     }
 
     pub(crate) fn hold(&self) -> &Arc<Hold> {
         &self.hold
+    }
+
+    /// What happens to a body under this guard when the hold is lost.
+    pub(crate) fn on_lost(&self) -> OnLost {
+        self.on_lost
+    }
+
+    /// A frame for a body under this guard.
+    pub(crate) fn frame(&self) -> Arc<Frame> {
+        let borrowed = self
+            .loan
+            .as_ref()
+            .map(|borrowed| Arc::clone(&borrowed.from));
+        Frame::new(Arc::clone(&self.hold), Arc::clone(&self.lend), borrowed)
     }
 
     /// What is locked.
@@ -112,7 +153,7 @@ impl Guard {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        let frame = Frame::new(Arc::clone(&self.hold));
+        let frame = self.frame();
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|cx| scope::within(&frame, || future.as_mut().poll(cx))).await
     }
@@ -146,8 +187,8 @@ impl Guard {
     /// Ends the hold, or gives back the share.
     pub(crate) async fn finish(&self) -> Result<(), LockError> {
         match &self.loan {
-            Some(loan) => {
-                loan.lock().unwrap_or_else(PoisonError::into_inner).take();
+            Some(borrowed) => {
+                borrowed.give_back();
                 Ok(())
             }
             None => self.engine.release(&self.hold).await,
@@ -157,13 +198,22 @@ impl Guard {
     /// The same without waiting.
     pub(crate) fn finish_in_background(&self) {
         match &self.loan {
-            Some(loan) => _ = loan.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Some(borrowed) => borrowed.give_back(),
             None => self.engine.release_in_background(&self.hold),
         }
     }
 
     pub(crate) fn run<F: Future>(&self, body: F) -> Run<'_, F> {
         Run::new(self, body)
+    }
+}
+
+impl Borrowed {
+    fn give_back(&self) {
+        self.loan
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`Lock`]: a request for a lock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::LockClient;
@@ -134,7 +135,7 @@ impl Lock {
         let engine = self.client.engine();
         let options = self.spec.resolve(engine.defaults())?;
         let held = engine.acquire(self.key, &options).await?;
-        Ok(Guard::new(std::sync::Arc::clone(engine), held))
+        Ok(Guard::new(Arc::clone(engine), held, self.spec.on_lost))
     }
 
     /// One try, one round trip: `None` if the lock is busy.

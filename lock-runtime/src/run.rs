@@ -47,7 +47,7 @@ impl<F: Future> fmt::Debug for Run<'_, F> {
 
 impl<'g, F: Future> Run<'g, F> {
     pub(crate) fn new(guard: &'g Guard, body: F) -> Self {
-        let frame = Frame::new(Arc::clone(guard.hold()));
+        let frame = guard.frame();
         Self {
             guard,
             frame,
@@ -66,7 +66,7 @@ impl<F: Future> Future for Run<'_, F> {
         let mut this = self.project();
         let (guard, hold) = (*this.guard, this.guard.hold());
         while this.body.is_some() {
-            let cancels = hold.on_lost == OnLost::Cancel;
+            let cancels = guard.on_lost() == OnLost::Cancel;
             if cancels {
                 // Registered before the hold is asked, so that no loss falls between the two.
                 if this.lost.is_none() {

@@ -12,7 +12,7 @@ use super::LockClient;
 use crate::clock::Clock;
 use crate::config::{
     DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, check_lease,
+    DEFAULT_WAIT, Defaults, FAR, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
@@ -90,19 +90,19 @@ impl LockClientBuilder {
 
     /// The wait of requests that give none. Default: 10 s.
     pub fn wait(mut self, wait: Duration) -> Self {
-        self.defaults.wait = wait;
+        self.defaults.wait = wait.min(FAR);
         self
     }
 
     /// How long one command to the store may take. Default: 500 ms.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
-        self.defaults.command_timeout = timeout;
+        self.defaults.command_timeout = timeout.min(FAR);
         self
     }
 
     /// How long connecting, with its handshake, may take. Default: 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout;
+        self.connect_timeout = timeout.min(FAR);
         self
     }
 
@@ -178,6 +178,13 @@ impl LockClientBuilder {
         Ok((LockClient::new(engine, namespace.as_str().into()), redis))
     }
 
+    fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            connect: self.connect_timeout,
+            command: self.defaults.command_timeout,
+        }
+    }
+
     fn runtime(&self) -> Result<Runtime, LockError> {
         #[cfg(feature = "test-util")]
         if let Some(handle) = &self.simulated {
@@ -219,7 +226,7 @@ impl LockClientBuilder {
         }
         let store = RedisStore::open(
             url,
-            self.connect_timeout,
+            self.timeouts(),
             namespace,
             id,
             Arc::downgrade(listener),

@@ -8,9 +8,9 @@ use super::line::Signal;
 use super::reaper::Job;
 use super::scope::{self, Frame, Loan};
 use super::time::{self, Budget};
-use super::{Engine, too_late, unavailable};
+use super::{Engine, Entered, too_late, unavailable};
 use crate::config::{Resolved, Wait};
-use crate::error::{LockError, LostReason, StoreError};
+use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::key::LockKey;
 use crate::store::{Acquire, Acquired, Fenced, Link, Queue};
 
@@ -151,6 +151,8 @@ enum Step {
         look_at: Instant,
     },
     Failed(StoreError),
+    /// No answer in the little time that the budget had left, which says nothing about the store.
+    Cut,
 }
 
 /// One request to the store. Made before the first byte is sent; dropping it undoes whatever it may have left there.
@@ -167,6 +169,7 @@ struct Attempt<'e> {
     /// When the last command was sent to which the store replied that the owner stands in the queue.
     confirmed: Option<Instant>,
     expecting: bool,
+    _active: Entered,
 }
 
 impl<'e> Attempt<'e> {
@@ -193,6 +196,7 @@ impl<'e> Attempt<'e> {
             late: None,
             confirmed: None,
             expecting: false,
+            _active: engine.active.enter(),
         }
     }
 
@@ -202,10 +206,14 @@ impl<'e> Attempt<'e> {
         if let Some(settled) = engine.lines.settled(&key) {
             let _ = engine.clock.by(self.budget.gives_up(None), settled).await;
         }
+        if engine.is_closing() {
+            return Err(LockError::Shutdown);
+        }
         match self.send().await? {
             Step::Held(hold) => Ok(hold),
             Step::Busy { .. } => Err(engine.busy(&key, &self.budget)),
             Step::Failed(error) => Err(unavailable(Some(&key), error)),
+            Step::Cut => Err(unavailable(Some(&key), engine.pulse.last_failure())),
         }
     }
 
@@ -232,7 +240,9 @@ impl<'e> Attempt<'e> {
             }
             let called = !asked || failing.is_some() || inbox.granted.is_some() || inbox.look_again;
             let turn = place.is_first() || (self.options.fair && called);
-            if turn && (inbox.look_again || engine.clock.now() >= look_at) {
+            let now = engine.clock.now();
+            let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
+            if turn && !over && (inbox.look_again || now >= look_at) {
                 asked = true;
                 match self.send().await? {
                     Step::Held(hold) => return Ok(hold),
@@ -244,7 +254,14 @@ impl<'e> Attempt<'e> {
                         } else {
                             engine.clock.now()
                         };
+                        // A grant that was heard of before this reply was gone when the store wrote it, and must not be
+                        // taken for one that came after it.
+                        let before = place.signal.take();
+                        if before.granted.is_some() || before.look_again {
+                            look_at = engine.clock.now();
+                        }
                     }
+                    Step::Cut => look_at = self.budget.gives_up(engine.pulse.answered()),
                     Step::Failed(error) => {
                         let (since, failures) = failing
                             .as_ref()
@@ -284,10 +301,20 @@ impl<'e> Attempt<'e> {
         self.in_flight = Some((sent, engine.store.link()));
         let result = engine.store.acquire(self.request.clone(), by).await;
         self.in_flight = None;
+        if let Err(failure) = &result
+            && failure.error.kind() == StoreErrorKind::Timeout
+            && self.budget.is_cut(sent, by)
+        {
+            self.note_unknown(failure.unknown, sent);
+            return Ok(Step::Cut);
+        }
         engine.pulse.note_acquire(sent, &result);
         match result.map(|answer| answer.value) {
             Ok(Acquired::Granted { token }) => {
                 self.present = true;
+                if engine.is_closing() {
+                    return Err(LockError::Shutdown);
+                }
                 let deadline = time::deadline(sent, self.request.lease);
                 if engine.clock.now() >= deadline || (self.request.fence && token.is_none()) {
                     return Ok(Step::Failed(too_late()));
@@ -312,18 +339,23 @@ impl<'e> Attempt<'e> {
                 })
             }
             Err(failure) => {
-                if let Some(link) = failure.unknown {
-                    self.late = Some(Late::merge(self.late, link, sent + self.request.lease));
-                    // A repeat must know its own token again, which the plain command does not.
-                    if self.request.queue == Queue::Barge {
-                        self.request.queue = Queue::Respect;
-                    }
-                }
+                self.note_unknown(failure.unknown, sent);
                 if failure.error.kind().is_transient() {
                     Ok(Step::Failed(failure.error))
                 } else {
                     Err(unavailable(Some(&self.request.key), failure.error))
                 }
+            }
+        }
+    }
+
+    /// Takes note of a command that may have been carried out, or may yet be.
+    fn note_unknown(&mut self, link: Option<Link>, sent: Instant) {
+        if let Some(link) = link {
+            self.late = Some(Late::merge(self.late, link, sent + self.request.lease));
+            // A repeat must know its own token again, which the plain command does not.
+            if self.request.queue == Queue::Barge {
+                self.request.queue = Queue::Respect;
             }
         }
     }
@@ -337,12 +369,13 @@ impl<'e> Attempt<'e> {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one at once.
-        Some(self.held(confirmed, deadline, token, Some(now)))
+        Some(self.held(now, deadline, token, Some(now)))
     }
 
+    /// `since` is what `max_hold` is counted from.
     fn held(
         &mut self,
-        sent: Instant,
+        since: Instant,
         deadline: Instant,
         token: Option<u64>,
         renew_at: Option<Instant>,
@@ -350,9 +383,9 @@ impl<'e> Attempt<'e> {
         let engine = self.engine;
         let grant = Grant {
             deadline,
-            ends: time::hold_ends(sent, self.options),
+            ends: time::hold_ends(since, self.options),
             token,
-            late: self.late.take(),
+            late: self.late.take().map(|late| (late, self.request.clone())),
         };
         let (key, clock) = (self.request.key.clone(), engine.clock.clone());
         let hold = Arc::new(Hold::new(

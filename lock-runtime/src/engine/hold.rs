@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
-use crate::config::{OnLost, Resolved};
+use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
 use crate::key::LockKey;
-use crate::store::{Link, Owner};
+use crate::store::{Acquire, Link, Owner};
 use crate::token::FencingToken;
 
 /// A lock that the store granted to this process.
@@ -19,11 +19,10 @@ pub(crate) struct Hold {
     pub(crate) owner: Owner,
     pub(crate) lease: Duration,
     pub(crate) renew: bool,
-    pub(crate) on_lost: OnLost,
     /// The end of `max_hold`.
     pub(crate) ends: Option<Instant>,
     /// An earlier command of this request whose outcome is not known, and which may yet be carried out.
-    pub(crate) late: Option<Late>,
+    pub(crate) late: Option<(Late, Acquire)>,
     clock: Clock,
     state: Mutex<State>,
     /// Wakes everyone who waits for the loss.
@@ -39,6 +38,11 @@ pub(crate) struct Late {
 }
 
 impl Late {
+    /// Whether an undo that was acknowledged over `link` at `now` has undone it for sure.
+    pub(crate) fn is_undone(&self, link: Link, now: Instant) -> bool {
+        self.link == link || now >= self.until
+    }
+
     pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
         // Links only grow, so a later acknowledgement over the smallest of several links was over all of them.
         earlier.map_or(Self { link, until }, |earlier| Self {
@@ -62,7 +66,7 @@ pub(crate) struct Grant {
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
     pub(crate) token: Option<u64>,
-    pub(crate) late: Option<Late>,
+    pub(crate) late: Option<(Late, Acquire)>,
 }
 
 impl Hold {
@@ -83,7 +87,6 @@ impl Hold {
             owner,
             lease: options.lease,
             renew: options.renew,
-            on_lost: options.on_lost,
             ends: grant.ends,
             late: grant.late,
             clock,

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 use crate::key::LockKey;
-use crate::store::{Listener, Owner};
+use crate::store::{Listener, Owner, WakeUp};
 
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct Line {
 /// What reaches a waiting request.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    notify: Notify,
+    notify: Arc<Notify>,
     inbox: Mutex<Inbox>,
 }
 
@@ -60,9 +60,13 @@ impl Signal {
         std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn put(&self, change: impl FnOnce(&mut Inbox)) {
+    fn put(&self, change: impl FnOnce(&mut Inbox)) -> WakeUp {
         change(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
-        self.notify.notify_one();
+        self.wake_up()
+    }
+
+    fn wake_up(&self) -> WakeUp {
+        WakeUp(Some(Arc::clone(&self.notify)))
     }
 }
 
@@ -121,12 +125,16 @@ impl Lines {
     /// Wakes every request, wherever it waits.
     pub(crate) fn wake_all(&self) {
         let state = self.state();
-        for line in state.lines.values() {
-            line.places
-                .values()
-                .for_each(|signal| signal.notify.notify_one());
-            line.settled.notify_waiters();
-        }
+        let lines = state.lines.values();
+        let places: Vec<WakeUp> = lines
+            .clone()
+            .flat_map(|line| line.places.values())
+            .map(|one| one.wake_up())
+            .collect();
+        let settled: Vec<Arc<Notify>> = lines.map(|line| Arc::clone(&line.settled)).collect();
+        drop(state);
+        drop(places);
+        settled.iter().for_each(|settled| settled.notify_waiters());
     }
 
     /// How many requests there are.
@@ -152,16 +160,17 @@ impl State {
 }
 
 impl Listener for Lines {
-    fn granted(&self, owner: Owner, token: Option<u64>) {
+    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
         let signal = self.state().queued.get(&owner.request).cloned();
-        if let Some(signal) = signal {
-            signal.put(|inbox| inbox.granted = Some(token));
-        }
+        signal.map_or_else(WakeUp::default, |signal| {
+            signal.put(|inbox| inbox.granted = Some(token))
+        })
     }
 
     fn look_again(&self) {
-        for signal in self.state().queued.values() {
-            signal.put(|inbox| inbox.look_again = true);
+        let queued: Vec<_> = self.state().queued.values().cloned().collect();
+        for signal in queued {
+            drop(signal.put(|inbox| inbox.look_again = true));
         }
     }
 }
@@ -193,13 +202,16 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.lines.state();
-        if let Some(line) = state.lines.get_mut(&self.key) {
+        let next = state.lines.get_mut(&self.key).and_then(|line| {
             line.places.remove(&self.ticket);
-            if let Some((_, next)) = line.places.first_key_value() {
-                next.notify.notify_one();
-            }
-        }
+            line.places
+                .first_key_value()
+                .map(|(_, next)| next.wake_up())
+        });
         state.remove_if_empty(&self.key);
+        // Tasks are woken outside of the lock: an executor may run them at once.
+        drop(state);
+        drop(next);
     }
 }
 
@@ -213,15 +225,19 @@ pub(crate) struct Releasing {
 impl Drop for Releasing {
     fn drop(&mut self) {
         let mut state = self.lines.state();
-        if let Some(line) = state.lines.get_mut(&self.key) {
+        let settled = state.lines.get_mut(&self.key).and_then(|line| {
             line.releasing -= 1;
-            if line.releasing == 0 {
-                line.settled.notify_waiters();
-                if let Some((_, first)) = line.places.first_key_value() {
-                    first.notify.notify_one();
-                }
-            }
-        }
+            let first = line
+                .places
+                .first_key_value()
+                .map(|(_, first)| first.wake_up());
+            (line.releasing == 0).then(|| (Arc::clone(&line.settled), first))
+        });
         state.remove_if_empty(&self.key);
+        drop(state);
+        if let Some((settled, first)) = settled {
+            settled.notify_waiters();
+            drop(first);
+        }
     }
 }

@@ -12,8 +12,10 @@ mod watchdog;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 pub(crate) use self::acquire::Held;
 use self::hold::Hold;
@@ -22,7 +24,7 @@ use self::pulse::Pulse;
 use self::reaper::{Job, Reaper};
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
-use crate::config::{Defaults, check_lease};
+use crate::config::{Defaults, FAR, check_lease};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::key::LockKey;
 use crate::store::{
@@ -42,6 +44,7 @@ pub(crate) struct Engine {
     requests: AtomicU64,
     lost: AtomicU64,
     closing: AtomicBool,
+    active: Arc<Active>,
 }
 
 impl fmt::Debug for Engine {
@@ -65,7 +68,7 @@ impl Engine {
         defaults: Defaults,
     ) -> (Arc<Self>, reaper::Task) {
         let timeout = defaults.command_timeout;
-        let pulse = Arc::new(Pulse::new(clock.clone()));
+        let pulse = Arc::new(Pulse::new(clock.clone(), timeout));
         let watchdog = Arc::new(Watchdog::new(
             clock.clone(),
             Arc::clone(&store),
@@ -91,6 +94,7 @@ impl Engine {
             requests: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            active: Arc::default(),
         };
         (Arc::new(engine), task)
     }
@@ -147,6 +151,7 @@ impl Engine {
         if !hold.end() {
             return Ok(());
         }
+        let _active = self.active.enter();
         self.watchdog.forget(hold);
         if let Some(reason) = hold.loss() {
             self.end_lost(hold, reason);
@@ -166,10 +171,8 @@ impl Engine {
             self.reaper.count_failure();
             unavailable(Some(&hold.key), failure.error)
         })?;
-        if hold
-            .late
-            .is_none_or(|late| late.link == answer.link || self.clock.now() >= late.until)
-        {
+        let undone = |(late, _): &(hold::Late, _)| late.is_undone(answer.link, sent);
+        if hold.late.as_ref().is_none_or(undone) {
             std::mem::forget(unfinished);
         }
         match answer.value {
@@ -211,9 +214,9 @@ impl Engine {
                 keep: Duration::ZERO,
             },
             keep_until: now + hold.keep(),
-            expires: now + hold.lease,
+            expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
             first: in_order.then(|| self.lines.releasing(&hold.key)),
-            late: hold.late,
+            late: hold.late.clone(),
             expected_gone,
         });
     }
@@ -223,6 +226,9 @@ impl Engine {
         check_lease("lease", lease)?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
+        }
+        if hold.ended() {
+            return Err(hold.lost_error(LostReason::Gone));
         }
         let sent = self.clock.now();
         if hold.ends.is_some_and(|ends| sent + lease > ends) {
@@ -309,17 +315,66 @@ impl Engine {
     pub(crate) async fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
         self.lines.wake_all();
-        let by = self.clock.now() + timeout;
+        let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle()).await;
+        self.lose_all();
+        // A store that is gone can't be released to; leases end by themselves.
+        let by = self.clock.now() + 2 * self.defaults.command_timeout;
+        let quiet = async {
+            // First the requests and releases under way, since each may leave the reaper something to do.
+            self.active.until_idle().await;
+            self.lose_all();
+            self.reaper.drained().await;
+        };
+        let _ = self.clock.by(by, quiet).await;
+        self.store.close();
+    }
+}
+
+impl Engine {
+    /// Ends every hold, for a shutdown.
+    fn lose_all(&self) {
         for hold in self.watchdog.holds() {
             hold.lose(LostReason::Shutdown);
             self.watchdog.forget(&hold);
             self.send_release(&hold, false, true);
         }
-        // A store that is gone can't be released to; leases end by themselves.
-        let by = self.clock.now() + 2 * self.defaults.command_timeout;
-        let _ = self.clock.by(by, self.reaper.drained()).await;
-        self.store.close();
+    }
+}
+
+/// Counts requests and releases that are under way in callers' tasks.
+#[derive(Debug, Default)]
+struct Active {
+    count: AtomicUsize,
+    idle: Notify,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Entered(Arc<Active>);
+
+impl Active {
+    fn enter(self: &Arc<Self>) -> Entered {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Entered(Arc::clone(self))
+    }
+
+    async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! When the store last answered, and what it last failed with: what tells "busy" from "dead".
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::error::{StoreError, StoreErrorKind};
@@ -11,9 +13,10 @@ use crate::store::{Answer, Failure, Store};
 #[derive(Debug)]
 pub(crate) struct Pulse {
     clock: Clock,
+    command_timeout: Duration,
     state: Mutex<State>,
-    /// One request at a time asks the store for a sign of life; the others share its answer.
-    asking: tokio::sync::Mutex<()>,
+    /// Something was noted.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -22,14 +25,17 @@ struct State {
     failed: Option<(Instant, StoreError)>,
     /// What the last acquire was refused with, while the store answers other commands.
     refusing: Option<StoreError>,
+    /// A sign of life was asked for and has not come yet. One at a time; everyone shares the answer.
+    asking: bool,
 }
 
 impl Pulse {
-    pub(crate) fn new(clock: Clock) -> Self {
+    pub(crate) fn new(clock: Clock, command_timeout: Duration) -> Self {
         Self {
             clock,
+            command_timeout,
             state: Mutex::default(),
-            asking: tokio::sync::Mutex::new(()),
+            changed: Notify::new(),
         }
     }
 
@@ -37,19 +43,27 @@ impl Pulse {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of what a command sent at `sent` came to.
+    /// Takes note of what a command sent at `sent` came to. A refusal is a sign of life.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
         let mut state = self.state();
         match result {
-            Ok(_) => state.answered = state.answered.max(Some(sent)),
-            Err(failure) => state.failed = Some((self.clock.now(), failure.error.clone())),
+            Err(failure) if is_silence(failure) => {
+                state.failed = Some((self.clock.now(), failure.error.clone()))
+            }
+            _ => state.answered = state.answered.max(Some(sent)),
         }
     }
 
-    /// The same for an acquire, which can be refused (out of memory, read-only) by a store that is alive.
+    /// The same for an acquire, which a store can refuse for every key (out of memory, read-only, starting up) while it
+    /// is alive.
     pub(crate) fn note_acquire<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
         self.note(sent, result);
-        self.state().refusing = result.as_ref().err().map(|failure| failure.error.clone());
+        self.state().refusing = match result {
+            Err(failure) if failure.error.kind().is_transient() && !is_silence(failure) => {
+                Some(failure.error.clone())
+            }
+            _ => None,
+        };
     }
 
     /// What acquires are refused with, if the last one was.
@@ -62,39 +76,57 @@ impl Pulse {
         self.state().answered
     }
 
-    /// Whether a command sent at `since` or later was answered, and none has failed after it.
-    fn is_alive(&self, since: Instant) -> bool {
-        let state = self.state();
-        let failed = state.failed.as_ref().map(|(at, _)| *at);
-        state
-            .answered
-            .is_some_and(|at| at >= since && failed.is_none_or(|failed| failed < at))
-    }
-
-    /// Ok if the store has answered a command sent at `since` or later, or answers one by `by`.
+    /// Ok if the store has answered a command sent at `since` or later, with no failure after it, or answers one by `by`.
     pub(crate) async fn check(
-        &self,
+        self: &Arc<Self>,
         store: &Arc<dyn Store>,
         since: Instant,
         by: Instant,
     ) -> Result<(), StoreError> {
-        let asked = async {
-            if self.is_alive(since) {
-                return Ok(());
+        let mut asked = false;
+        let verdict = async {
+            loop {
+                let changed = self.changed.notified();
+                let ask = {
+                    let mut state = self.state();
+                    let failed = state.failed.as_ref().map(|(at, _)| *at);
+                    if state
+                        .answered
+                        .is_some_and(|at| at >= since && failed.is_none_or(|failed| failed < at))
+                    {
+                        return Ok(());
+                    }
+                    if let Some((at, error)) = &state.failed
+                        && asked
+                        && *at >= since
+                    {
+                        return Err(error.clone());
+                    }
+                    !std::mem::replace(&mut state.asking, true)
+                };
+                if ask {
+                    asked = true;
+                    // On the client's own runtime: whoever waits for the answer may stop polling.
+                    self.clock
+                        .handle()
+                        .spawn(Arc::clone(self).ask(Arc::clone(store)));
+                }
+                changed.await;
+                asked = true;
             }
-            let _asking = self.asking.lock().await;
-            if self.is_alive(since) {
-                return Ok(());
-            }
-            let sent = self.clock.now();
-            let result = store.ping(by).await;
-            self.note(sent, &result);
-            result.map(|_| ()).map_err(|failure| failure.error)
         };
-        match self.clock.by(by, asked).await {
-            Some(outcome) => outcome,
+        match self.clock.by(by, verdict).await {
+            Some(verdict) => verdict,
             None => Err(self.last_failure()),
         }
+    }
+
+    async fn ask(self: Arc<Self>, store: Arc<dyn Store>) {
+        let sent = self.clock.now();
+        let result = store.ping(sent + self.command_timeout).await;
+        self.note(sent, &result);
+        self.state().asking = false;
+        self.changed.notify_waiters();
     }
 
     /// What the store last failed with.
@@ -105,4 +137,12 @@ impl Pulse {
             |(_, error)| error,
         )
     }
+}
+
+/// Whether nothing at all was heard of the store.
+fn is_silence(failure: &Failure) -> bool {
+    matches!(
+        failure.error.kind(),
+        StoreErrorKind::Disconnected | StoreErrorKind::Timeout
+    )
 }

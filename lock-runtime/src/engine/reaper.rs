@@ -26,7 +26,7 @@ pub(crate) enum Job {
         expires: Instant,
         /// Until the first answer, later requests of this process wait.
         first: Option<Releasing>,
-        late: Option<Late>,
+        late: Option<(Late, Acquire)>,
         /// The hold may be gone for a known reason: it expired, or an earlier release was carried out.
         expected_gone: bool,
     },
@@ -165,7 +165,7 @@ impl Worker {
         keep_until: Instant,
         expires: Instant,
         mut first: Option<Releasing>,
-        late: Option<Late>,
+        late: Option<(Late, Acquire)>,
         mut expected_gone: bool,
     ) {
         let mut failures = 0;
@@ -184,12 +184,12 @@ impl Worker {
                         self.failures.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!(key = %request.key.shortened(), "a lock was gone when it was released");
                     }
-                    if late.is_none_or(|late| {
-                        late.link == answer.link || self.clock.now() >= late.until
-                    }) {
-                        return;
+                    if let Some((late, acquire)) = late
+                        && !late.is_undone(answer.link, sent)
+                    {
+                        self.undo(acquire, Some(late), late.until, None).await;
                     }
-                    expected_gone = true;
+                    return;
                 }
                 Err(failure) => {
                     failures += 1;
@@ -205,15 +205,10 @@ impl Worker {
                 }
             }
             let now = self.clock.now();
-            if now >= expires && late.is_none_or(|late| now >= late.until) {
+            if now >= expires {
                 return;
             }
-            let pause = if failures > 0 {
-                time::backoff(failures)
-            } else {
-                time::undo_interval(Duration::ZERO)
-            };
-            self.clock.sleep_until(now + pause).await;
+            self.clock.sleep_until(now + time::backoff(failures)).await;
         }
     }
 
@@ -234,11 +229,7 @@ impl Worker {
             first.take();
             self.pulse.note(sent, &result);
             let pause = match result {
-                Ok(answer)
-                    if late.is_none_or(|late| late.link == answer.link || sent >= late.until) =>
-                {
-                    return;
-                }
+                Ok(answer) if late.is_none_or(|late| late.is_undone(answer.link, sent)) => return,
                 Ok(_) => {
                     failures = 0;
                     time::undo_interval(request.lease)

@@ -17,12 +17,17 @@ tokio::task_local! {
 /// The holds around a piece of code, innermost first.
 pub(crate) type Chain = Option<Arc<Frame>>;
 
+/// The right to use a hold, of one guard: nested calls borrow it, one at a time.
+pub(crate) type Lend = Arc<Mutex<()>>;
+
 /// A body that runs under a hold.
 #[derive(Debug)]
 pub(crate) struct Frame {
     hold: Arc<Hold>,
     /// A hold is lent to one nested call at a time, so that siblings exclude each other.
-    lend: Arc<Mutex<()>>,
+    lend: Lend,
+    /// Where the guard of this body has borrowed the hold itself.
+    borrowed: Option<Lend>,
     outer: Chain,
 }
 
@@ -31,10 +36,11 @@ pub(crate) type Loan = OwnedMutexGuard<()>;
 
 impl Frame {
     /// A frame for a body under `hold`, inside of whatever this code runs under.
-    pub(crate) fn new(hold: Arc<Hold>) -> Arc<Self> {
+    pub(crate) fn new(hold: Arc<Hold>, lend: Lend, borrowed: Option<Lend>) -> Arc<Self> {
         Arc::new(Self {
             hold,
-            lend: Arc::default(),
+            lend,
+            borrowed,
             outer: current(),
         })
     }
@@ -60,14 +66,24 @@ fn current() -> Chain {
 
 /// The innermost hold of this client and key around the code that asks.
 pub(crate) fn enclosing(client: ClientId, key: &LockKey) -> Chain {
-    let mut frame = current();
-    while let Some(inner) = frame {
-        if inner.hold.owner.client == client && inner.hold.key == *key {
-            return Some(inner);
-        }
-        frame = inner.outer.clone();
+    let mut found =
+        frames().find(|frame| frame.hold.owner.client == client && frame.hold.key == *key)?;
+    // Where a nested body enters an outer guard's scope, this very call chain has that guard's loan: borrowing from it
+    // would never end. The chain goes on from where the loan was given to.
+    while let Some(borrower) = frames().find(|frame| {
+        frame
+            .borrowed
+            .as_ref()
+            .is_some_and(|borrowed| Arc::ptr_eq(borrowed, &found.lend))
+    }) {
+        found = borrower;
     }
-    None
+    Some(found)
+}
+
+/// The frames around the code that asks, innermost first.
+fn frames() -> impl Iterator<Item = Arc<Frame>> {
+    std::iter::successors(current(), |frame| frame.outer.clone())
 }
 
 /// Runs `poll` inside of a frame.

@@ -57,6 +57,11 @@ impl Budget {
         (now + self.command_timeout).min(self.gives_up(answered))
     }
 
+    /// Whether a command had so little time that its silence says nothing about the store.
+    pub(crate) fn is_cut(&self, sent: Instant, by: Instant) -> bool {
+        by < sent + self.command_timeout - self.command_timeout / 10
+    }
+
     /// From when on an answer counts as recent enough to call the lock busy at the end: a silent store must be noticed
     /// while there is time for a command.
     pub(crate) fn last_look(&self) -> Option<Instant> {
@@ -109,6 +114,17 @@ pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> 
         .max(Duration::from_millis(1))
 }
 
+/// By when a renewal must be answered, so that there is time for another before the first of the deadlines.
+pub(crate) fn renewal_by(
+    sent: Instant,
+    deadlines: impl Iterator<Item = Instant>,
+    command_timeout: Duration,
+) -> Instant {
+    let left = |deadline: Instant| deadline.saturating_duration_since(sent) / 3;
+    let share = deadlines.map(left).min().unwrap_or(command_timeout);
+    sent + share.max(Duration::from_millis(5)).min(command_timeout)
+}
+
 /// The lease that a renewal asks for: cut at `max_hold`'s end. `None` if too little is left to ask for.
 pub(crate) fn renewal_lease(
     now: Instant,
@@ -132,9 +148,9 @@ pub(crate) fn undo_interval(lease: Duration) -> Duration {
     (lease / 10).clamp(BACKOFF_MIN, FALLBACK_POLL)
 }
 
-/// The end of `max_hold` of a hold asked for at `sent`.
-pub(crate) fn hold_ends(sent: Instant, options: &Resolved) -> Option<Instant> {
-    options.max_hold.map(|max_hold| sent + max_hold)
+/// The end of `max_hold` of a hold that counts from `since`.
+pub(crate) fn hold_ends(since: Instant, options: &Resolved) -> Option<Instant> {
+    options.max_hold.map(|max_hold| since + max_hold)
 }
 
 #[cfg(test)]

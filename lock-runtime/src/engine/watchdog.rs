@@ -194,17 +194,17 @@ impl Watchdog {
     }
 
     /// One round trip for all of them.
-    async fn renew(self: Arc<Self>, events: Vec<(Event, Duration)>) {
+    async fn renew(self: Arc<Self>, mut events: Vec<(Event, Duration)>) {
+        events.retain(|(event, _)| !event.hold.ended());
         let sent = self.clock.now();
+        let deadlines = events.iter().map(|(event, _)| event.hold.deadline());
+        let by = time::renewal_by(sent, deadlines, self.command_timeout);
         let renewals = events.iter().map(|(event, lease)| Renewal {
             key: event.hold.key.clone(),
             owner: event.hold.owner,
             lease: *lease,
         });
-        let result = self
-            .store
-            .renew(renewals.collect(), sent + self.command_timeout)
-            .await;
+        let result = self.store.renew(renewals.collect(), by).await;
         self.pulse.note(sent, &result);
         match result {
             Ok(answer) => {

@@ -3,12 +3,13 @@
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{
     Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture,
+    Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
 };
 use crate::clock::Clock;
 use crate::key::LockKey;
@@ -44,6 +45,14 @@ struct Lock {
 struct Holder {
     owner: Owner,
     expires: Instant,
+    /// Released, and kept for the rest of `hold_at_least`: nobody's any more.
+    kept: bool,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.owner, if self.kept { ":kept" } else { "" })
+    }
 }
 
 /// The queue: first come, first served, and a place is found by its owner.
@@ -59,9 +68,6 @@ struct Place {
     first_lease: Duration,
     fence: bool,
 }
-
-/// A grant to tell its waiter about, once the server is unlocked.
-type Grant = (Arc<dyn Listener>, Owner, Option<u64>);
 
 impl Default for MemoryStore {
     fn default() -> Self {
@@ -160,7 +166,7 @@ impl Connected {
             now,
             micros,
             listeners: &server.listeners,
-            grant: None,
+            wake_up: None,
         };
         let name = (Arc::clone(&self.namespace), key.clone());
         let lock = server.locks.entry(name).or_default();
@@ -172,7 +178,8 @@ impl Connected {
             lock.holder = None;
         }
         let value = verb(&mut step, lock);
-        let (grant, idle) = (step.grant.take(), lock.is_idle(micros));
+        // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
+        let (wake_up, idle) = (step.wake_up.take(), lock.is_idle(micros));
         if idle {
             server
                 .locks
@@ -188,9 +195,7 @@ impl Connected {
             server.sweep_at = (server.locks.len() * 2).max(64);
         }
         drop(guard);
-        if let Some((listener, owner, token)) = grant {
-            listener.granted(owner, token);
-        }
+        drop(wake_up);
         value
     }
 }
@@ -200,14 +205,14 @@ struct Step<'s> {
     now: Instant,
     micros: u64,
     listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
-    grant: Option<Grant>,
+    wake_up: Option<WakeUp>,
 }
 
 impl Lock {
     fn is_held_by(&self, owner: Owner) -> bool {
         self.holder
             .as_ref()
-            .is_some_and(|holder| holder.owner == owner)
+            .is_some_and(|holder| holder.owner == owner && !holder.kept)
     }
 
     /// Whether nothing would change if it were forgotten. A token below the server's time needs no memory.
@@ -227,9 +232,13 @@ impl Lock {
         lease: Duration,
         fence: bool,
     ) -> Option<u64> {
+        let expires = step.now + lease;
+        // A repeat never makes the owner's hold shorter.
+        let earlier = self.holder.take().map_or(expires, |holder| holder.expires);
         self.holder = Some(Holder {
             owner,
-            expires: step.now + lease,
+            expires: expires.max(earlier),
+            kept: false,
         });
         fence.then(|| self.mint(step))
     }
@@ -245,7 +254,7 @@ impl Lock {
                 continue;
             };
             let token = self.grant(step, place.owner, place.first_lease, place.fence);
-            step.grant = Some((listener, place.owner, token));
+            step.wake_up = Some(listener.granted(place.owner, token));
             return true;
         }
         false
@@ -351,7 +360,7 @@ impl Store for Connected {
     fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
         let renew = |hold: Renewal| {
             self.with(&hold.key, |step, lock| match &mut lock.holder {
-                Some(holder) if holder.owner == hold.owner => {
+                Some(holder) if holder.owner == hold.owner && !holder.kept => {
                     holder.expires = holder.expires.max(step.now + hold.lease);
                     Renewed::Renewed
                 }
@@ -374,9 +383,10 @@ impl Store for Connected {
     fn release(&self, request: Release, _by: Instant) -> StoreFuture<'_, Released> {
         Self::reply(
             self.with(&request.key, |step, lock| match &mut lock.holder {
-                Some(holder) if holder.owner == request.owner => {
+                Some(holder) if holder.owner == request.owner && !holder.kept => {
                     if request.keep > Duration::ZERO {
                         holder.expires = step.now + request.keep;
+                        holder.kept = true;
                     } else {
                         lock.end(step);
                     }
@@ -402,7 +412,7 @@ impl Store for Connected {
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         Self::reply(self.with(&key, |step, lock| {
             Some(Inspection {
-                holder: lock.holder.as_ref().map(|holder| holder.owner.to_string()),
+                holder: lock.holder.as_ref().map(Holder::to_string),
                 remaining: lock.holder.as_ref().map(|holder| holder.expires - step.now),
                 waiting: lock.queue.len(),
             })

@@ -10,7 +10,10 @@ pub mod redis;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
 
 use crate::error::StoreError;
 use crate::key::LockKey;
@@ -22,7 +25,8 @@ pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Fail
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Takes the key for the owner if it is free, or already the owner's.
     ///
-    /// A repeat by the owner grants again: the lease starts anew, and a fenced grant brings a fresh, higher token.
+    /// A repeat by the owner grants again: the hold lasts at least the lease from now, and a fenced grant brings a fresh,
+    /// higher token.
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired>;
 
     /// Lets each owner's hold last at least its lease from now. Never makes a key, never shortens one.
@@ -57,10 +61,24 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
 /// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// A hold was handed to this owner, for its [`Acquire::first_lease`], at some time after its last place was confirmed.
-    fn granted(&self, owner: Owner, token: Option<u64>);
+    /// A hold was handed to this owner, for its [`Acquire::first_lease`]. Told in the order of the replies of the same
+    /// link: before the reply to any acquire that the store carried out after the hand-over. The owner's task is woken
+    /// when the wake-up is dropped, which the store does outside of its locks.
+    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp;
     /// Messages may have been lost: everyone who waits looks again.
     fn look_again(&self);
+}
+
+/// Wakes a task when it is dropped.
+#[derive(Debug, Default)]
+pub struct WakeUp(pub Option<Arc<Notify>>);
+
+impl Drop for WakeUp {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.notify_one();
+        }
+    }
 }
 
 /// Which connection an answer came over. Commands over one link are carried out in the order in which they were sent.
@@ -217,7 +235,7 @@ pub struct Release {
     pub key: LockKey,
     /// By whom.
     pub owner: Owner,
-    /// How long the key stays taken still; zero frees it.
+    /// How long the key stays taken still, by nobody who could renew it; zero frees it.
     pub keep: Duration,
 }
 

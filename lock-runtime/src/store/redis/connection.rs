@@ -14,7 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::errors;
 use crate::clock::Clock;
-use crate::config::{BACKOFF_MAX, BACKOFF_MIN};
+use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::{Failure, Link, Listener, Owner};
 
@@ -41,6 +41,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Connection {
     clock: Clock,
+    command_timeout: Duration,
     state: watch::Sender<State>,
     /// The number of the newest connection.
     newest: AtomicU64,
@@ -55,7 +56,7 @@ impl Connection {
     /// Starts to connect, in the background.
     pub(super) fn open(
         client: Client,
-        connect_timeout: Duration,
+        timeouts: Timeouts,
         channel: String,
         clock: Clock,
         listener: Weak<dyn Listener>,
@@ -63,6 +64,7 @@ impl Connection {
         let (broken, broken_links) = mpsc::unbounded_channel();
         let connection = Arc::new(Self {
             clock: clock.clone(),
+            command_timeout: timeouts.command,
             state: watch::Sender::new(State::Down(None)),
             newest: AtomicU64::new(0),
             silent: AtomicU32::new(0),
@@ -72,7 +74,7 @@ impl Connection {
         });
         let keeper = Keeper {
             client,
-            connect_timeout,
+            connect_timeout: timeouts.connect,
             connection: Arc::downgrade(&connection),
             listener,
         };
@@ -146,9 +148,11 @@ impl Connection {
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
         let up = self.get(by).await?;
-        let link = up.link;
+        let (link, sent) = (up.link, self.clock.now());
         let Some(result) = self.clock.by(by, exchange(up)).await else {
-            if self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
+            // A command whose time was cut by its request's budget says nothing about the connection.
+            let whole = by >= sent + self.command_timeout - self.command_timeout / 10;
+            if whole && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
                 self.report(
                     link,
                     StoreError::new(
@@ -286,11 +290,12 @@ impl Keeper {
         subscribe: bool,
     ) -> Result<Connected, RedisError> {
         let (broken, listener) = (shared.broken.clone(), self.listener.clone());
+        let connection = self.connection.clone();
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-                on_push(link, push, &broken, &listener);
+                on_push(link, push, &broken, &listener, &connection);
                 Ok(())
             });
         let connection = self
@@ -336,6 +341,7 @@ fn on_push(
     push: PushInfo,
     broken: &mpsc::UnboundedSender<(Link, StoreError)>,
     listener: &Weak<dyn Listener>,
+    connection: &Weak<Connection>,
 ) {
     match push.kind {
         PushKind::Disconnection => {
@@ -343,6 +349,13 @@ fn on_push(
             let _ = broken.send((link, error));
         }
         PushKind::Message => {
+            // A message of a connection that was replaced may be older than replies of the new one.
+            if connection
+                .upgrade()
+                .is_none_or(|connection| connection.link() != link)
+            {
+                return;
+            }
             let Some(Value::BulkString(payload)) = push.data.get(1) else {
                 return;
             };
@@ -351,7 +364,7 @@ fn on_push(
                 Some((Owner::parse(owner)?, token.parse().ok()))
             });
             if let (Some((owner, token)), Some(listener)) = (parsed, listener.upgrade()) {
-                listener.granted(owner, token);
+                drop(listener.granted(owner, token));
             }
         }
         _ => {}

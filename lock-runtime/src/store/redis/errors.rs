@@ -19,14 +19,15 @@ pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
         return Kind::Denied;
     }
     let text = text(error);
-    let has = |codes: &[&str]| codes.iter().any(|code| text.contains(code));
-    if has(&[
-        "NOAUTH",
-        "WRONGPASS",
-        "NOPERM",
-        "can't run this command",
-        "can't access",
-    ]) {
+    // Whole words: a key that an error repeats may contain anything.
+    let has = |codes: &[&str]| {
+        text.split(|c: char| !c.is_ascii_uppercase())
+            .any(|word| codes.contains(&word))
+    };
+    let denied = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
+    if has(&["NOAUTH", "WRONGPASS", "NOPERM"])
+        || denied(&["can't run this command", "can't access"])
+    {
         Kind::Denied
     } else if has(&["OOM"]) {
         Kind::OutOfMemory

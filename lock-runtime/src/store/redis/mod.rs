@@ -23,7 +23,7 @@ use super::{
     Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
 use crate::clock::Clock;
-use crate::config::QUEUE_TTL;
+use crate::config::{QUEUE_TTL, Timeouts};
 use crate::error::{LockError, StoreError};
 use crate::key::LockKey;
 
@@ -51,13 +51,10 @@ impl RedisStore {
         listener: &Arc<dyn Listener>,
         clock: Clock,
     ) -> Result<Arc<dyn Store>, LockError> {
-        let (timeout, namespace) = (
-            crate::config::DEFAULT_CONNECT_TIMEOUT,
-            Namespace::new(namespace)?,
-        );
+        let (timeouts, namespace) = (Timeouts::default(), Namespace::new(namespace)?);
         let store = Self::open(
             url,
-            timeout,
+            timeouts,
             namespace,
             client,
             Arc::downgrade(listener),
@@ -69,7 +66,7 @@ impl RedisStore {
     /// Reads the URL and starts to connect, in the background.
     pub(crate) fn open(
         url: &str,
-        connect_timeout: Duration,
+        timeouts: Timeouts,
         namespace: Namespace,
         client: ClientId,
         listener: Weak<dyn Listener>,
@@ -83,7 +80,7 @@ impl RedisStore {
             ))
         })?;
         let channel = namespace.channel(client);
-        let connection = Connection::open(opened, connect_timeout, channel, clock, listener);
+        let connection = Connection::open(opened, timeouts, channel, clock, listener);
         let channels = namespace.channels();
         Ok(Self {
             connection,
@@ -212,11 +209,16 @@ impl Store for RedisStore {
             if request.queue == Queue::Barge && !request.fence {
                 return self.set_if_free(&request, by).await;
             }
-            let (owner, join) = (request.owner.to_string(), request.queue == Queue::Join);
+            let owner = request.owner.to_string();
+            let mode = match request.queue {
+                Queue::Barge => "barge",
+                Queue::Respect => "respect",
+                Queue::Join => "join",
+            };
             let names = self.namespace.names(&request.key);
             let answer: Reply<(i64, redis::Value, Option<i64>)> = self
                 .call(by, async |mut up| {
-                    if join {
+                    if request.queue == Queue::Join {
                         self.connection.subscribe(&mut up).await?;
                     }
                     let reply: Vec<redis::Value> = invoke(&mut up, &scripts::ACQUIRE, |command| {
@@ -229,7 +231,7 @@ impl Store for RedisStore {
                             .arg(owner)
                             .arg(millis(request.lease))
                             .arg(millis(request.first_lease));
-                        command.arg(u8::from(request.fence)).arg(u8::from(join));
+                        command.arg(u8::from(request.fence)).arg(mode);
                         command.arg(&self.channels).arg(millis(QUEUE_TTL));
                     })
                     .await?;
