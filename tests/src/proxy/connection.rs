@@ -131,7 +131,7 @@ impl Passage<'_> {
     }
 
     async fn pass_on(&mut self, chunk: &[u8], to: &OwnedWriteHalf) -> io::Result<()> {
-        let requests = match &mut self.requests {
+        let mut requests = match &mut self.requests {
             Some(parser) => parser.read(chunk),
             None => Vec::new(),
         };
@@ -139,7 +139,7 @@ impl Passage<'_> {
         while passed < chunk.len() {
             let attempt = self
                 .network
-                .change_quietly(|state| self.attempt(state, chunk, passed, &requests, to));
+                .change_quietly(|state| self.attempt(state, chunk, passed, &mut requests, to));
             match attempt {
                 Attempt::Passed(count) => passed += count,
                 Attempt::Frozen => self.network.wait_for(|state| !state.frozen).await,
@@ -150,13 +150,14 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Passes on what may pass, and counts it. Second value: whether others must look again.
+    /// Passes on what may pass; counts it and takes the requests that are through from `requests`.
+    /// Second value: whether others must look again.
     fn attempt(
         &self,
         state: &mut State,
         chunk: &[u8],
         passed: usize,
-        requests: &[CompleteRequest],
+        requests: &mut Vec<CompleteRequest>,
         to: &OwnedWriteHalf,
     ) -> (Attempt, bool) {
         if !state.open.contains(&self.id) {
@@ -172,8 +173,9 @@ impl Passage<'_> {
         }
         let last = requests.iter().find(|request| {
             let cut_after = state.cut_after.as_ref();
-            request.end > passed && cut_after.is_some_and(|cut| cut.matches(&request.command))
+            cut_after.is_some_and(|cut| cut.matches(&request.command))
         });
+        let is_last = last.is_some();
         let end = last.map_or(chunk.len(), |request| request.end);
         let count = match to.try_write(&chunk[passed..end]) {
             Ok(count) => count,
@@ -188,12 +190,11 @@ impl Passage<'_> {
             return (Attempt::Passed(count), false);
         }
         state.bytes_to_server += count as u64;
-        for request in requests {
-            if request.end > passed && request.end <= written {
-                *state.requests.entry(request.command.clone()).or_default() += 1;
-            }
+        let through = requests.partition_point(|request| request.end <= written);
+        for request in requests.drain(..through) {
+            *state.requests.entry(request.command).or_default() += 1;
         }
-        let cut = last.is_some() && written == end;
+        let cut = is_last && written == end;
         if cut {
             state.cut_after = None;
             state.open.remove(&self.id);

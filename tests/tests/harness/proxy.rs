@@ -55,7 +55,7 @@ async fn a_receiver_that_takes_chunks_in_parts_changes_no_count() {
     assert!(proxy.requests() < count);
     server.resume();
     timeout(SOON, all).await.unwrap().unwrap();
-    assert_eq!(proxy.requests(), count);
+    assert_eq!(proxy.requests(), count, "{proxy:?}");
     assert_eq!(server.command_calls("set").await, count);
 }
 
