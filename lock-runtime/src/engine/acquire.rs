@@ -261,7 +261,12 @@ impl<'e> Attempt<'e> {
                             look_at = engine.clock.now();
                         }
                     }
-                    Step::Cut => look_at = self.budget.gives_up(engine.pulse.answered()),
+                    Step::Cut => {
+                        look_at = engine.clock.now();
+                        if let Some(error) = self.time_is_up(failing.as_ref()).await {
+                            return Err(error);
+                        }
+                    }
                     Step::Failed(error) => {
                         let (since, failures) = failing
                             .as_ref()

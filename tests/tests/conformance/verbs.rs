@@ -7,7 +7,7 @@ use lock_runtime::Clock;
 use lock_runtime::store::redis::RedisStore;
 use lock_runtime::store::{
     Acquire, Acquired, ClientId, Fenced, Listener, Owner, Queue, Release, Released, Renewal,
-    Renewed, Store,
+    Renewed, Store, WakeUp,
 };
 use lock_tests::{Backend, eventually};
 
@@ -25,8 +25,9 @@ crate::on_every_store!(
 struct Heard(Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
-    fn granted(&self, owner: Owner, token: Option<u64>) {
+    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
         self.0.lock().unwrap().push((owner, token));
+        WakeUp::default()
     }
     fn look_again(&self) {}
 }
