@@ -1,7 +1,6 @@
 //! What happens when processes, servers and networks fail.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a test that can't go on has failed"
 )]
@@ -12,6 +11,7 @@ mod network;
 mod processes;
 mod secrets;
 mod server;
+mod tls;
 
 use std::time::{Duration, Instant};
 

@@ -15,14 +15,10 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, LockError> {
             "the store's URL does not begin with a known scheme; {FORMS}"
         )));
     }
-    let tls = cfg!(any(
-        feature = "tokio-rustls-comp",
-        feature = "tokio-native-tls-comp"
-    ));
-    if scheme == "rediss" && !tls {
+    if scheme == "rediss" && !cfg!(feature = "tokio-rustls-comp") {
         return Err(LockError::config(
             "the store's URL asks for TLS (`rediss://`), and lock-runtime was built without it: \
-             enable its feature `tokio-rustls-comp` or `tokio-native-tls-comp`",
+             enable its feature `tokio-rustls-comp`",
         ));
     }
     let unreadable = |_| LockError::config(format!("the store's URL can't be read; {FORMS}"));
