@@ -1,30 +1,32 @@
 //! Everything that happens between a request and a store, the same for every store.
 
 mod acquire;
+mod attempt;
 pub(crate) mod hold;
 pub(crate) mod line;
 mod pulse;
 pub(crate) mod reaper;
 pub(crate) mod scope;
+mod share;
+mod shutdown;
 pub(crate) mod thread;
 mod time;
 mod watchdog;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-use tokio::sync::Notify;
 
 pub(crate) use self::acquire::Held;
 use self::hold::Hold;
 use self::line::Lines;
 use self::pulse::Pulse;
 use self::reaper::{Job, Reaper};
+use self::shutdown::{Active, Entered};
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
-use crate::config::{Defaults, FAR, check_lease};
+use crate::config::{Defaults, check_lease};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::key::LockKey;
 use crate::store::{
@@ -308,72 +310,6 @@ impl Engine {
             Err(LockError::Shutdown)
         } else {
             Ok(())
-        }
-    }
-
-    /// Refuses new and waiting requests, gives bodies until the timeout, ends what is held still, and waits for releases.
-    pub(crate) async fn shutdown(&self, timeout: Duration) {
-        self.closing.store(true, Ordering::Release);
-        self.lines.wake_all();
-        let by = self.clock.now() + timeout.min(FAR);
-        let _ = self.clock.by(by, self.watchdog.until_idle()).await;
-        self.lose_all();
-        // A store that is gone can't be released to; leases end by themselves.
-        let by = self.clock.now() + 2 * self.defaults.command_timeout;
-        let quiet = async {
-            // First the requests and releases under way, since each may leave the reaper something to do.
-            self.active.until_idle().await;
-            self.lose_all();
-            self.reaper.drained().await;
-        };
-        let _ = self.clock.by(by, quiet).await;
-        self.store.close();
-    }
-}
-
-impl Engine {
-    /// Ends every hold, for a shutdown.
-    fn lose_all(&self) {
-        for hold in self.watchdog.holds() {
-            hold.lose(LostReason::Shutdown);
-            self.watchdog.forget(&hold);
-            self.send_release(&hold, false, true);
-        }
-    }
-}
-
-/// Counts requests and releases that are under way in callers' tasks.
-#[derive(Debug, Default)]
-struct Active {
-    count: AtomicUsize,
-    idle: Notify,
-}
-
-/// One of them.
-#[derive(Debug)]
-struct Entered(Arc<Active>);
-
-impl Active {
-    fn enter(self: &Arc<Self>) -> Entered {
-        self.count.fetch_add(1, Ordering::AcqRel);
-        Entered(Arc::clone(self))
-    }
-
-    async fn until_idle(&self) {
-        loop {
-            let idle = self.idle.notified();
-            if self.count.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            idle.await;
-        }
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.idle.notify_waiters();
         }
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
-use std::collections::{BTreeMap, HashMap};
+mod queue;
+
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use self::queue::{Place, Places};
 use super::{
     Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
     Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
@@ -53,20 +56,6 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.owner, if self.kept { ":kept" } else { "" })
     }
-}
-
-/// The queue: first come, first served, and a place is found by its owner.
-#[derive(Debug, Default)]
-struct Places {
-    order: BTreeMap<u64, Place>,
-    numbers: HashMap<Owner, u64>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    owner: Owner,
-    first_lease: Duration,
-    fence: bool,
 }
 
 impl Default for MemoryStore {
@@ -279,7 +268,7 @@ impl Lock {
         let remaining = self.holder.as_ref().map(|holder| holder.expires - step.now);
         Acquired::Busy {
             remaining,
-            queued: self.queue.numbers.contains_key(&request.owner),
+            queued: self.queue.contains(request.owner),
         }
     }
 
@@ -309,36 +298,6 @@ impl Lock {
     fn end(&mut self, step: &mut Step<'_>) {
         self.holder = None;
         self.hand_over(step);
-    }
-}
-
-impl Places {
-    fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    fn first(&self) -> Option<Owner> {
-        self.order.first_key_value().map(|(_, place)| place.owner)
-    }
-
-    fn join(&mut self, place: Place) {
-        if !self.numbers.contains_key(&place.owner) {
-            let number = self.order.last_key_value().map_or(1, |(last, _)| last + 1);
-            self.numbers.insert(place.owner, number);
-            self.order.insert(number, place);
-        }
-    }
-
-    fn pop(&mut self) -> Option<Place> {
-        let (_, place) = self.order.pop_first()?;
-        self.numbers.remove(&place.owner);
-        Some(place)
-    }
-
-    fn remove(&mut self, owner: Owner) {
-        if let Some(number) = self.numbers.remove(&owner) {
-            self.order.remove(&number);
-        }
     }
 }
 

@@ -1,0 +1,77 @@
+//! The end of a client: nothing new, nothing left behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::Engine;
+use crate::config::FAR;
+use crate::error::LostReason;
+
+impl Engine {
+    /// Refuses new and waiting requests, gives bodies until the timeout, ends what is held still, and waits for releases.
+    pub(crate) async fn shutdown(&self, timeout: Duration) {
+        self.closing.store(true, Ordering::Release);
+        self.lines.wake_all();
+        let by = self.clock.now() + timeout.min(FAR);
+        let _ = self.clock.by(by, self.watchdog.until_idle()).await;
+        self.lose_all();
+        // A store that is gone can't be released to; leases end by themselves.
+        let by = self.clock.now() + 2 * self.defaults.command_timeout;
+        let quiet = async {
+            // First the requests and releases under way, since each may leave the reaper something to do.
+            self.active.until_idle().await;
+            self.lose_all();
+            self.reaper.drained().await;
+        };
+        let _ = self.clock.by(by, quiet).await;
+        self.store.close();
+    }
+
+    /// Ends every hold, for a shutdown.
+    fn lose_all(&self) {
+        for hold in self.watchdog.holds() {
+            hold.lose(LostReason::Shutdown);
+            self.watchdog.forget(&hold);
+            self.send_release(&hold, false, true);
+        }
+    }
+}
+
+/// Counts requests and releases that are under way in callers' tasks.
+#[derive(Debug, Default)]
+pub(super) struct Active {
+    count: AtomicUsize,
+    idle: Notify,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Entered(Arc<Active>);
+
+impl Active {
+    pub(super) fn enter(self: &Arc<Self>) -> Entered {
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Entered(Arc::clone(self))
+    }
+
+    async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            if self.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle.notify_waiters();
+        }
+    }
+}
