@@ -1,0 +1,247 @@
+//! Every option of the attribute, on the real runtime.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Guard, LockClient, LockError, LockKey, LostReason, distributed_lock, lock_key};
+
+const KEY: &str = "plain <text>";
+
+#[distributed_lock(key = KEY)]
+async fn constant_key() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[distributed_lock(key = "stock:<product>", lease = "60ms")]
+async fn fixed_lease(product: u64) -> Result<(), LockError> {
+    std::future::pending().await
+}
+
+#[distributed_lock(key = "k", lease = "60ms", renew = true, max_hold = "300ms")]
+async fn limited() -> Result<(), LockError> {
+    std::future::pending().await
+}
+
+#[distributed_lock(key = "k", lease = "60ms", on_lost = "continue", guard = held)]
+async fn continues() -> Result<bool, LockError> {
+    held.lost().await;
+    Ok(held.is_held())
+}
+
+#[distributed_lock(key = "k", wait = "0s")]
+async fn one_try() -> Result<u32, LockError> {
+    Ok(1)
+}
+
+#[distributed_lock(key = "k", wait = "20ms", on_busy = "skip")]
+async fn skips() -> Result<Option<u32>, LockError> {
+    Ok(Some(1))
+}
+
+#[distributed_lock(key = "k", wait = "0s", on_busy = "skip", on_error = |error| panic!("{error}"))]
+async fn skips_without_result(ran: &AtomicU32) {
+    ran.fetch_add(1, Ordering::SeqCst);
+}
+
+#[distributed_lock(key = "k", wait = "0s", on_error = |error| format!("sorry: {}", error.is_busy()))]
+async fn explains() -> String {
+    "done".to_owned()
+}
+
+#[distributed_lock(key = "job", hold_at_least = "400ms")]
+async fn job(fails: bool) -> Result<(), LockError> {
+    if fails {
+        Err(LockError::Shutdown)
+    } else {
+        Ok(())
+    }
+}
+
+#[distributed_lock(key = "k", fence = token)]
+async fn fenced() -> Result<u64, LockError> {
+    Ok(token.into())
+}
+
+#[distributed_lock(key = "k", reentrant = false, wait = "5s")]
+async fn once_only(levels: u32) -> Result<u32, LockError> {
+    if levels == 0 {
+        Ok(0)
+    } else {
+        Box::pin(once_only(levels - 1)).await
+    }
+}
+
+struct Shop {
+    locks: LockClient,
+    sold: u32,
+}
+
+impl Shop {
+    #[distributed_lock(key = "shop:<product>", client = &self.locks, fair = true)]
+    async fn sell(&mut self, product: &str) -> Result<u32, LockError> {
+        assert!(
+            self.locks
+                .inspect(lock_key!("shop:<product>"))
+                .await?
+                .holder
+                .is_some()
+        );
+        self.sold += 1;
+        Ok(self.sold)
+    }
+}
+
+struct Transaction(Arc<Mutex<Vec<bool>>>, LockClient);
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // Asked of a plain thread, since a destructor can't wait.
+        let client = self.1.clone();
+        let runtime = || {
+            tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap()
+        };
+        let held = std::thread::spawn(move || {
+            runtime()
+                .block_on(client.inspect("k"))
+                .unwrap()
+                .holder
+                .is_some()
+        });
+        self.0.lock().unwrap().push(held.join().unwrap());
+    }
+}
+
+#[distributed_lock(key = "k")]
+async fn with_transaction(_transaction: Transaction) -> Result<(), LockError> {
+    Ok(())
+}
+
+/// A client that annotated functions use, with the lock of one key held by somebody else.
+async fn busy(key: &str) -> (LockClient, Guard) {
+    let client = LockClient::in_memory();
+    let guard = client.lock(key).acquire().await.unwrap();
+    (client, guard)
+}
+
+fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
+    match result {
+        Err(LockError::Lost { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_constant_is_not_read_as_a_template() {
+    let (client, _guard) = busy(KEY).await;
+    let client = &client;
+    let locked = client.scope(async {
+        tokio::select! {
+            _ = constant_key() => panic!("it is held"),
+            () = lock_tests::eventually("it waits", async || client.health().await.unwrap().waiting == 1) => {}
+        }
+    });
+    locked.await;
+    assert_eq!(LockKey::from(KEY).as_str(), KEY);
+}
+
+#[tokio::test]
+async fn leases_end_bodies_and_max_hold_ends_renewals() {
+    let client = LockClient::in_memory();
+    assert_eq!(
+        lost_by(client.scope(fixed_lease(7)).await),
+        LostReason::Expired
+    );
+    let started = Instant::now();
+    assert_eq!(lost_by(client.scope(limited()).await), LostReason::MaxHold);
+    assert!(
+        started.elapsed() > Duration::from_millis(200),
+        "it was renewed"
+    );
+    assert!(!client.scope(continues()).await.unwrap());
+}
+
+#[tokio::test]
+async fn busy_is_an_error_or_skipped_or_explained() {
+    let (client, guard) = busy("k").await;
+    let ran = AtomicU32::new(0);
+    assert!(matches!(
+        client.scope(one_try()).await,
+        Err(LockError::Busy { .. })
+    ));
+    assert_eq!(client.scope(skips()).await.unwrap(), None);
+    client.scope(skips_without_result(&ran)).await;
+    assert_eq!(client.scope(explains()).await, "sorry: true");
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+    guard.release().await.unwrap();
+    assert_eq!(client.scope(one_try()).await.unwrap(), 1);
+    assert_eq!(client.scope(skips()).await.unwrap(), Some(1));
+    client.scope(skips_without_result(&ran)).await;
+    assert_eq!(client.scope(explains()).await, "done");
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_job_keeps_its_key_for_the_rest_of_hold_at_least() {
+    for fails in [false, true] {
+        let client = LockClient::in_memory();
+        let started = Instant::now();
+        assert_eq!(client.scope(job(fails)).await.is_err(), fails);
+        assert!(client.lock("job").try_acquire().await.unwrap().is_none());
+        assert!(client.lock("job").acquire().await.unwrap().is_held());
+        assert!(started.elapsed() >= Duration::from_millis(400));
+    }
+}
+
+#[tokio::test]
+async fn tokens_rise_from_call_to_call() {
+    let client = LockClient::in_memory();
+    let first = client.scope(fenced()).await.unwrap();
+    assert!(client.scope(fenced()).await.unwrap() > first);
+}
+
+#[tokio::test]
+async fn reentrant_false_refuses_the_nested_call_at_once() {
+    let client = LockClient::in_memory();
+    assert_eq!(client.scope(once_only(0)).await.unwrap(), 0);
+    assert!(matches!(
+        client.scope(once_only(1)).await,
+        Err(LockError::WouldDeadlock { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_client_of_self_works_with_a_mutable_method() {
+    let mut shop = Shop {
+        locks: LockClient::in_memory(),
+        sold: 0,
+    };
+    assert_eq!(shop.sell("a b").await.unwrap(), 1);
+    assert_eq!(shop.sell("a b").await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_parameter_that_the_body_never_mentions_is_dropped_before_the_release() {
+    let client = LockClient::in_memory();
+    let seen = Arc::default();
+    client
+        .scope(with_transaction(Transaction(
+            Arc::clone(&seen),
+            client.clone(),
+        )))
+        .await
+        .unwrap();
+    assert_eq!(*seen.lock().unwrap(), [true], "the lock was still held");
+}
+
+#[tokio::test]
+async fn without_a_client_the_body_does_not_run() {
+    assert!(matches!(one_try().await, Err(LockError::NotInitialized)));
+}
