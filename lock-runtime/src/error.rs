@@ -13,7 +13,7 @@ use crate::key::{KeyFault, LockKey};
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|
 /// | [`Busy`](Self::Busy) | somebody else holds it, the wait is used up | 409 or 423 |
-/// | [`Lost`](Self::Lost) | held, but no more; the body was stopped | 503 (retry) |
+/// | [`Lost`](Self::Lost) | held, but no more; the body was stopped, perhaps half done | 503 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
 /// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it | 500 (a bug) |
 /// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |

@@ -4,8 +4,9 @@ use std::fmt;
 
 /// A number that rises with every new hold of a key, and never changes within one.
 ///
-/// Send it along with each write that the lock protects; the resource keeps the highest token that it has seen and
-/// refuses a lower one. Then a holder that was stopped for longer than its lease can do no harm, whatever the clocks did.
+/// Send it along with each read and write that the lock protects; the resource keeps the highest token that it has seen
+/// and refuses a lower one. Then a holder that was stopped for longer than its lease can do no harm, whatever the clocks
+/// did. (If only writes carry it, a late write can still fall between its successor's read and write.)
 /// (The idea is from Gray and Cheriton's leases and Chubby's sequencers; the name from Martin Kleppmann's *How to do
 /// distributed locking*.)
 ///

@@ -109,6 +109,9 @@ async fn a_try_is_exactly_one_command() {
     let guard = client.lock("k").acquire().await.unwrap();
     let mut log = server.requests().await;
     assert!(client.lock("k").try_acquire().await.unwrap().is_none());
+    for request in [client.lock("k").fenced(), client.lock("k").fair()] {
+        assert!(request.try_acquire().await.unwrap().is_none());
+    }
     let free = client.lock("free").try_acquire().await.unwrap().unwrap();
     let commands: Vec<_> = log
         .take()
@@ -116,7 +119,7 @@ async fn a_try_is_exactly_one_command() {
         .into_iter()
         .map(|request| request.command)
         .collect();
-    assert_eq!(commands, ["set", "set"]);
+    assert_eq!(commands, ["set", "evalsha", "evalsha", "set"]);
     drop((guard, free));
 }
 
@@ -182,7 +185,7 @@ async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
 }
 
 #[tokio::test]
-async fn many_renewals_are_one_command() {
+async fn renewals_travel_together() {
     let (server, client) = connected().await;
     let mut guards = Vec::new();
     for number in 0..90 {
@@ -196,7 +199,7 @@ async fn many_renewals_are_one_command() {
     tokio::time::sleep(Duration::from_millis(3500)).await;
     let renewals = log.take().await.len();
     assert!(
-        (3..=30).contains(&renewals),
+        (3..=12).contains(&renewals),
         "{renewals} commands for three renewals of 90 locks"
     );
     assert!(guards.iter().all(lock_runtime::Guard::is_held));
