@@ -111,6 +111,17 @@ impl Two {
         inspection.remaining.unwrap_or_default()
     }
 
+    /// Not by the time left: a key with less than a millisecond left is held and has zero.
+    async fn is_free(&self) -> bool {
+        let inspection = self.stores[0]
+            .inspect("k".into(), by())
+            .await
+            .unwrap()
+            .value
+            .unwrap();
+        inspection.holder.is_none()
+    }
+
     async fn waiting(&self) -> usize {
         self.stores[0]
             .inspect("k".into(), by())
@@ -303,7 +314,7 @@ async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backen
     let two = Two::new(&backend);
     let (gone, first, second, late) = (owner(0, 1), owner(1, 1), owner(1, 2), owner(0, 2));
     let brief = Acquire {
-        lease: Duration::from_millis(50),
+        lease: Duration::from_secs(1),
         ..request(gone, false, Queue::Barge)
     };
     assert!(is_granted(
