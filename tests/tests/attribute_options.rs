@@ -23,7 +23,7 @@ async fn fixed_lease(product: u64) -> Result<(), LockError> {
     std::future::pending().await
 }
 
-#[distributed_lock(key = "k", lease = "60ms", renew = true, max_hold = "300ms")]
+#[distributed_lock(key = "k", lease = "600ms", renew = true, max_hold = "1200ms")]
 async fn limited() -> Result<(), LockError> {
     std::future::pending().await
 }
