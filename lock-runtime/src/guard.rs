@@ -126,6 +126,19 @@ impl Guard {
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping the future.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").lease(Duration::from_millis(20)).acquire().await?;
+    /// guard.lost().await;
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn lost(&self) {
         loop {
             let notified = Arc::clone(&self.hold.lost).notified_owned();
@@ -168,6 +181,19 @@ impl Guard {
     /// # Cancel safety
     /// If the future is dropped, the extension may or may not have happened; [`remaining`](Self::remaining) never counts
     /// one that was not seen.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").lease(Duration::from_secs(5)).acquire().await?;
+    /// guard.extend(Duration::from_secs(60)).await?;
+    /// assert!(guard.remaining() > Duration::from_secs(55));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
         self.engine.extend(&self.hold, lease).await
     }
@@ -180,6 +206,19 @@ impl Guard {
     ///
     /// # Cancel safety
     /// If the future is dropped, the release is finished in the background.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").acquire().await?;
+    /// guard.release().await?;
+    /// assert!(client.lock("k").try_acquire().await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn release(self) -> Result<(), LockError> {
         self.finish().await
     }

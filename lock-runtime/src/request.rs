@@ -131,6 +131,18 @@ impl Lock {
     /// # Cancel safety
     /// Dropping the future loses the place in the queue and leaves nothing behind: what the store may have granted
     /// meanwhile is undone in the background.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").fair().wait(Duration::from_secs(3)).acquire().await?;
+    /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire(self) -> Result<Guard, LockError> {
         let engine = self.client.engine();
         let options = self.spec.resolve(engine.defaults())?;
@@ -145,6 +157,19 @@ impl Lock {
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").try_acquire().await?;
+    /// assert!(guard.is_some());
+    /// assert!(client.lock("k").try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_acquire(mut self) -> Result<Option<Guard>, LockError> {
         self.spec.wait = Some(Wait::For(Duration::ZERO));
         match self.acquire().await {

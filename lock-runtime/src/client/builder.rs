@@ -29,6 +29,24 @@ use crate::store::{ClientId, Listener, Store};
 /// - namespace `lock`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// # use lock_runtime::LockClient;
+/// let client = LockClient::builder()
+///     .url("memory:") // in a service: redis://…
+///     .namespace("shop")
+///     .lease(Duration::from_secs(20))
+///     .wait(Duration::from_secs(5))
+///     .connect()
+///     .await?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
 pub struct LockClientBuilder {

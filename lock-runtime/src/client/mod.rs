@@ -88,6 +88,18 @@ impl LockClient {
     }
 
     /// A request for a lock; see [`Lock`] for its options.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("stock:42").acquire().await?;
+    /// assert_eq!(guard.key().as_str(), "stock:42");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lock(&self, key: impl Into<LockKey>) -> Lock {
         Lock::new(self.clone(), key.into())
     }
@@ -100,6 +112,21 @@ impl LockClient {
     ///
     /// # Cancel safety
     /// Changes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").lease(Duration::from_secs(5)).acquire().await?;
+    /// let found = client.inspect("k").await?;
+    /// assert!(found.holder.is_some() && found.remaining <= Some(Duration::from_secs(5)));
+    /// assert_eq!(found.waiting, 0);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn inspect(&self, key: impl Into<LockKey>) -> Result<Inspection, LockError> {
         let found = self.engine.inspect(key.into()).await?;
         let shown = |holder: String| match holder.char_indices().nth(8) {
@@ -121,6 +148,20 @@ impl LockClient {
     ///
     /// # Cancel safety
     /// If the future is dropped, it may or may not have happened.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").acquire().await?;
+    /// assert!(client.force_release("k").await?);
+    /// assert!(client.lock("k").try_acquire().await?.is_some());
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<bool, LockError> {
         self.engine.force_release(key.into()).await
     }
@@ -132,6 +173,19 @@ impl LockClient {
     ///
     /// # Cancel safety
     /// Changes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").acquire().await?;
+    /// assert_eq!(client.health().await?.held, 1);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn health(&self) -> Result<Health, LockError> {
         let round_trip = self.engine.ping().await?;
         Ok(Health {

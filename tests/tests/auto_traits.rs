@@ -1,0 +1,92 @@
+//! What can be sent between threads, shared and printed: all public types, and every public future.
+
+use std::fmt::Debug;
+use std::rc::Rc;
+use std::time::Duration;
+
+use lock_runtime::{
+    FencingToken, Guard, Health, Inspection, KeyFault, Lock, LockClient, LockClientBuilder,
+    LockError, LockKey, LostReason, OnLost, StoreError, StoreErrorKind, distributed_lock,
+};
+
+fn send_sync_debug<T: Send + Sync + Debug>() {}
+fn cloned<T: Clone>() {}
+fn sent<T: Send>(value: T) -> T {
+    value
+}
+
+#[distributed_lock(key = "k")]
+async fn sends(text: String) -> Result<usize, LockError> {
+    tokio::task::yield_now().await;
+    Ok(text.len())
+}
+
+#[distributed_lock(key = "k")]
+async fn does_not_send(text: Rc<str>) -> Result<usize, LockError> {
+    tokio::task::yield_now().await;
+    Ok(text.len())
+}
+
+#[test]
+fn types_are_send_sync_and_debug() {
+    send_sync_debug::<LockClient>();
+    send_sync_debug::<LockClientBuilder>();
+    send_sync_debug::<Lock>();
+    send_sync_debug::<Guard>();
+    send_sync_debug::<LockKey>();
+    send_sync_debug::<LockError>();
+    send_sync_debug::<StoreError>();
+    send_sync_debug::<(
+        FencingToken,
+        Health,
+        Inspection,
+        KeyFault,
+        LostReason,
+        OnLost,
+        StoreErrorKind,
+    )>();
+    cloned::<(
+        LockClient,
+        LockClientBuilder,
+        Lock,
+        LockKey,
+        FencingToken,
+        StoreError,
+    )>();
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn futures_are_send_when_what_they_run_is() {
+    let client = LockClient::in_memory();
+    drop(sent(lock_runtime::init("memory:")));
+    drop(sent(LockClient::builder().connect()));
+    drop(sent(client.inspect("k")));
+    drop(sent(client.force_release("k")));
+    drop(sent(client.health()));
+    drop(sent(client.scope(std::future::ready(()))));
+    drop(sent(client.lock("k").run(std::future::ready(()))));
+    drop(sent(
+        client
+            .lock("k")
+            .run_with(async |guard: &Guard| guard.is_held()),
+    ));
+    drop(sent(client.scope(sends("text".to_owned()))));
+    drop(sent(client.lock("k").try_acquire()));
+    let Ok(guard) = sent(client.lock("k").acquire()).await else {
+        return;
+    };
+    drop(sent(guard.lost()));
+    drop(sent(guard.extend(Duration::from_secs(1))));
+    drop(sent(guard.scope(std::future::ready(()))));
+    drop(sent(guard.release()));
+    // And no `Send` is asked for.
+    assert!(matches!(
+        client.scope(does_not_send("text".into())).await,
+        Ok(4)
+    ));
+    let shared = Rc::new(1);
+    assert!(
+        matches!(client.lock("k").run(async { Rc::clone(&shared) }).await, Ok(one) if *one == 1)
+    );
+    sent(client.shutdown(Duration::ZERO)).await;
+}
