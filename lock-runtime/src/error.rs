@@ -139,7 +139,7 @@ pub enum LostReason {
 impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Expired => "its lease ended before the body did (a longer `lease`, or `renew = true`, gives more time)",
+            Self::Expired => "its lease ended: the body outlived a fixed lease, or renewals got no answer, or the process stood still",
             Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",

@@ -228,7 +228,9 @@ impl Guard {
         match &self.loan {
             Some(borrowed) => {
                 borrowed.give_back();
-                Ok(())
+                self.hold
+                    .loss()
+                    .map_or(Ok(()), |reason| Err(self.hold.lost_error(reason)))
             }
             None => self.engine.release(&self.hold).await,
         }

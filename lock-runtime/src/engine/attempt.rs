@@ -88,7 +88,10 @@ impl<'e> Attempt<'e> {
             Step::Held(hold) => Ok(hold),
             Step::Busy { .. } => Err(engine.busy(&key, &self.budget)),
             Step::Failed(error) => Err(unavailable(Some(&key), error)),
-            Step::Cut => Err(unavailable(Some(&key), engine.pulse.last_failure())),
+            Step::Cut => Err(unavailable(
+                Some(&key),
+                engine.pulse.last_failure(self.budget.started),
+            )),
         }
     }
 

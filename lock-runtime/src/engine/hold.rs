@@ -110,9 +110,12 @@ impl Hold {
         let mut state = self.state();
         if state.lost.is_none() && !state.released && self.clock.now() >= state.deadline {
             state.lost = Some(self.expiry(state.deadline));
+            let reason = state.lost;
             drop(state);
-            self.lost.notify_waiters();
-            return self.state().lost;
+            if let Some(reason) = reason {
+                self.tell(reason);
+            }
+            return reason;
         }
         state.lost
     }
@@ -133,9 +136,13 @@ impl Hold {
         if state.lost.is_none() && !state.released {
             state.lost = Some(reason);
             drop(state);
-            tracing::warn!(key = %self.key.shortened(), %reason, "a lock was lost");
-            self.lost.notify_waiters();
+            self.tell(reason);
         }
+    }
+
+    fn tell(&self, reason: LostReason) {
+        tracing::warn!(key = %self.key.shortened(), %reason, "a lock was lost");
+        self.lost.notify_waiters();
     }
 
     pub(crate) fn deadline(&self) -> Instant {

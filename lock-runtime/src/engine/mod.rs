@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 pub(crate) use self::acquire::Held;
 use self::hold::Hold;
 use self::line::Lines;
@@ -46,6 +48,8 @@ pub(crate) struct Engine {
     requests: AtomicU64,
     lost: AtomicU64,
     closing: AtomicBool,
+    /// Wakes nested requests at a shutdown; the others stand in a line.
+    closed: Notify,
     active: Arc<Active>,
 }
 
@@ -96,6 +100,7 @@ impl Engine {
             requests: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            closed: Notify::new(),
             active: Arc::default(),
         };
         (Arc::new(engine), task)

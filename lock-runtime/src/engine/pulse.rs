@@ -117,7 +117,7 @@ impl Pulse {
         };
         match self.clock.by(by, verdict).await {
             Some(verdict) => verdict,
-            None => Err(self.last_failure()),
+            None => Err(self.last_failure(since)),
         }
     }
 
@@ -129,9 +129,9 @@ impl Pulse {
         self.changed.notify_waiters();
     }
 
-    /// What the store last failed with.
-    pub(crate) fn last_failure(&self) -> StoreError {
-        let failed = self.state().failed.clone();
+    /// What the store failed with since then.
+    pub(crate) fn last_failure(&self, since: Instant) -> StoreError {
+        let failed = self.state().failed.clone().filter(|(at, _)| *at >= since);
         failed.map_or_else(
             || StoreError::new(StoreErrorKind::Timeout, "it does not answer"),
             |(_, error)| error,

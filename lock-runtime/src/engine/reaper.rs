@@ -192,16 +192,16 @@ impl Worker {
                     return;
                 }
                 Err(failure) => {
-                    failures += 1;
-                    expected_gone = true;
-                    if failures == 1 {
+                    if self.store.is_closed() {
+                        return;
+                    }
+                    if !expected_gone {
                         self.failures.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!(key = %request.key.shortened(), error = %failure.error,
                             "a lock could not be released; it is tried again until its lease ends");
                     }
-                    if !failure.error.kind().is_transient() {
-                        return;
-                    }
+                    failures += 1;
+                    expected_gone = true;
                 }
             }
             let now = self.clock.now();
@@ -219,7 +219,7 @@ impl Worker {
         expires: Instant,
         mut first: Option<Releasing>,
     ) {
-        let mut failures = 0;
+        let mut tries = 0;
         loop {
             let sent = self.clock.now();
             let result = self
@@ -228,26 +228,21 @@ impl Worker {
                 .await;
             first.take();
             self.pulse.note(sent, &result);
-            let pause = match result {
+            let now = self.clock.now();
+            tries += 1;
+            let again = match result {
                 Ok(answer) if late.is_none_or(|late| late.is_undone(answer.link, sent)) => return,
-                Ok(_) => {
-                    failures = 0;
-                    time::undo_interval(request.lease)
-                }
+                // Once more at the very end, after which a late command counts as lost.
+                Ok(_) => late.map_or(now, |late| {
+                    late.until.min(now + time::undo_pause(tries, request.lease))
+                }),
+                Err(_) if now >= expires || self.store.is_closed() => return,
                 Err(failure) => {
-                    failures += 1;
                     tracing::debug!(key = %request.key.shortened(), error = %failure.error, "an undo is tried again");
-                    if !failure.error.kind().is_transient() {
-                        return;
-                    }
-                    time::backoff(failures)
+                    now + time::backoff(tries)
                 }
             };
-            let now = self.clock.now();
-            if now >= expires {
-                return;
-            }
-            self.clock.sleep_until(now + pause).await;
+            self.clock.sleep_until(again).await;
         }
     }
 }

@@ -47,6 +47,10 @@ impl Engine {
         if let Some(loan) = frame.try_borrow() {
             return Ok(loan);
         }
+        let closed = self.closed.notified();
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
         let lost = Arc::clone(&hold.lost).notified_owned();
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
@@ -55,6 +59,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 () = lost => None,
+                () = closed => None,
                 loan = frame.borrow() => Some(loan),
             }
         };
@@ -64,6 +69,7 @@ impl Engine {
         };
         match turn {
             Some(Some(loan)) => Ok(loan),
+            Some(None) if self.is_closing() => Err(LockError::Shutdown),
             Some(None) => Err(hold.lost_error(hold.loss().unwrap_or(LostReason::Expired))),
             None => Err(self.busy(&hold.key, budget)),
         }

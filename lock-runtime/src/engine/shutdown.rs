@@ -15,6 +15,7 @@ impl Engine {
     pub(crate) async fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
         self.lines.wake_all();
+        self.closed.notify_waiters();
         let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle()).await;
         self.lose_all();

@@ -143,9 +143,12 @@ pub(crate) fn backoff(failures: u32) -> Duration {
         .min(BACKOFF_MAX)
 }
 
-/// How often an undo is repeated whose acquire may still arrive.
-pub(crate) fn undo_interval(lease: Duration) -> Duration {
-    (lease / 10).clamp(BACKOFF_MIN, FALLBACK_POLL)
+/// How long until an undo is repeated whose acquire may still arrive: soon at first, and then ever more seldom.
+pub(crate) fn undo_pause(tries: u32, lease: Duration) -> Duration {
+    BACKOFF_MIN
+        .saturating_mul(1 << tries.saturating_sub(1).min(16))
+        .min(lease / 10)
+        .max(BACKOFF_MIN)
 }
 
 /// The end of `max_hold` of a hold that counts from `since`.

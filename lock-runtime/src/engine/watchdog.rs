@@ -16,6 +16,9 @@ use crate::store::{Renewal, Renewed, Store};
 /// Renewals that fall due within this time travel together.
 const TOGETHER: Duration = Duration::from_millis(20);
 
+/// Holds renewed by one command: a script must stay short.
+const BATCH: usize = 100;
+
 /// Watches every live hold of a client.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
@@ -188,14 +191,20 @@ impl Watchdog {
                 self.set(event.hold, None, event.failures);
             }
         }
-        if !renewals.is_empty() {
-            self.clock.handle().spawn(Arc::clone(self).renew(renewals));
+        // Each batch has a time limit and an outcome of its own, and those with little time left travel together.
+        renewals.sort_by_key(|(event, _)| event.hold.deadline());
+        while !renewals.is_empty() {
+            let batch = renewals.drain(..renewals.len().min(BATCH)).collect();
+            self.clock.handle().spawn(Arc::clone(self).renew(batch));
         }
     }
 
     /// One round trip for all of them.
     async fn renew(self: Arc<Self>, mut events: Vec<(Event, Duration)>) {
         events.retain(|(event, _)| !event.hold.ended());
+        if events.is_empty() {
+            return;
+        }
         let sent = self.clock.now();
         let deadlines = events.iter().map(|(event, _)| event.hold.deadline());
         let by = time::renewal_by(sent, deadlines, self.command_timeout);
@@ -205,7 +214,10 @@ impl Watchdog {
             lease: *lease,
         });
         let result = self.store.renew(renewals.collect(), by).await;
-        self.pulse.note(sent, &result);
+        // Silence in less than a command's time says nothing about the store.
+        if result.is_ok() || by >= sent + self.command_timeout - self.command_timeout / 10 {
+            self.pulse.note(sent, &result);
+        }
         match result {
             Ok(answer) => {
                 for ((event, lease), renewed) in events.iter().zip(answer.value) {
@@ -214,11 +226,13 @@ impl Watchdog {
             }
             Err(failure) => {
                 let now = self.clock.now();
+                if let Some((first, _)) = events.iter().find(|(event, _)| event.failures == 0) {
+                    let left = first.hold.deadline().saturating_duration_since(now);
+                    tracing::warn!(key = %first.hold.key.shortened(), holds = events.len(), error = %failure.error, ?left,
+                        "locks could not be renewed; it is tried again until their deadlines");
+                }
                 for (event, _) in &events {
                     let failures = event.failures + 1;
-                    let left = event.hold.deadline().saturating_duration_since(now);
-                    tracing::warn!(key = %event.hold.key.shortened(), error = %failure.error, ?left,
-                        "a lock could not be renewed; it is tried again until its deadline");
                     let again = time::renewal_retry_at(now, event.hold.lease, failures);
                     self.set(Arc::clone(&event.hold), Some(again), failures);
                 }

@@ -399,4 +399,8 @@ impl Store for Connected {
     fn close(&self) {
         self.store.lock().listeners.remove(&self.client);
     }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
 }

@@ -29,7 +29,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// higher token.
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired>;
 
-    /// Lets each owner's hold last at least its lease from now. Never makes a key, never shortens one.
+    /// Lets each owner's hold last at least its lease from now, in one round trip. Never makes a key, never shortens one.
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>>;
 
     /// A new fencing token for a hold that exists.
@@ -55,8 +55,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The link over which a verb called now would go, or a later one.
     fn link(&self) -> Link;
 
-    /// Closes connections. Later verbs fail.
+    /// Closes connections, and grants nobody waits for are no longer told.
     fn close(&self);
+
+    /// Whether it was closed and can't answer any more.
+    fn is_closed(&self) -> bool;
 }
 
 /// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::{Proxy, RedisServer, eventually};
+use lock_tests::RedisServer;
 
 use crate::{SLACK, client, timed, unavailable};
 
@@ -100,37 +100,4 @@ async fn sockets_databases_users_and_passwords_work() {
             .unwrap()
             .is_none()
     );
-}
-
-#[tokio::test]
-async fn the_last_clone_takes_thread_and_connection_with_it() {
-    let server = RedisServer::start().await;
-    let proxy = Proxy::start(server.addr()).await;
-    let client = client(&proxy.url()).await;
-    let guard = client.lock("k").acquire().await.unwrap();
-    let second = client.clone();
-    drop(client);
-    drop(second);
-    assert_eq!(proxy.open_connections(), 1, "the guard keeps it");
-    assert!(guard.is_held());
-    drop(guard);
-    eventually("the connection is closed", async || {
-        proxy.open_connections() == 0
-    })
-    .await;
-    assert_eq!(
-        server.keys("*").await,
-        Vec::<String>::new(),
-        "and the lock was released before"
-    );
-    #[cfg(target_os = "linux")]
-    eventually("the thread has ended", async || {
-        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let names = tasks
-            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
-        let engines = names.filter(|name| name.trim() == "lock-runtime").count();
-        // Other tests of this process have clients of their own; this one's went with the connection above.
-        engines <= 64
-    })
-    .await;
 }

@@ -88,6 +88,10 @@ impl Connection {
         Link(self.newest.load(Ordering::Acquire))
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*self.state.borrow(), State::Closed)
+    }
+
     pub(super) fn close(&self) {
         self.state.send_replace(State::Closed);
         if let Some(keeper) = self.keeper.get() {
@@ -177,7 +181,7 @@ impl Connection {
                 });
             }
             // Behind a name that moved to a new master, a new connection finds it.
-            Err(error) if errors::kind(error) == StoreErrorKind::ReadOnly => {
+            Err(error) if errors::is_replica(error) => {
                 self.report(link, errors::store_error(error));
             }
             _ => self.silent.store(0, Ordering::Release),

@@ -24,20 +24,26 @@ pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
         text.split(|c: char| !c.is_ascii_uppercase())
             .any(|word| codes.contains(&word))
     };
-    let denied = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
-    if has(&["NOAUTH", "WRONGPASS", "NOPERM"])
-        || denied(&["can't run this command", "can't access"])
+    let says = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
+    if has(&["NOAUTH", "WRONGPASS", "NOPERM"]) || says(&["can't run this command", "can't access"])
     {
         Kind::Denied
     } else if has(&["OOM"]) {
         Kind::OutOfMemory
     } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
         Kind::ReadOnly
-    } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"]) {
+    } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"])
+        || says(&["max number of clients"])
+    {
         Kind::Loading
     } else {
         Kind::Refused
     }
+}
+
+/// Whether the server is a replica: the master may be elsewhere by now.
+pub(super) fn is_replica(error: &RedisError) -> bool {
+    text(error).contains("READONLY")
 }
 
 /// Whether the reply says that a key of ours holds another type.

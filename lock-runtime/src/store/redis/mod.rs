@@ -27,9 +27,6 @@ use crate::config::{QUEUE_TTL, Timeouts};
 use crate::error::{LockError, StoreError};
 use crate::key::LockKey;
 
-/// Holds renewed by one script: a script must stay short.
-const RENEW_BATCH: usize = 100;
-
 /// A client's handle to one server.
 #[derive(Debug)]
 pub struct RedisStore {
@@ -94,7 +91,7 @@ impl RedisStore {
         self.connection.first_attempt(by).await
     }
 
-    /// Runs one command, or a script's two; `acts` says whether it could leave a hold behind.
+    /// Runs one command, or a script's two.
     async fn call<T: FromRedisValue>(
         &self,
         by: Instant,
@@ -264,38 +261,33 @@ impl Store for RedisStore {
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
         Box::pin(async move {
-            let mut renewed = Vec::with_capacity(holds.len());
-            let mut link = self.link();
-            for batch in holds.chunks(RENEW_BATCH) {
-                let answer: Reply<Vec<i64>> = self
-                    .call(by, async |mut up| {
-                        invoke(&mut up, &scripts::RENEW, |command| {
-                            command.arg(batch.len());
-                            for hold in batch {
-                                command.arg(self.namespace.lock(&hold.key));
-                            }
-                            for hold in batch {
-                                command.arg(hold.owner.to_string()).arg(millis(hold.lease));
-                            }
-                        })
-                        .await
+            let answer: Reply<Vec<i64>> = self
+                .call(by, async |mut up| {
+                    invoke(&mut up, &scripts::RENEW, |command| {
+                        command.arg(holds.len());
+                        for hold in &holds {
+                            command.arg(self.namespace.lock(&hold.key));
+                        }
+                        for hold in &holds {
+                            command.arg(hold.owner.to_string()).arg(millis(hold.lease));
+                        }
                     })
-                    .await?;
-                link = answer.link;
-                let replies = answer
-                    .value
-                    .unwrap_or_else(|WrongType| vec![0; batch.len()]);
-                renewed.extend(replies.iter().map(|&one| {
-                    if one == 1 {
-                        Renewed::Renewed
-                    } else {
-                        Renewed::Gone
-                    }
-                }));
-            }
+                    .await
+                })
+                .await?;
+            let renewed = |one: &i64| {
+                if *one == 1 {
+                    Renewed::Renewed
+                } else {
+                    Renewed::Gone
+                }
+            };
+            let replies = answer
+                .value
+                .unwrap_or_else(|WrongType| vec![0; holds.len()]);
             Ok(Answer {
-                value: renewed,
-                link,
+                value: replies.iter().map(renewed).collect(),
+                link: answer.link,
             })
         })
     }
@@ -397,6 +389,10 @@ impl Store for RedisStore {
 
     fn close(&self) {
         self.connection.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed()
     }
 }
 
