@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockClient, StoreErrorKind};
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_tests::{Proxy, RedisServer, eventually};
 
 use crate::{client, unavailable, until_waiting};
@@ -162,4 +162,118 @@ async fn a_partition_loses_the_hold_before_the_next_one_gets_it() {
     let lost = Instant::now();
     let (_next, granted) = waiting.await.unwrap().unwrap();
     assert!(lost < granted, "lost {:?} after the grant", lost - granted);
+}
+
+/// Starts a future before anything else happens, and lets it go on in a task.
+async fn started<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    let mut future = Box::pin(future);
+    let pending =
+        std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).is_pending()));
+    assert!(pending.await, "it waits for the store");
+    tokio::spawn(future)
+}
+
+/// The server has every script from now on, which saves round trips.
+async fn know_the_scripts(server: &RedisServer) {
+    let client = client(&server.url()).await;
+    let held = client.lock("warm").fair().acquire().await.unwrap();
+    let gave_up = client.lock("warm").fair().wait(Duration::from_millis(1));
+    assert!(matches!(
+        gave_up.acquire().await,
+        Err(LockError::Busy { .. })
+    ));
+    held.release().await.unwrap();
+    eventually("its place is given up", async || {
+        server.keys("lock:*warm*").await.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_a_release_under_way() {
+    let (server, proxy, client) = behind_proxy().await;
+    know_the_scripts(&server).await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    proxy.delay(Duration::from_millis(150));
+    let release = started(guard.release()).await;
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(server.keys("lock:*").await, Vec::<String>::new());
+    release.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_a_request_under_way_and_undoes_its_grant() {
+    let (server, proxy, client) = behind_proxy().await;
+    know_the_scripts(&server).await;
+    for fair in [false, true] {
+        let client = if fair {
+            crate::client(&proxy.url()).await
+        } else {
+            client.clone()
+        };
+        let request = client.lock("k").wait(Duration::from_secs(20));
+        let request = if fair { request.fair() } else { request };
+        proxy.delay(Duration::from_millis(60));
+        let request = started(request.acquire()).await;
+        client.shutdown(Duration::ZERO).await;
+        assert!(
+            request.is_finished(),
+            "{fair}: it ended before the shutdown did"
+        );
+        assert_eq!(server.keys("lock:*").await, Vec::<String>::new(), "{fair}");
+        assert!(matches!(request.await.unwrap(), Err(LockError::Shutdown)));
+        proxy.delay(Duration::ZERO);
+    }
+}
+
+#[tokio::test]
+async fn shutdown_waits_until_its_waiters_have_left_the_queue() {
+    let (server, proxy, client) = behind_proxy().await;
+    let other = crate::client(&server.url()).await;
+    let held = other.lock("k").acquire().await.unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        waiting.spawn(client.lock("k").fair().wait_forever().acquire());
+    }
+    until_waiting(&other, "k", 5).await;
+    know_the_scripts(&server).await;
+    proxy.delay(Duration::from_millis(100));
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(server.keys("lock:%queue*").await, Vec::<String>::new());
+    while let Some(request) = waiting.join_next().await {
+        assert!(matches!(request.unwrap(), Err(LockError::Shutdown)));
+    }
+    held.release().await.unwrap();
+    assert_eq!(server.keys("*").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_busy_lock_behind_a_slow_network_is_busy_and_never_unavailable() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let holder = client(&server.url()).await;
+    let _held = holder.lock("k").acquire().await.unwrap();
+    let mut requests = tokio::task::JoinSet::new();
+    proxy.delay_replies(Duration::from_millis(100));
+    // Wherever in a command's time the end of the wait falls.
+    for step in 0..12 {
+        let client = client(&proxy.url()).await;
+        let wait = Duration::from_millis(1100 + 10 * step);
+        requests.spawn(async move {
+            for round in 0..3 {
+                let request = client.lock("k").wait(wait);
+                let request = if round == 1 { request.fair() } else { request };
+                let result = request.acquire().await;
+                assert!(
+                    matches!(result, Err(LockError::Busy { .. })),
+                    "{wait:?}: {result:?}"
+                );
+            }
+        });
+    }
+    while let Some(request) = requests.join_next().await {
+        request.unwrap();
+    }
 }
