@@ -1,7 +1,6 @@
 //! What happens when processes, servers and networks fail.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a test that can't go on has failed"
 )]

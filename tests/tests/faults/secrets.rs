@@ -57,7 +57,7 @@ async fn a_password_appears_in_no_error_log_or_debug_output() {
         format!("redis://:{CANARY}@127.0.0.1:1/"),
         format!("redis://user:{CANARY}@no such host/"),
         format!("rediss://:{CANARY}@127.0.0.1:1/"),
-        format!("{CANARY}"),
+        CANARY.to_owned(),
     ] {
         let error = LockClient::builder()
             .url(&wrong)
