@@ -277,3 +277,83 @@ async fn a_busy_lock_behind_a_slow_network_is_busy_and_never_unavailable() {
         request.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_hold_is_counted_from_before_the_request_and_trusted_for_less_than_its_lease() {
+    let (_server, proxy, client) = behind_proxy().await;
+    let delay = Duration::from_millis(200);
+    let latest = |lease: Duration| lease - lease / 100 - Duration::from_millis(2) - delay;
+    proxy.delay_replies(delay);
+    let lease = Duration::from_secs(6);
+    for fenced in [false, true] {
+        let request = client.lock("k").lease(lease);
+        let request = if fenced { request.fenced() } else { request };
+        let guard = request.acquire().await.unwrap();
+        assert!(guard.remaining() <= latest(lease), "{guard:?}");
+        guard.extend(2 * lease).await.unwrap();
+        assert!(guard.remaining() <= latest(2 * lease), "{guard:?}");
+        guard.release().await.unwrap();
+    }
+    let lease = Duration::from_millis(1500);
+    let renewed = client.lock("k").lease(lease).renew(true);
+    let renewed = renewed.acquire().await.unwrap();
+    let mut before = renewed.remaining();
+    eventually("it is renewed", async || {
+        let now = renewed.remaining();
+        assert!(now <= latest(lease), "{now:?}");
+        std::mem::replace(&mut before, now) < now
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_grant_that_comes_after_its_lease_is_none() {
+    let (_server, proxy, client) = behind_proxy().await;
+    let request = client.lock("k").lease(Duration::from_millis(300));
+    proxy.delay_replies(Duration::from_millis(400));
+    let late = request.clone().try_acquire().await;
+    assert_eq!(unavailable(late), StoreErrorKind::Timeout);
+    let asked = proxy.requests();
+    let waiting = tokio::spawn(request.wait(Duration::from_secs(20)).acquire());
+    eventually("it has tried again", async || proxy.requests() > asked + 2).await;
+    proxy.delay_replies(Duration::ZERO);
+    let guard = waiting.await.unwrap().unwrap();
+    assert!(guard.is_held(), "{guard:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undone() {
+    for granted in [false, true] {
+        let (server, proxy, _) = behind_proxy().await;
+        let builder = LockClient::builder().command_timeout(Duration::from_millis(200));
+        let client = builder.url(proxy.url()).connect().await.unwrap();
+        let mut log = server.requests().await;
+        proxy.delay(Duration::from_secs(3));
+        if granted {
+            let request = client.lock("k").wait(Duration::from_secs(20));
+            let request = started(request.acquire()).await;
+            for _ in 0..2 {
+                unavailable(client.lock("other").try_acquire().await);
+            }
+            proxy.delay(Duration::ZERO);
+            request.await.unwrap().unwrap().release().await.unwrap();
+        } else {
+            for _ in 0..2 {
+                unavailable(client.lock("k").try_acquire().await);
+            }
+            proxy.delay(Duration::ZERO);
+        }
+        eventually("the late command is carried out", async || {
+            let requests = log.take().await;
+            let late =
+                |one: &lock_tests::Request| one.command == "set" && one.text.contains("lock:k");
+            requests.iter().any(late)
+        })
+        .await;
+        let limit = Duration::from_secs(20);
+        lock_tests::eventually_within(limit, "it is undone, not by its lease", async || {
+            server.keys("lock:*").await.is_empty()
+        })
+        .await;
+    }
+}
