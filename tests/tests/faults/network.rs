@@ -357,3 +357,24 @@ async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undo
         .await;
     }
 }
+
+#[tokio::test]
+async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
+    let (server, proxy, waiter) = behind_proxy().await;
+    let holder = client(&server.url()).await;
+    let held = holder.lock("k").acquire().await.unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let request = waiter.lock("k").fair().wait(Duration::from_secs(60));
+        waiting.spawn(async move { request.acquire().await?.release().await });
+    }
+    until_waiting(&holder, "k", 3).await;
+    server.command(&["DEL", "lock:%queue:{lock:k}"]).await;
+    proxy.cut();
+    // The first of a line looks again by itself, the others only when they are told to.
+    until_waiting(&holder, "k", 3).await;
+    held.release().await.unwrap();
+    while let Some(served) = waiting.join_next().await {
+        served.unwrap().unwrap();
+    }
+}
