@@ -8,6 +8,7 @@ use lock_tests::{Backend, eventually};
 crate::on_every_store!(
     a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
+    a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     a_renewed_lease_lasts_as_long_as_the_body,
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
     an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_renewal,
@@ -140,4 +141,11 @@ async fn a_lost_hold_stays_lost(store: Backend) {
     );
     assert!(!guard.is_held());
     assert_eq!(lost_by(guard.release().await), LostReason::Expired);
+}
+
+async fn a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on(store: Backend) {
+    let client = store.client().await;
+    let outer = client.lock("k").lease(SHORT).on_lost(OnLost::Continue);
+    let nested = outer.run(client.lock("k").run(std::future::pending::<()>()));
+    assert_eq!(lost_by(nested.await.unwrap()), LostReason::Expired);
 }

@@ -9,6 +9,8 @@ use lock_tests::Backend;
 crate::on_every_store!(
     nested_calls_share_the_hold,
     siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold,
+    scopes_of_one_guard_joined_exclude_each_other,
+    a_nested_body_may_enter_an_outer_guards_scope,
     reentrant_false_would_deadlock_at_once,
     a_spawned_task_and_a_client_scope_are_outside,
     a_nested_shorter_lease_does_not_shorten_the_outer,
@@ -150,4 +152,42 @@ async fn a_nested_request_of_a_lost_hold_is_lost(store: Backend) {
     outer.lost().await;
     let nested = outer.scope(client.lock("k").acquire()).await;
     assert!(matches!(nested, Err(LockError::Lost { .. })), "{nested:?}");
+}
+
+async fn scopes_of_one_guard_joined_exclude_each_other(store: Backend) {
+    let client = store.client().await;
+    let guard = client.lock("siblings").acquire().await.unwrap();
+    let inside = AtomicU32::new(0);
+    let (a, b, c) = tokio::join!(
+        guard.scope(alone(&client, &inside)),
+        guard.scope(alone(&client, &inside)),
+        guard.scope(alone(&client, &inside))
+    );
+    a.and(b).and(c).unwrap();
+}
+
+async fn a_nested_body_may_enter_an_outer_guards_scope(store: Backend) {
+    let client = store
+        .builder()
+        .wait(Duration::from_secs(2))
+        .connect()
+        .await
+        .unwrap();
+    let outer = client.lock("siblings").acquire().await.unwrap();
+    let inside = AtomicU32::new(0);
+    let siblings = async || {
+        let again = async || outer.scope(alone(&client, &inside)).await;
+        let (a, b) = tokio::join!(again(), again());
+        a.and(b)
+    };
+    outer
+        .scope(client.lock("siblings").run(siblings()))
+        .await
+        .unwrap()
+        .unwrap();
+    // Two levels down as well.
+    let two_down = client
+        .lock("siblings")
+        .run(client.lock("siblings").run(siblings()));
+    outer.scope(two_down).await.unwrap().unwrap().unwrap();
 }

@@ -13,6 +13,7 @@ crate::on_every_store!(
     a_guard_dropped_on_a_plain_thread_releases,
     a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
+    a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
     a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
     shutdown_ends_what_waits_and_what_holds,
 );
@@ -161,4 +162,16 @@ async fn shutdown_ends_what_waits_and_what_holds(store: Backend) {
             "{key}"
         );
     }
+}
+
+async fn a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let nested = client
+        .lock("k")
+        .hold_at_least(Duration::from_secs(60))
+        .run(async {});
+    client.lock("k").run(nested).await.unwrap().unwrap();
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    let remaining = other.inspect("k").await.unwrap().remaining.unwrap();
+    assert!(remaining > Duration::from_secs(40), "{remaining:?}");
 }

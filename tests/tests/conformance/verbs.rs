@@ -19,6 +19,7 @@ crate::on_every_store!(
     an_abandon_undoes_a_grant,
     a_renewal_never_shortens_and_never_makes_a_key,
     a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges,
+    a_place_whose_client_is_gone_is_passed_over,
 );
 
 #[derive(Debug, Default)]
@@ -342,4 +343,45 @@ async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backen
         Acquired::Busy { queued: false, .. }
     ));
     assert!(is_granted(two.acquire(first, false, Queue::Join).await));
+}
+
+async fn a_place_whose_client_is_gone_is_passed_over(backend: Backend) {
+    for released in [true, false] {
+        let mut two = Two::new(&backend);
+        let (holder, gone, next) = (owner(0, 1), owner(1, 1), owner(0, 2));
+        let lease = if released { LEASE } else { LEASE / 20 };
+        let first = Acquire {
+            lease,
+            ..request(holder, false, Queue::Barge)
+        };
+        let granted = two.stores[0].acquire(first, by()).await.unwrap().value;
+        assert!(is_granted(granted));
+        for waiter in [gone, next] {
+            assert!(matches!(
+                two.acquire(waiter, false, Queue::Join).await,
+                Acquired::Busy { queued: true, .. }
+            ));
+        }
+        // Both its store and its listener end.
+        two.stores[1] = Arc::clone(&two.stores[0]);
+        two.heard[1] = Arc::clone(&two.heard[0]);
+        if let Backend::Redis(server) = &backend {
+            eventually("the server noticed", async || {
+                server.channels().await.len() == 1
+            })
+            .await;
+        }
+        if released {
+            assert_eq!(two.release(holder).await, Released::Released);
+            eventually("the next one hears of its grant", async || {
+                *two.heard[0].0.lock().unwrap() == [(next, None)]
+            })
+            .await;
+        } else {
+            eventually("the lease ends", async || two.remaining().await.is_zero()).await;
+        }
+        assert!(is_granted(two.acquire(next, false, Queue::Join).await));
+        assert_eq!(two.waiting().await, 0);
+        assert_eq!(two.release(next).await, Released::Released);
+    }
 }

@@ -13,6 +13,7 @@ crate::on_every_store!(
     wait_zero_is_one_try_and_wait_forever_waits,
     a_client_that_is_gone_does_not_hold_up_the_queue,
     time_paused_in_the_callers_runtime_changes_nothing,
+    the_longest_of_all_durations_is_for_ever_and_no_panic,
 );
 
 async fn served_in_order(store: &Backend, clients: usize, fair: bool) {
@@ -163,4 +164,41 @@ async fn time_paused_in_the_callers_runtime_changes_nothing(store: Backend) {
     );
     assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
     assert!(held.is_held());
+}
+
+async fn the_longest_of_all_durations_is_for_ever_and_no_panic(store: Backend) {
+    let a = store.client().await;
+    let b = store
+        .builder()
+        .wait(Duration::MAX)
+        .command_timeout(Duration::MAX)
+        .connect_timeout(Duration::MAX)
+        .connect()
+        .await
+        .unwrap();
+    let held = a.lock("k").acquire().await.unwrap();
+    let mut waiters = tokio::task::JoinSet::new();
+    for request in [
+        b.lock("k"),
+        b.lock("k").wait(Duration::MAX),
+        b.lock("k").wait_forever().fair(),
+        a.lock("k").wait(Duration::MAX).max_hold(Duration::MAX),
+    ] {
+        waiters.spawn(request.run(async {}));
+    }
+    eventually("all wait", async || {
+        a.health().await.unwrap().waiting == 1 && b.health().await.unwrap().waiting == 3
+    })
+    .await;
+    assert!(b.lock("k").try_acquire().await.unwrap().is_none());
+    held.release().await.unwrap();
+    while let Some(served) = waiters.join_next().await {
+        served.unwrap().unwrap();
+    }
+    let endless = b.lock("k").max_hold(Duration::MAX).acquire().await.unwrap();
+    endless.scope(b.lock("k").run(async {})).await.unwrap();
+    endless.release().await.unwrap();
+    a.shutdown(Duration::MAX).await;
+    b.shutdown(Duration::MAX).await;
+    store.until_empty().await;
 }

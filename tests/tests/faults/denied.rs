@@ -201,3 +201,54 @@ async fn a_key_of_another_type_is_a_conflict() {
     assert_eq!(server.keys("lock:q").await, Vec::<String>::new());
     assert_eq!(server.keys("lock:f").await, Vec::<String>::new());
 }
+
+#[tokio::test]
+async fn a_key_that_is_denied_does_not_make_another_one_unavailable() {
+    let server = RedisServer::start().await;
+    let holder = client(&server.url()).await;
+    let _held = holder.lock("k").acquire().await.unwrap();
+    let rules = [
+        "ACL", "SETUSER", "app", "on", ">word", "~lock:k", "~lock:%*", "&*", "+@all",
+    ];
+    server.command(&rules).await;
+    let client = client(&format!("redis://app:word@127.0.0.1:{}", server.port())).await;
+    let busy = tokio::spawn(client.lock("k").wait(Duration::from_millis(1150)).acquire());
+    while !busy.is_finished() {
+        let denied = client.lock("denied").try_acquire().await;
+        assert_eq!(unavailable(denied), StoreErrorKind::Denied);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let busy = busy.await.unwrap();
+    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+}
+
+#[tokio::test]
+async fn a_hold_that_was_extended_is_released_as_soon_as_the_server_takes_writes_again() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    let lease = Duration::from_millis(300);
+    let guard = client.lock("k").lease(lease).acquire().await.unwrap();
+    guard.extend(Duration::from_secs(60)).await.unwrap();
+    let writes = async |replicas: &str| {
+        let words = ["CONFIG", "SET", "min-replicas-to-write", replicas];
+        server.command(&words).await;
+    };
+    writes("1").await;
+    drop(guard);
+    eventually("the release was refused", async || {
+        client
+            .health()
+            .await
+            .is_ok_and(|health| health.release_failures == 1)
+    })
+    .await;
+    tokio::time::sleep(4 * lease).await;
+    assert_eq!(server.keys("lock:k").await, ["lock:k"]);
+    writes("0").await;
+    lock_tests::eventually_within(
+        Duration::from_secs(20),
+        "it is released, not by its lease",
+        async || server.keys("lock:k").await.is_empty(),
+    )
+    .await;
+}

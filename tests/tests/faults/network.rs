@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{LockClient, StoreErrorKind};
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
 use lock_tests::{Proxy, RedisServer, eventually};
 
 use crate::{client, unavailable, until_waiting};
@@ -162,4 +162,219 @@ async fn a_partition_loses_the_hold_before_the_next_one_gets_it() {
     let lost = Instant::now();
     let (_next, granted) = waiting.await.unwrap().unwrap();
     assert!(lost < granted, "lost {:?} after the grant", lost - granted);
+}
+
+/// Starts a future before anything else happens, and lets it go on in a task.
+async fn started<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    let mut future = Box::pin(future);
+    let pending =
+        std::future::poll_fn(|cx| std::task::Poll::Ready(future.as_mut().poll(cx).is_pending()));
+    assert!(pending.await, "it waits for the store");
+    tokio::spawn(future)
+}
+
+/// The server has every script from now on, which saves round trips.
+async fn know_the_scripts(server: &RedisServer) {
+    let client = client(&server.url()).await;
+    let held = client.lock("warm").fair().acquire().await.unwrap();
+    let gave_up = client.lock("warm").fair().wait(Duration::from_millis(1));
+    assert!(matches!(
+        gave_up.acquire().await,
+        Err(LockError::Busy { .. })
+    ));
+    held.release().await.unwrap();
+    eventually("its place is given up", async || {
+        server.keys("lock:*warm*").await.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_a_release_under_way() {
+    let (server, proxy, client) = behind_proxy().await;
+    know_the_scripts(&server).await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    proxy.delay(Duration::from_millis(150));
+    let release = started(guard.release()).await;
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(server.keys("lock:*").await, Vec::<String>::new());
+    release.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_a_request_under_way_and_undoes_its_grant() {
+    let (server, proxy, client) = behind_proxy().await;
+    know_the_scripts(&server).await;
+    for fair in [false, true] {
+        let client = if fair {
+            crate::client(&proxy.url()).await
+        } else {
+            client.clone()
+        };
+        let request = client.lock("k").wait(Duration::from_secs(20));
+        let request = if fair { request.fair() } else { request };
+        proxy.delay(Duration::from_millis(60));
+        let request = started(request.acquire()).await;
+        client.shutdown(Duration::ZERO).await;
+        assert!(
+            request.is_finished(),
+            "{fair}: it ended before the shutdown did"
+        );
+        assert_eq!(server.keys("lock:*").await, Vec::<String>::new(), "{fair}");
+        assert!(matches!(request.await.unwrap(), Err(LockError::Shutdown)));
+        proxy.delay(Duration::ZERO);
+    }
+}
+
+#[tokio::test]
+async fn shutdown_waits_until_its_waiters_have_left_the_queue() {
+    let (server, proxy, client) = behind_proxy().await;
+    let other = crate::client(&server.url()).await;
+    let held = other.lock("k").acquire().await.unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        waiting.spawn(client.lock("k").fair().wait_forever().acquire());
+    }
+    until_waiting(&other, "k", 5).await;
+    know_the_scripts(&server).await;
+    proxy.delay(Duration::from_millis(100));
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(server.keys("lock:%queue*").await, Vec::<String>::new());
+    while let Some(request) = waiting.join_next().await {
+        assert!(matches!(request.unwrap(), Err(LockError::Shutdown)));
+    }
+    held.release().await.unwrap();
+    assert_eq!(server.keys("*").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_busy_lock_behind_a_slow_network_is_busy_and_never_unavailable() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let holder = client(&server.url()).await;
+    let _held = holder.lock("k").acquire().await.unwrap();
+    let mut requests = tokio::task::JoinSet::new();
+    proxy.delay_replies(Duration::from_millis(100));
+    // Wherever in a command's time the end of the wait falls.
+    for step in 0..12 {
+        let client = client(&proxy.url()).await;
+        let wait = Duration::from_millis(1100 + 10 * step);
+        requests.spawn(async move {
+            for round in 0..3 {
+                let request = client.lock("k").wait(wait);
+                let request = if round == 1 { request.fair() } else { request };
+                let result = request.acquire().await;
+                assert!(
+                    matches!(result, Err(LockError::Busy { .. })),
+                    "{wait:?}: {result:?}"
+                );
+            }
+        });
+    }
+    while let Some(request) = requests.join_next().await {
+        request.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_hold_is_counted_from_before_the_request_and_trusted_for_less_than_its_lease() {
+    let (_server, proxy, client) = behind_proxy().await;
+    let delay = Duration::from_millis(200);
+    let latest = |lease: Duration| lease - lease / 100 - Duration::from_millis(2) - delay;
+    proxy.delay_replies(delay);
+    let lease = Duration::from_secs(6);
+    for fenced in [false, true] {
+        let request = client.lock("k").lease(lease);
+        let request = if fenced { request.fenced() } else { request };
+        let guard = request.acquire().await.unwrap();
+        assert!(guard.remaining() <= latest(lease), "{guard:?}");
+        guard.extend(2 * lease).await.unwrap();
+        assert!(guard.remaining() <= latest(2 * lease), "{guard:?}");
+        guard.release().await.unwrap();
+    }
+    let lease = Duration::from_millis(1500);
+    let renewed = client.lock("k").lease(lease).renew(true);
+    let renewed = renewed.acquire().await.unwrap();
+    let mut before = renewed.remaining();
+    eventually("it is renewed", async || {
+        let now = renewed.remaining();
+        assert!(now <= latest(lease), "{now:?}");
+        std::mem::replace(&mut before, now) < now
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_grant_that_comes_after_its_lease_is_none() {
+    let (_server, proxy, client) = behind_proxy().await;
+    let request = client.lock("k").lease(Duration::from_millis(300));
+    proxy.delay_replies(Duration::from_millis(400));
+    let late = request.clone().try_acquire().await;
+    assert_eq!(unavailable(late), StoreErrorKind::Timeout);
+    let asked = proxy.requests();
+    let waiting = tokio::spawn(request.wait(Duration::from_secs(20)).acquire());
+    eventually("it has tried again", async || proxy.requests() > asked + 2).await;
+    proxy.delay_replies(Duration::ZERO);
+    let guard = waiting.await.unwrap().unwrap();
+    assert!(guard.is_held(), "{guard:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undone() {
+    for granted in [false, true] {
+        let (server, proxy, _) = behind_proxy().await;
+        let builder = LockClient::builder().command_timeout(Duration::from_millis(200));
+        let client = builder.url(proxy.url()).connect().await.unwrap();
+        let mut log = server.requests().await;
+        proxy.delay(Duration::from_secs(3));
+        if granted {
+            let request = client.lock("k").wait(Duration::from_secs(20));
+            let request = started(request.acquire()).await;
+            for _ in 0..2 {
+                unavailable(client.lock("other").try_acquire().await);
+            }
+            proxy.delay(Duration::ZERO);
+            request.await.unwrap().unwrap().release().await.unwrap();
+        } else {
+            for _ in 0..2 {
+                unavailable(client.lock("k").try_acquire().await);
+            }
+            proxy.delay(Duration::ZERO);
+        }
+        eventually("the late command is carried out", async || {
+            let requests = log.take().await;
+            let late =
+                |one: &lock_tests::Request| one.command == "set" && one.text.contains("lock:k");
+            requests.iter().any(late)
+        })
+        .await;
+        let limit = Duration::from_secs(20);
+        lock_tests::eventually_within(limit, "it is undone, not by its lease", async || {
+            server.keys("lock:*").await.is_empty()
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
+    let (server, proxy, waiter) = behind_proxy().await;
+    let holder = client(&server.url()).await;
+    let held = holder.lock("k").acquire().await.unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let request = waiter.lock("k").fair().wait(Duration::from_secs(60));
+        waiting.spawn(async move { request.acquire().await?.release().await });
+    }
+    until_waiting(&holder, "k", 3).await;
+    server.command(&["DEL", "lock:%queue:{lock:k}"]).await;
+    proxy.cut();
+    // The first of a line looks again by itself, the others only when they are told to.
+    until_waiting(&holder, "k", 3).await;
+    held.release().await.unwrap();
+    while let Some(served) = waiting.join_next().await {
+        served.unwrap().unwrap();
+    }
 }

@@ -205,3 +205,48 @@ async fn a_holder_stopped_beyond_its_lease_does_nothing_more_under_it() {
     stopped_holder("lease=500").await;
     stopped_holder("lease=500 renew").await;
 }
+
+#[tokio::test]
+async fn a_waiter_stopped_beyond_its_hand_over_does_not_take_the_old_grant_for_a_new_one() {
+    const KEYS: usize = 50;
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    let mut held = Vec::new();
+    for key in 0..KEYS {
+        held.push(observer.lock(format!("k{key}")).acquire().await.unwrap());
+    }
+    let (mut stopped, mut next) = (worker(&server.url()).await, worker(&server.url()).await);
+    for (places, worker) in [&mut stopped, &mut next].into_iter().enumerate() {
+        for key in 0..KEYS {
+            worker.send(&format!("hold {key} k{key} lease=300 renew wait=60000"));
+        }
+        for key in 0..KEYS {
+            until_waiting(&observer, &format!("k{key}"), places + 1).await;
+        }
+    }
+    stopped.pause();
+    for guard in held {
+        guard.release().await.unwrap();
+    }
+    for key in 0..KEYS {
+        next.wait_for(&format!("held {key} ")).await;
+    }
+    // Its timers are due and the messages of its grants, all long gone, have come: whichever it looks at first.
+    stopped.resume();
+    for key in 0..KEYS {
+        until_waiting(&observer, &format!("k{key}"), 1).await;
+    }
+    stopped.send("ping");
+    stopped.wait_for("pong").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let events = stopped.take_events();
+    let held: Vec<_> = events
+        .iter()
+        .filter(|event| event.text.starts_with("held"))
+        .collect();
+    assert!(held.is_empty(), "two holders of {} keys", held.len());
+    for key in 0..KEYS {
+        next.send(&format!("release {key}"));
+        stopped.wait_for(&format!("held {key} ")).await;
+    }
+}
