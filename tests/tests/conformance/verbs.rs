@@ -16,6 +16,7 @@ crate::on_every_store!(
     a_place_in_the_queue_is_kept_by_repeats_and_left_by_abandon,
     only_the_owner_renews_releases_and_fences,
     a_release_repeated_is_not_held,
+    a_key_that_is_kept_is_nobodys_any_more,
     an_abandon_undoes_a_grant,
     a_renewal_never_shortens_and_never_makes_a_key,
     a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges,
@@ -280,6 +281,34 @@ async fn a_release_repeated_is_not_held(backend: Backend) {
     assert!(is_granted(two.acquire(other, false, Queue::Barge).await));
     assert_eq!(two.release(mine).await, Released::NotHeld);
     assert_eq!(two.release(other).await, Released::Released);
+}
+
+async fn a_key_that_is_kept_is_nobodys_any_more(backend: Backend) {
+    let two = Two::new(&backend);
+    let (mine, other) = (owner(0, 1), owner(1, 1));
+    assert!(is_granted(two.acquire(mine, false, Queue::Barge).await));
+    let keep = Release {
+        key: "k".into(),
+        owner: mine,
+        keep: LEASE,
+    };
+    assert_eq!(
+        two.stores[0].release(keep, by()).await.unwrap().value,
+        Released::Released
+    );
+    // A renewal or a repeat that was under way must neither prolong it nor end it.
+    assert_eq!(
+        two.renew(mine, LEASE * 6).await,
+        [Renewed::Gone, Renewed::Gone]
+    );
+    assert_eq!(two.release(mine).await, Released::NotHeld);
+    let again = two.acquire(mine, false, Queue::Respect).await;
+    assert!(matches!(again, Acquired::Busy { .. }), "{again:?}");
+    assert!(matches!(
+        two.acquire(other, false, Queue::Barge).await,
+        Acquired::Busy { .. }
+    ));
+    assert!(two.remaining().await <= LEASE);
 }
 
 async fn an_abandon_undoes_a_grant(backend: Backend) {

@@ -378,3 +378,68 @@ async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
         served.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn thousands_of_locks_survive_a_stall_that_makes_all_their_renewals_due_at_once() {
+    let (_server, proxy, client) = behind_proxy().await;
+    let mut acquiring = tokio::task::JoinSet::new();
+    for number in 0..4000 {
+        let request = client
+            .lock(format!("k:{number}"))
+            .lease(Duration::from_secs(12))
+            .renew(true);
+        acquiring.spawn(request.acquire());
+    }
+    let mut guards = Vec::new();
+    while let Some(guard) = acquiring.join_next().await {
+        guards.push(guard.unwrap().unwrap());
+    }
+    proxy.freeze();
+    // A third of the lease goes by without an answer.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    proxy.thaw();
+    proxy.delay_replies(Duration::from_millis(15));
+    let renewed = |guard: &lock_runtime::Guard| guard.remaining() > Duration::from_secs(7);
+    eventually("all are renewed", async || guards.iter().all(renewed)).await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_free_slot_is_waited_for() {
+    let (server, proxy, client) = behind_proxy().await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    server.command(&["CONFIG", "SET", "maxclients", "8"]).await;
+    // The client's own connection is cut, and its slot taken before it comes back.
+    proxy.refuse(true);
+    proxy.cut();
+    let mut taken = Vec::new();
+    loop {
+        let mut slot = std::net::TcpStream::connect(server.addr()).unwrap();
+        slot.set_read_timeout(Some(Duration::from_millis(100)))
+            .unwrap();
+        // A server that is full says so at once, and nothing otherwise.
+        let full = std::io::Read::read(&mut slot, &mut [0; 64]).is_ok();
+        taken.push(slot);
+        if full {
+            break;
+        }
+    }
+    proxy.refuse(false);
+    drop(guard);
+    let waiting = tokio::spawn(client.lock("other").wait(Duration::from_secs(20)).acquire());
+    let connections = proxy.connections();
+    eventually("it was turned away twice", async || {
+        proxy.connections() >= connections + 2
+    })
+    .await;
+    drop(taken);
+    assert!(waiting.await.unwrap().unwrap().is_held());
+    eventually("the dropped guard is released", async || {
+        server.keys("lock:k").await.is_empty()
+    })
+    .await;
+    let remaining = Duration::from_secs(20);
+    assert!(
+        client.lock("k").wait(remaining).acquire().await.is_ok(),
+        "long before its lease ended"
+    );
+}
