@@ -104,6 +104,8 @@ impl<'e> Attempt<'e> {
         }
         let mut look_at = self.budget.started;
         let mut asked = false;
+        // Whether something was heard that only the store can explain.
+        let mut called = true;
         let mut failing: Option<(Instant, u32, StoreError)> = None;
         loop {
             if engine.is_closing() {
@@ -116,12 +118,13 @@ impl<'e> Attempt<'e> {
                 }
                 look_at = engine.clock.now();
             }
-            let called = !asked || failing.is_some() || inbox.granted.is_some() || inbox.look_again;
+            called |= failing.is_some() || inbox.granted.is_some() || inbox.look_again;
             let turn = place.is_first() || (self.options.fair && called);
             let now = engine.clock.now();
             let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
             if turn && !over && (inbox.look_again || now >= look_at) {
                 asked = true;
+                called = false;
                 match self.send().await? {
                     Step::Held(hold) => return Ok(hold),
                     Step::Busy { look_at: at } => {
@@ -137,6 +140,7 @@ impl<'e> Attempt<'e> {
                         let before = place.signal.take();
                         if before.granted.is_some() || before.look_again {
                             look_at = engine.clock.now();
+                            called = true;
                         }
                     }
                     Step::Cut => {
