@@ -1,6 +1,8 @@
 /// Takes items from the stock.
 #[must_use]
 pub async fn deduct(product_id: u64, amount: u32) -> Result<u32, OrderError> {
+    #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
+    let amount = ::lock_runtime::__private::Argument::new(amount);
     let __lock_key = {
         let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
             26usize,
@@ -57,10 +59,10 @@ pub async fn deduct(product_id: u64, amount: u32) -> Result<u32, OrderError> {
                 let _ = &product_id;
                 #[allow(
                     clippy::no_effect_underscore_binding,
-                    clippy::shadow_same,
+                    clippy::shadow_reuse,
                     clippy::used_underscore_binding
                 )]
-                let mut amount = amount;
+                let mut amount = ::lock_runtime::__private::Argument::into_inner(amount);
                 amount += 1;
                 load(product_id, amount).await
             },

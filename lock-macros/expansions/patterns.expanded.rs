@@ -6,6 +6,8 @@ async fn handler(
     unused: u8,
 ) -> Result<(), Error> {
     let Extension(Session { user, .. }) = &user_;
+    #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
+    let unused = ::lock_runtime::__private::Argument::new(unused);
     let __lock_key = {
         let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
             47usize,
@@ -64,10 +66,10 @@ async fn handler(
                 let _ = &user;
                 #[allow(
                     clippy::no_effect_underscore_binding,
-                    clippy::shadow_same,
+                    clippy::shadow_reuse,
                     clippy::used_underscore_binding
                 )]
-                let unused = unused;
+                let unused = ::lock_runtime::__private::Argument::into_inner(unused);
                 log(user).await
             },
         )

@@ -30,7 +30,7 @@ pub(crate) fn function(
     let group = match shaped.shape {
         Shape::AsyncFn { inner, body } => {
             function.attrs.extend(inner);
-            let moves = params::move_into_body(&mut function.sig, usage);
+            let moves = params::move_into_body(&mut function.sig, &expansion.private(), usage);
             let statements = expansion.statements(&moves, &body);
             // In the user's braces: else what is said about the function is said at the attribute.
             shape::regroup(&body, statements)
@@ -111,9 +111,14 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
+    fn private(&self) -> TokenStream {
+        let runtime = &self.runtime;
+        quote!(#runtime::__private)
+    }
+
     fn statements(&self, moves: &Moves, body: &Group) -> TokenStream {
         let runtime = &self.runtime;
-        let private = quote!(#runtime::__private);
+        let private = self.private();
         let key = key(self.key, runtime);
         let spec = self.spec();
         let convert = self.convert();
@@ -180,7 +185,7 @@ impl Expansion<'_> {
     /// What is known when the code compiles, as one constant.
     fn spec(&self) -> TokenStream {
         let runtime = &self.runtime;
-        let private = quote!(#runtime::__private);
+        let private = self.private();
         let args = self.args;
         let duration = |millis: u64| {
             quote! {

@@ -6,7 +6,7 @@ use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
-use syn::{Attribute, FnArg, Pat, PatIdent, ReceiverKind, Signature, Stmt, parse_quote};
+use syn::{Attribute, FnArg, Pat, PatIdent, ReceiverKind, Signature, Stmt, Token, parse_quote};
 
 /// Every name that the parameters give to the body, `self` included.
 pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
@@ -57,8 +57,13 @@ pub(crate) struct Moves {
 }
 
 /// Makes the parameters move into the body. The signature changes only in patterns, never in types.
-pub(crate) fn move_into_body(sig: &mut Signature, usage: impl Fn(&Ident) -> Usage) -> Moves {
+pub(crate) fn move_into_body(
+    sig: &mut Signature,
+    private: &TokenStream,
+    usage: impl Fn(&Ident) -> Usage,
+) -> Moves {
     let mut outer = TokenStream::new();
+    let mut kept = TokenStream::new();
     let mut rebound = TokenStream::new();
     let mut captured = Vec::new();
     let mut taken = HashSet::new();
@@ -81,6 +86,14 @@ pub(crate) fn move_into_body(sig: &mut Signature, usage: impl Fn(&Ident) -> Usag
                         .into_iter()
                         .filter(|name| usage(name) != Usage::None)
                         .collect();
+                    if used.is_empty() && !matches!(pat, Pat::Wild(_)) {
+                        kept.extend(keep(&attrs, &name, private));
+                        rebound.extend(unkeep(&attrs, None, &name, private));
+                        rebound.extend(quote_spanned! {Span::mixed_site()=>
+                            #(#attrs)* let #pat = #name;
+                        });
+                        continue;
+                    }
                     if !used.is_empty() {
                         let borrowed = prune(&pat, &|name| used.contains(name));
                         outer.extend(quote_spanned! {Span::mixed_site()=>
@@ -103,15 +116,8 @@ pub(crate) fn move_into_body(sig: &mut Signature, usage: impl Fn(&Ident) -> Usag
                                 Pat::Ident(pat) => pat.mutability.take(),
                                 _ => None,
                             };
-                            rebound.extend(quote_spanned! {Span::mixed_site()=>
-                                #(#attrs)*
-                                #[allow(
-                                    clippy::no_effect_underscore_binding,
-                                    clippy::shadow_same,
-                                    clippy::used_underscore_binding
-                                )]
-                                let #mutability #name = #name;
-                            });
+                            kept.extend(keep(&attrs, &name, private));
+                            rebound.extend(unkeep(&attrs, mutability, &name, private));
                         }
                         Usage::Borrowed => captured.push(capture(&attrs, &name)),
                         Usage::Moved => {}
@@ -122,9 +128,37 @@ pub(crate) fn move_into_body(sig: &mut Signature, usage: impl Fn(&Ident) -> Usag
     }
     // Captured variables drop in the order of their capture; parameters drop from the last to the first.
     captured.reverse();
+    outer.extend(kept);
     Moves {
         outer,
         inner: quote!(#(#captured)* #rebound),
+    }
+}
+
+/// Holds an argument that only the body uses until the body begins.
+fn keep(attrs: &[Attribute], name: &Ident, private: &TokenStream) -> TokenStream {
+    let attrs = attrs.iter().filter(|attr| !is_expectation(attr));
+    quote_spanned! {Span::mixed_site()=>
+        #(#attrs)*
+        #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
+        let #name = #private::Argument::new(#name);
+    }
+}
+
+fn unkeep(
+    attrs: &[Attribute],
+    mutability: Option<Token![mut]>,
+    name: &Ident,
+    private: &TokenStream,
+) -> TokenStream {
+    quote_spanned! {Span::mixed_site()=>
+        #(#attrs)*
+        #[allow(
+            clippy::no_effect_underscore_binding,
+            clippy::shadow_reuse,
+            clippy::used_underscore_binding
+        )]
+        let #mutability #name = #private::Argument::into_inner(#name);
     }
 }
 
@@ -169,8 +203,12 @@ pub(crate) fn move_into_future(
 fn take_attributes(attrs: &mut Vec<Attribute>) -> Vec<Attribute> {
     let copied = attrs.clone();
     // The expectation is met where the variable is bound in the body, and could not be met here as well.
-    attrs.retain(|attr| !attr.path().is_ident("expect"));
+    attrs.retain(|attr| !is_expectation(attr));
     copied
+}
+
+fn is_expectation(attr: &Attribute) -> bool {
+    attr.path().is_ident("expect")
 }
 
 /// The names of a pattern that leaves nothing behind in the parameter; `None` for all other patterns.

@@ -13,6 +13,25 @@ use crate::key::LockKey;
 use crate::request::Lock;
 use crate::token::FencingToken;
 
+/// An argument on its way to the body, and never `Copy`.
+///
+/// A future keeps the place of a value that was copied on; of one that moved on it does not. So this spares large
+/// `Copy` arguments a place.
+#[derive(Debug)]
+pub struct Argument<T>(T);
+
+impl<T> Argument<T> {
+    /// Keeps it.
+    pub const fn new(argument: T) -> Self {
+        Self(argument)
+    }
+
+    /// Hands it to the body.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
 /// Takes the lock from the given client, or else from the scoped or the global one.
 pub async fn acquire(
     client: Option<LockClient>,

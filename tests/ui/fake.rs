@@ -157,6 +157,17 @@ pub(crate) mod __private {
         }
     }
 
+    pub(crate) struct Argument<T>(T);
+
+    impl<T> Argument<T> {
+        pub(crate) fn new(argument: T) -> Self {
+            Self(argument)
+        }
+        pub(crate) fn into_inner(self) -> T {
+            self.0
+        }
+    }
+
     pub(crate) async fn acquire(
         client: Option<LockClient>,
         key: LockKey,
