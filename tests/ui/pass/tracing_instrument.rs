@@ -1,12 +1,4 @@
-//! Together with other attributes, and with itself.
-#![allow(clippy::unwrap_used, reason = "a failing example panics")]
-#![deny(
-    warnings,
-    clippy::all,
-    clippy::pedantic,
-    missing_docs,
-    rust_2018_idioms
-)]
+//! `#[tracing::instrument]` above and below the attribute, and with `#[async_trait]` around both.
 
 #[path = "../support.rs"]
 mod support;
@@ -33,12 +25,6 @@ async fn lock_around_the_span(id: u32, mut count: u32) -> Result<u32> {
     Ok(id + count)
 }
 
-#[distributed_lock(key = "a:<a>")]
-#[distributed_lock(key = "b:<b>")]
-async fn two_locks(a: u32, b: u32) -> Result<u32> {
-    Ok(a + b)
-}
-
 #[async_trait]
 trait Load {
     async fn load(&self, id: u32) -> Result<u32>;
@@ -53,15 +39,12 @@ impl Load for u32 {
     }
 }
 
-fn assert_send<T: Send>(value: T) -> T {
-    value
-}
-
 pub(crate) fn main() {
     support::run(async {
-        assert_eq!(assert_send(span_around_the_lock(1, 2)).await.unwrap(), 4);
-        assert_eq!(assert_send(lock_around_the_span(1, 2)).await.unwrap(), 4);
-        assert_eq!(assert_send(two_locks(1, 2)).await.unwrap(), 3);
-        assert_eq!(assert_send(1.load(2)).await.unwrap(), 3);
+        let sum = support::assert_send(span_around_the_lock(1, 2)).await;
+        assert_eq!(sum.unwrap(), 4);
+        let sum = support::assert_send(lock_around_the_span(1, 2)).await;
+        assert_eq!(sum.unwrap(), 4);
+        assert_eq!(support::assert_send(1.load(2)).await.unwrap(), 3);
     });
 }

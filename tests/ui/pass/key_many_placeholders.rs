@@ -1,17 +1,9 @@
-//! What a placeholder may be: everything with `Display`, by any path that begins with a parameter.
-#![allow(clippy::unwrap_used, reason = "a failing example panics")]
-#![deny(
-    warnings,
-    clippy::all,
-    clippy::pedantic,
-    missing_docs,
-    rust_2018_idioms
-)]
+//! Many placeholders in one key, of many types and by many paths.
 
 #[path = "../support.rs"]
 mod support;
 
-use lock_runtime::{LockError, LockKey, distributed_lock, lock_key};
+use lock_runtime::{LockError, LockKey, distributed_lock};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -71,23 +63,6 @@ async fn paths(r: Request) -> Result<LockKey> {
     Ok(lock.key().clone())
 }
 
-#[distributed_lock(key = "{<tenant>}:<<a>>:<text[..2]>", guard = lock)]
-async fn literal_brackets_and_a_tag(tenant: u8, text: &str) -> Result<LockKey> {
-    let _ = tenant;
-    Ok(lock.key().clone())
-}
-
-#[distributed_lock(key = r#"raw:<name.trim_matches('"')>"#, guard = lock)]
-async fn raw_literal(name: String) -> Result<LockKey> {
-    drop(name);
-    Ok(lock.key().clone())
-}
-
-#[distributed_lock(key = "keyword:<r#type>", guard = lock)]
-async fn raw_identifier(r#type: u8) -> Result<LockKey> {
-    Ok(lock.key().clone())
-}
-
 pub(crate) fn main() {
     support::run(async {
         let key = types(
@@ -114,13 +89,5 @@ pub(crate) fn main() {
         };
         let key = paths(request).await.unwrap();
         assert_eq!(key, LockKey::from("paths:apple:apple:x:b:3"));
-        let key = literal_brackets_and_a_tag(1, "abc").await.unwrap();
-        assert_eq!(key, LockKey::from("{1}:<a>:ab"));
-        let key = raw_literal("\"n\"".to_owned()).await.unwrap();
-        assert_eq!(key, LockKey::from("raw:n"));
-        let key = raw_identifier(1).await.unwrap();
-        assert_eq!(key, LockKey::from("keyword:1"));
-        let (tenant, id) = (1, "x");
-        assert_eq!(lock_key!("{<tenant>}:<id>"), LockKey::from("{1}:x"));
     });
 }
