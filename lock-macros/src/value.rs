@@ -56,10 +56,15 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             _ => Value::Expression(expression),
         },
         Kind::Duration | Kind::DurationOrForever => {
-            let Some(literal) = text(&expression) else {
-                return wrong(&expression, "a duration in quotes", faults);
-            };
             let forever = matches!(spelling.kind, Kind::DurationOrForever);
+            let Some(literal) = text(&expression) else {
+                let what = if forever {
+                    "a duration in quotes, or \"forever\""
+                } else {
+                    "a duration in quotes"
+                };
+                return wrong(&expression, what, faults);
+            };
             match duration::parse(&literal.value()) {
                 _ if forever && literal.value() == "forever" => Value::Forever,
                 Ok(millis) => Value::Millis(millis),
