@@ -1,6 +1,6 @@
 //! Runs every file of `ui/pass`, one for each shape that a function under the attribute can have.
 //!
-//! As modules and not by `trybuild`, which would build all dependencies once more, with their code, for two minutes; so
+//! As modules and not by `trybuild`, which would build all dependencies once more, with their code, for minutes; so
 //! clippy looks at them too. `ui.rs` has the same files as programs of their own, for whoever has the time.
 
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@ fn mistakes_are_explained() {
 }
 
 #[test]
-#[ignore = "builds the dependencies once more, for two minutes; attribute_shapes.rs runs the same files"]
+#[ignore = "builds the dependencies once more, for minutes; attribute_shapes.rs runs the same files"]
 fn every_shape_is_a_program_of_its_own() {
     trybuild::TestCases::new().pass("ui/pass/*.rs");
 }
