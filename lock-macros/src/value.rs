@@ -10,7 +10,7 @@ use syn::{Expr, ExprArray, ExprLit, ExprPath, ExprUnary, Lit, LitStr, Path, UnOp
 
 /// As the runtime has them: more keys than this would make one step of the store a long one.
 const MOST_KEYS: usize = 64;
-/// As the runtime has it.
+/// As the runtime has it: one more is all of a read-write lock.
 const MOST_PERMITS: u64 = (1 << 31) - 2;
 
 pub(crate) enum Value {
