@@ -294,8 +294,9 @@ fn read_value(
                 "the value of `{}` is not complete ({error}): write, for example, `{example}`",
                 spelling.name
             );
-            // An error at the end has no place of its own.
-            let span = if attempt.is_empty() {
+            // An error at the end has no place of its own; one inside of brackets at the end has.
+            let at_the_end = error.to_string().starts_with("unexpected end of input");
+            let span = if attempt.is_empty() && at_the_end {
                 name.span()
             } else {
                 error.span()

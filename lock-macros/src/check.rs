@@ -152,7 +152,7 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
     if let (Some(_), Some(permits)) = (args.get(Opt::Mode), args.get(Opt::Permits)) {
         faults.at(
             permits.name_span,
-            "`mode` makes this a read-write lock and `permits` a semaphore: leave out one of them",
+            "`mode` is how a lock is held and `permits` makes a semaphore: leave out one of them",
         );
     }
     if args.get(Opt::Keys).is_none() {

@@ -6,6 +6,7 @@ use crate::expand;
 use crate::value::Value;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 
 pub(crate) struct Request {
     /// The statements that look at the function's parameters, before anything waits.
@@ -30,14 +31,19 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
             let key = expand::key(key, &runtime);
             let key = quote_spanned!(Span::mixed_site()=> let __lock_key = #key;);
             match args.expression(Opt::Permits) {
-                Some(permits) => (
-                    quote_spanned! {Span::mixed_site()=>
-                        #key
-                        let __lock_permits: ::core::primitive::u32 = #permits;
-                    },
-                    quote!(acquire_permits),
-                    quote_spanned!(Span::mixed_site()=> __lock_key, __lock_permits),
-                ),
+                Some(permits) => {
+                    // A wrong type is one error, and all of it is said at the expression.
+                    let at = Span::mixed_site().located_at(permits.span());
+                    let number = quote_spanned!(at=> ::core::primitive::u32);
+                    (
+                        quote_spanned! {Span::mixed_site()=>
+                            #key
+                            let __lock_permits: #number = #permits;
+                        },
+                        quote!(acquire_permits),
+                        quote_spanned!(Span::mixed_site()=> __lock_key, __lock_permits),
+                    )
+                }
                 None => (
                     key,
                     quote!(acquire),
