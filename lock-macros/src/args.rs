@@ -181,7 +181,7 @@ impl Args {
             if !allowed.contains(&given.opt) {
                 faults.at(
                     given.name_span,
-                    format!("this option has no meaning in `{place}`"),
+                    format!("this option has no meaning in `{place}`: leave it out"),
                 );
             }
         }
@@ -291,7 +291,10 @@ fn read_value(
         }
     };
     if !input.is_empty() && input.parse::<Token![,]>().is_err() {
-        faults.at(input.span(), "a comma is missing before this");
+        faults.at(
+            input.span(),
+            "a comma is missing before this: write `,` between two options",
+        );
         if !input.peek(syn::Ident::peek_any) {
             skip(input);
         }

@@ -7,7 +7,6 @@ use crate::fallback::{self, Faults};
 use crate::function::{self, Function};
 use crate::params;
 use crate::shape;
-use crate::template::Template;
 use crate::value;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -81,8 +80,7 @@ fn read_key(
     let args = Args::parse(rest, faults);
     *runtime = args.runtime();
     args.only(&[Opt::Crate], "lock_key!", faults);
-    // Without a template there is a mistake, and the key is not used.
-    let template = value::template(&literal, faults).unwrap_or(Template { parts: Vec::new() });
+    let template = value::template(&literal, faults);
     Ok(Key::from_template(&literal, &template, None, faults))
 }
 

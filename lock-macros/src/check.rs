@@ -119,7 +119,7 @@ fn lease(args: &Args, faults: &mut Faults) {
         let advice = if millis < SHORTEST_LEASE {
             "write a longer one"
         } else {
-            "leave out `lease` to have the lock renewed for as long as the body runs"
+            "write a shorter one, or leave out `lease` to have the lock renewed for as long as the body runs"
         };
         faults.at(
             given.span,

@@ -121,7 +121,7 @@ impl Expansion<'_> {
         let private = self.private();
         let key = key(self.key, runtime);
         let spec = self.spec();
-        let convert = self.convert();
+        let (convert, convert_error) = self.convert();
         let outer = &moves.outer;
         let client = match self.args.expression(Opt::Client) {
             Some(client) => quote_spanned! {Span::mixed_site()=>
@@ -137,7 +137,7 @@ impl Expansion<'_> {
                 quote_spanned! {Span::mixed_site()=>
                     let __lock_token = match #private::fencing_token(&__lock_guard) {
                         ::core::result::Result::Ok(token) => token,
-                        ::core::result::Result::Err(error) => return __lock_convert(error),
+                        ::core::result::Result::Err(error) => return #convert_error,
                     };
                 },
                 quote_spanned!(Span::mixed_site()=> let #name = __lock_token;),
@@ -169,7 +169,7 @@ impl Expansion<'_> {
             let __lock_guard = match #private::acquire(__lock_client, __lock_key, #spec).await {
                 ::core::result::Result::Ok(guard) => guard,
                 #skip_arm
-                ::core::result::Result::Err(error) => return __lock_convert(error),
+                ::core::result::Result::Err(error) => return #convert_error,
             };
             #token_value
             #guard_value
@@ -177,7 +177,7 @@ impl Expansion<'_> {
             let __lock_outcome = #private::run(&__lock_guard, #future).await;
             match __lock_outcome {
                 ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => __lock_convert(error),
+                ::core::result::Result::Err(error) => #convert_error,
             }
         }
     }
@@ -236,28 +236,30 @@ impl Expansion<'_> {
         }
     }
 
-    /// How a `LockError` becomes what the function returns. As a function pointer a wrong return type is one error,
-    /// at the return type; as a bound of the call it would be several, at the attribute.
-    fn convert(&self) -> TokenStream {
+    /// How a `LockError` becomes what the function returns: what is prepared, and what is done with `error`. As a
+    /// function pointer a wrong return type is one error, at the return type; as a bound of the call it would be several,
+    /// at the attribute. So would a wrong handler whose type says what it is called with.
+    fn convert(&self) -> (TokenStream, TokenStream) {
         let runtime = &self.runtime;
         let output = &self.output;
         let name = Ident::new("__lock_convert", Span::mixed_site());
         match self.args.expression(Opt::OnError) {
-            // The bound of the function tells a closure its argument's type.
-            Some(handler) => quote_spanned! {Span::mixed_site()=>
-                let #name = {
-                    fn __lock_on_error<R>(
-                        handler: impl ::core::ops::FnOnce(#runtime::LockError) -> R,
-                    ) -> impl ::core::ops::FnOnce(#runtime::LockError) -> R {
-                        handler
-                    }
-                    __lock_on_error::<#output>(#handler)
-                };
-            },
-            None => quote_spanned! {self.return_span=>
-                let #name: fn(#runtime::LockError) -> _ =
-                    <#output as #runtime::__private::FromLockError>::from_lock;
-            },
+            Some(handler) => (
+                quote_spanned! {Span::mixed_site()=>
+                    let #name = #runtime::__private::on_error(
+                        ::core::marker::PhantomData::<#output>,
+                        #handler,
+                    );
+                },
+                quote_spanned!(Span::mixed_site()=> #name.call(error)),
+            ),
+            None => (
+                quote_spanned! {self.return_span=>
+                    let #name: fn(#runtime::LockError) -> _ =
+                        <#output as #runtime::__private::FromLockError>::from_lock;
+                },
+                quote_spanned!(Span::mixed_site()=> #name(error)),
+            ),
         }
     }
 

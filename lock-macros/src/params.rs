@@ -17,9 +17,12 @@ pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
             FnArg::Typed(typed) => names.extend(bindings(&typed.pat)),
         }
     }
-    // `#[async_trait]` calls a parameter with a pattern `__arg1`: not a name that anybody wrote.
-    names.retain(|name| !name.to_string().starts_with("__arg"));
     names
+}
+
+/// `#[async_trait]` calls a parameter with a pattern `__arg1`: not a name that anybody wrote.
+pub(crate) fn is_stand_in_of_async_trait(name: &str) -> bool {
+    name.starts_with("__arg")
 }
 
 /// The names that are there however the crate is configured, without `self`.

@@ -40,10 +40,10 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
     };
     match spelling.kind {
         Kind::Key => match (text(&expression), &expression) {
-            (Some(literal), _) => match template(&literal, faults) {
-                Some(template) => Value::Template(literal, template),
-                None => Value::Wrong,
-            },
+            (Some(literal), _) => {
+                let template = template(&literal, faults);
+                Value::Template(literal, template)
+            }
             (None, Expr::Lit(_)) => wrong(
                 &expression,
                 "a template or an expression that gives a `LockKey`",
@@ -56,10 +56,15 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             _ => Value::Expression(expression),
         },
         Kind::Duration | Kind::DurationOrForever => {
-            let Some(literal) = text(&expression) else {
-                return wrong(&expression, "a duration in quotes", faults);
-            };
             let forever = matches!(spelling.kind, Kind::DurationOrForever);
+            let Some(literal) = text(&expression) else {
+                let what = if forever {
+                    "a duration in quotes, or \"forever\""
+                } else {
+                    "a duration in quotes"
+                };
+                return wrong(&expression, what, faults);
+            };
             match duration::parse(&literal.value()) {
                 _ if forever && literal.value() == "forever" => Value::Forever,
                 Ok(millis) => Value::Millis(millis),
@@ -104,18 +109,14 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
     }
 }
 
-/// The template in `literal`; `None`: its mistakes are reported.
-pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Option<Template> {
+/// The template in `literal`; its mistakes are reported.
+pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Template {
     let is_expression = |text: &str| syn::parse_str::<Expr>(text).is_ok();
-    match Template::parse(&literal.value(), is_expression) {
-        Ok(template) => Some(template),
-        Err(messages) => {
-            for message in messages {
-                faults.on(literal, message);
-            }
-            None
-        }
+    let (template, messages) = Template::parse(&literal.value(), is_expression);
+    for message in messages {
+        faults.on(literal, message);
     }
+    template
 }
 
 fn text(expression: &Expr) -> Option<LitStr> {

@@ -6,6 +6,8 @@ pub use crate::config::{Mode, Spec, Wait};
 pub use crate::key::KeyWriter;
 pub use crate::run::Run;
 
+use core::marker::PhantomData;
+
 use crate::client::{self, LockClient};
 use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::guard::Guard;
@@ -123,6 +125,29 @@ pub trait FromLockError: Sized {
 impl<T, E: From<LockError>> FromLockError for Result<T, E> {
     fn from_lock(error: LockError) -> Self {
         Err(error.into())
+    }
+}
+
+/// A handler that is known to be callable: calling it needs no bound, so that one that is not is one error, where it
+/// is written.
+#[derive(Debug)]
+pub struct OnError<F, R> {
+    handler: F,
+    call: fn(F, LockError) -> R,
+}
+
+/// The bound tells a closure its types, of which the return type is known.
+pub fn on_error<R, F: FnOnce(LockError) -> R>(_: PhantomData<R>, handler: F) -> OnError<F, R> {
+    OnError {
+        handler,
+        call: |handler, error| handler(error),
+    }
+}
+
+impl<F, R> OnError<F, R> {
+    /// The value that says it.
+    pub fn call(self, error: LockError) -> R {
+        (self.call)(self.handler, error)
     }
 }
 

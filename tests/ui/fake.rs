@@ -216,6 +216,21 @@ pub(crate) mod __private {
         }
     }
 
+    pub(crate) struct OnError<F, R>(F, fn(F, LockError) -> R);
+
+    pub(crate) fn on_error<R, F: FnOnce(LockError) -> R>(
+        _: std::marker::PhantomData<R>,
+        handler: F,
+    ) -> OnError<F, R> {
+        OnError(handler, |handler, error| handler(error))
+    }
+
+    impl<F, R> OnError<F, R> {
+        pub(crate) fn call(self, error: LockError) -> R {
+            (self.1)(self.0, error)
+        }
+    }
+
     pub(crate) trait Skippable: Sized {
         fn skipped() -> Self;
     }
