@@ -20,13 +20,13 @@ pub(crate) fn distributed_lock(tokens: TokenStream, item: TokenStream) -> TokenS
     let sig = function.as_ref().map(|function| &function.sig);
     let names = sig.map(params::names);
     check::options(&args, names.as_deref(), &mut faults);
-    let key = check::key(&args, sig, names.as_deref(), &mut faults);
+    let keys = check::keys(&args, sig, names.as_deref(), &mut faults);
     let shaped = function
         .as_ref()
         .and_then(|function| shape::of(function, &mut faults));
-    match (key, function, shaped) {
-        (Some(key), Some(function), Some(shaped)) if faults.is_empty() => {
-            expand::function(&args, &key, function, shaped)
+    match (keys, function, shaped) {
+        (Some(keys), Some(function), Some(shaped)) if faults.is_empty() => {
+            expand::function(&args, &keys, function, shaped)
         }
         _ => fallback::emit(faults, item, &args),
     }

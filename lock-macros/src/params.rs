@@ -185,10 +185,12 @@ pub(crate) fn move_into_future(
     for input in sig.inputs.iter().rev() {
         if let FnArg::Typed(typed) = input
             && let Pat::Ident(pat) = &*typed.pat
-            && usage(&pat.ident) == Usage::Borrowed
+            && usage(&pat.ident) != Usage::None
         {
-            moves.inner.extend(capture(&[], &pat.ident));
-            // `#[async_trait]` writes `let id = id;`, which looks unused when only the key mentions `id`.
+            if usage(&pat.ident) == Usage::Borrowed {
+                moves.inner.extend(capture(&[], &pat.ident));
+            }
+            // `#[async_trait]` writes `let id = id;`, which looks unused when only the options mention `id`.
             for statement in statements.iter_mut() {
                 if let Stmt::Local(local) = statement
                     && let Pat::Ident(bound) = &local.pat

@@ -35,8 +35,8 @@ pub(crate) fn read(
         faults.on(
             literal,
             format!(
-                "`<{shown}>` can't be a placeholder: {FORMS}; for anything else give an expression, \
-                 `key = format!(…)`"
+                "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an expression instead of \
+                 the template, as `format!(…)`"
             ),
         );
         return None;
@@ -89,7 +89,7 @@ fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
     let what = format!("`<{shown}>`: there is no parameter `{root}`");
     let mut message = match (count, suggest::nearest(root, words())) {
         (0, _) => format!(
-            "{what}, the function has none: write a key without placeholders, or `key = expression`"
+            "{what}, the function has none: write a key without placeholders, or an expression instead of the template"
         ),
         (1, Some(only)) => format!("{what}: write `{only}`"),
         (_, Some(meant)) => format!(

@@ -54,6 +54,8 @@ mod pass {
     pub(crate) mod key_reference;
     pub(crate) mod key_str;
     pub(crate) mod key_uuid;
+    pub(crate) mod keys_fence;
+    pub(crate) mod keys_methods;
     pub(crate) mod lifetimes;
     pub(crate) mod macro_rules_output;
     pub(crate) mod must_use;
@@ -66,11 +68,14 @@ mod pass {
     pub(crate) mod option_guard;
     pub(crate) mod option_hold_at_least;
     pub(crate) mod option_key;
+    pub(crate) mod option_keys;
     pub(crate) mod option_lease;
     pub(crate) mod option_max_hold;
+    pub(crate) mod option_mode;
     pub(crate) mod option_on_busy;
     pub(crate) mod option_on_error;
     pub(crate) mod option_on_lost;
+    pub(crate) mod option_permits;
     pub(crate) mod option_reentrant;
     pub(crate) mod option_renew;
     pub(crate) mod option_wait;
@@ -142,6 +147,8 @@ every_file_runs! {
     key_reference,
     key_str,
     key_uuid,
+    keys_fence,
+    keys_methods,
     lifetimes,
     macro_rules_output,
     must_use,
@@ -154,11 +161,14 @@ every_file_runs! {
     option_guard,
     option_hold_at_least,
     option_key,
+    option_keys,
     option_lease,
     option_max_hold,
+    option_mode,
     option_on_busy,
     option_on_error,
     option_on_lost,
+    option_permits,
     option_reentrant,
     option_renew,
     option_wait,

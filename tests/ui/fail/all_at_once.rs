@@ -44,6 +44,22 @@ fn not_even_async() -> Result<()> {
     Ok(())
 }
 
+#[distributed_lock(
+    keys = ["account:<form>", "", 5, "<from>-<to>", "a:<", "a:<", to, "ledger:<book>"],
+    permits = 0,
+    mode = "reed",
+    fence = tokens
+)]
+async fn bad_keys(from: u64, to: u64) -> Result<lock_runtime::FencingToken> {
+    let [_, _, third, ..] = tokens;
+    Ok(third)
+}
+
+#[distributed_lock(key = "a:<b>", keys = ["c:<d>"], mode = "read", permits = 5)]
+async fn too_many_kinds(id: u64) -> Result<()> {
+    Ok(())
+}
+
 #[distributed_lock(key = "")]
 struct Structure;
 
