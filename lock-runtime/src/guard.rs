@@ -245,7 +245,8 @@ impl Guard {
     /// From the call on, this guard is trusted as a reader's only.
     ///
     /// # Errors
-    /// [`LockError::Config`] if it is not the guard of a write lock, or one that shares the hold of its call chain;
+    /// [`LockError::Config`] if it is not the guard of a write lock, or one that shares the hold of its call chain, or
+    /// while a nested call shares it;
     /// [`LockError::Lost`] if the hold is gone; [`LockError::Unavailable`] if the store did not answer within the command
     /// timeout: other readers may then have to wait until the release.
     ///
@@ -258,7 +259,7 @@ impl Guard {
     /// # async fn main() -> Result<(), lock_runtime::LockError> {
     /// # let client = lock_runtime::LockClient::in_memory();
     /// let prices = client.rw_lock("prices");
-    /// let guard = prices.write().acquire().await?;
+    /// let guard = prices.write().await?;
     /// guard.downgrade().await?;
     /// assert!(prices.read().try_acquire().await?.is_some());
     /// assert!(prices.write().try_acquire().await?.is_none());
@@ -271,6 +272,12 @@ impl Guard {
                 "this guard shares the write lock of its call chain, which the outer body still counts on; downgrade the outer guard",
             ));
         }
+        // Held while the store is asked, so that no nested writer begins meanwhile.
+        let Ok(_alone) = self.lend.try_write() else {
+            return Err(LockError::config(
+                "a call inside of this write lock uses it; downgrade before or after that call",
+            ));
+        };
         self.engine.downgrade(&self.hold).await
     }
 

@@ -1,5 +1,6 @@
 //! [`Lock`]: a request for a lock.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::guard::Guard;
 use crate::key::LockKey;
 
 /// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
-/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before.
+/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before. Awaiting the request itself is `acquire`,
+/// with its future in a box.
 ///
 /// # Default
 /// - lease: the client's (30 s), renewed by the watchdog
@@ -34,7 +36,7 @@ use crate::key::LockKey;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`"]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or until it is awaited"]
 pub struct Lock {
     client: LockClient,
     keys: Keys,
@@ -230,5 +232,14 @@ impl Lock {
     pub async fn run_with<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
         guard.run(body(&guard)).await
+    }
+}
+
+impl IntoFuture for Lock {
+    type Output = Result<Guard, LockError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire())
     }
 }

@@ -142,8 +142,8 @@ impl LockClient {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_runtime::LockError> {
     /// let client = lock_runtime::LockClient::in_memory();
-    /// let one = client.rw_lock("prices").read().acquire().await?;
-    /// let two = client.rw_lock("prices").read().acquire().await?;
+    /// let one = client.rw_lock("prices").read().await?;
+    /// let two = client.rw_lock("prices").read().await?;
     /// assert!(client.rw_lock("prices").write().try_acquire().await?.is_none());
     /// # drop((one, two));
     /// # Ok(())
@@ -161,7 +161,7 @@ impl LockClient {
     /// # async fn main() -> Result<(), lock_runtime::LockError> {
     /// let client = lock_runtime::LockClient::in_memory();
     /// let downloads = client.semaphore("downloads", 5);
-    /// let three = downloads.acquire_many(3).acquire().await?;
+    /// let three = downloads.acquire_many(3).await?;
     /// assert!(downloads.acquire_many(3).try_acquire().await?.is_none());
     /// # drop(three);
     /// # Ok(())

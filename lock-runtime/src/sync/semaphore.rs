@@ -22,12 +22,13 @@ use crate::share::Share;
 ///
 /// # Examples
 /// ```
+/// # use std::time::Duration;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), lock_runtime::LockError> {
 /// let client = lock_runtime::LockClient::in_memory();
 /// let downloads = client.semaphore("downloads", 5);
-/// let guard = downloads.acquire().acquire().await?;
-/// let three = downloads.acquire_many(3).acquire().await?;
+/// let guard = downloads.acquire().await?;
+/// let three = downloads.acquire_many(3).wait(Duration::from_secs(2)).await?;
 /// three.release().await?;
 /// # drop(guard);
 /// # Ok(())
@@ -81,7 +82,7 @@ impl Semaphore {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), lock_runtime::LockError> {
     /// let client = lock_runtime::LockClient::in_memory();
-    /// let guard = client.semaphore("downloads", 1).acquire().acquire().await?;
+    /// let guard = client.semaphore("downloads", 1).acquire().await?;
     /// let two = client.semaphore("downloads", 2);
     /// two.resize().await?;
     /// assert!(two.acquire().try_acquire().await?.is_some());
