@@ -3,6 +3,7 @@
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
 mod queue;
+mod rate;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::queue::{Place, Places};
+use self::rate::Buckets;
 use super::{
     Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
 };
 use crate::clock::Clock;
 use crate::key::LockKey;
@@ -26,6 +28,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Server {
     locks: HashMap<Name, Lock>,
+    rates: Buckets,
     listeners: HashMap<ClientId, Weak<dyn Listener>>,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
@@ -73,6 +76,7 @@ impl MemoryStore {
             .map_or(0, |time| time.as_micros());
         let server = Server {
             locks: HashMap::new(),
+            rates: Buckets::default(),
             listeners: HashMap::new(),
             started_micros: u64::try_from(micros).unwrap_or(0),
             started: None,
@@ -106,6 +110,7 @@ impl MemoryStore {
     pub fn lose_everything(&self) {
         let mut server = self.lock();
         server.locks.clear();
+        server.rates.clear();
         let listeners: Vec<_> = server
             .listeners
             .values()
@@ -117,14 +122,14 @@ impl MemoryStore {
         }
     }
 
-    /// How many keys and places in queues there are, expired ones not counted at `now`.
+    /// How many keys, places in queues and buckets that are not full there are, expired ones not counted at `now`.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
         let count = |lock: &Lock| {
             usize::from(lock.holder.as_ref().is_some_and(|h| h.expires > now)) + lock.queue.len()
         };
-        server.locks.values().map(count).sum()
+        server.locks.values().map(count).sum::<usize>() + server.rates.count(now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Server> {
@@ -386,6 +391,10 @@ impl Store for Connected {
             }
             Some(held)
         }))
+    }
+
+    fn rate(&self, request: RateRequest, _by: Instant) -> StoreFuture<'_, Rated> {
+        Self::reply(self.take_tokens(&request))
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

@@ -7,6 +7,7 @@
 mod connection;
 mod errors;
 pub(crate) mod names;
+mod rate;
 mod scripts;
 mod url;
 
@@ -20,7 +21,7 @@ use self::names::Namespace;
 use self::scripts::Text;
 use super::{
     Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
 use crate::clock::Clock;
 use crate::config::{QUEUE_TTL, Timeouts};
@@ -367,6 +368,10 @@ impl Store for RedisStore {
                 link: answer.link,
             })
         })
+    }
+
+    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
+        Box::pin(self.take_tokens(request, by))
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -19,6 +19,7 @@ scripts! {
     FENCE = "lib.lua", "fence.lua";
     RENEW = "renew.lua";
     INSPECT = "inspect.lua";
+    RATE = "rate.lua";
 }
 
 /// A script's text and its SHA-1, by which the server knows it.
