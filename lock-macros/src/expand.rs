@@ -2,6 +2,7 @@
 
 use crate::args::{Args, Opt};
 use crate::check::{Key, Segment};
+use crate::convert;
 use crate::function::Function;
 use crate::params::{self, Moves};
 use crate::placeholder::Placeholder;
@@ -10,8 +11,8 @@ use crate::usage::{self, Usage};
 use crate::value::Value;
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
 use syn::spanned::Spanned;
-use syn::{ReturnType, Type};
 
 pub(crate) fn function(
     args: &Args,
@@ -24,7 +25,7 @@ pub(crate) fn function(
         args,
         key,
         runtime: args.runtime(),
-        return_span: return_span(&function),
+        return_span: convert::return_span(&function),
         output: shaped.output,
     };
     let group = match shaped.shape {
@@ -112,8 +113,7 @@ struct Expansion<'a> {
 
 impl Expansion<'_> {
     fn private(&self) -> TokenStream {
-        let runtime = &self.runtime;
-        quote!(#runtime::__private)
+        convert::private(self.args)
     }
 
     fn statements(&self, moves: &Moves, body: &Group) -> TokenStream {
@@ -121,16 +121,9 @@ impl Expansion<'_> {
         let private = self.private();
         let key = key(self.key, runtime);
         let spec = self.spec();
-        let convert = self.convert();
+        let convert = convert::convert(self.args, &self.output, self.return_span);
         let outer = &moves.outer;
-        let client = match self.args.expression(Opt::Client) {
-            Some(client) => quote_spanned! {Span::mixed_site()=>
-                ::core::option::Option::Some(
-                    <#runtime::LockClient as ::core::clone::Clone>::clone(#client)
-                )
-            },
-            None => quote_spanned!(Span::mixed_site()=> ::core::option::Option::None),
-        };
+        let client = convert::client(self.args);
         let (skip_value, skip_arm) = self.skip();
         let (token_value, token_name) = match self.args.name(Opt::Fence) {
             Some(name) => (
@@ -236,31 +229,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// How a `LockError` becomes what the function returns. As a function pointer a wrong return type is one error,
-    /// at the return type; as a bound of the call it would be several, at the attribute.
-    fn convert(&self) -> TokenStream {
-        let runtime = &self.runtime;
-        let output = &self.output;
-        let name = Ident::new("__lock_convert", Span::mixed_site());
-        match self.args.expression(Opt::OnError) {
-            // The bound of the function tells a closure its argument's type.
-            Some(handler) => quote_spanned! {Span::mixed_site()=>
-                let #name = {
-                    fn __lock_on_error<R>(
-                        handler: impl ::core::ops::FnOnce(#runtime::LockError) -> R,
-                    ) -> impl ::core::ops::FnOnce(#runtime::LockError) -> R {
-                        handler
-                    }
-                    __lock_on_error::<#output>(#handler)
-                };
-            },
-            None => quote_spanned! {self.return_span=>
-                let #name: fn(#runtime::LockError) -> _ =
-                    <#output as #runtime::__private::FromLockError>::from_lock;
-            },
-        }
-    }
-
     fn skip(&self) -> (TokenStream, TokenStream) {
         if !self.args.is_word(Opt::OnBusy, "skip") {
             return Default::default();
@@ -299,14 +267,7 @@ impl Expansion<'_> {
     }
 }
 
-fn return_span(function: &Function) -> Span {
-    match &function.sig.output {
-        ReturnType::Default => function.sig.ident.span(),
-        ReturnType::Type(_, ty) => ty.span(),
-    }
-}
-
-fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
+pub(crate) fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
     let mut usage = Usage::None;
     match key {
         Key::Expression(expression) => {
