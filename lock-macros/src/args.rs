@@ -15,6 +15,8 @@ use syn::{Expr, LitStr, Token};
 pub(crate) enum Opt {
     Key,
     Keys,
+    Rate,
+    Burst,
     Lease,
     Renew,
     MaxHold,
@@ -39,6 +41,10 @@ pub(crate) enum Kind {
     Key,
     /// A list of what `Key` is.
     Keys,
+    /// So many in so long.
+    Rate,
+    /// A number of at least one, or an expression that gives a `u32`.
+    Count,
     Duration,
     DurationOrForever,
     Bool,
@@ -50,6 +56,36 @@ pub(crate) enum Kind {
     Path,
 }
 
+/// One attribute: what it is called, the words a user may write in it, and what its messages call what it does.
+pub(crate) struct Vocabulary {
+    pub(crate) name: &'static str,
+    /// The one table of options: doubled, unknown and wrong ones are found by it, for every option alike.
+    pub(crate) options: &'static [Spelling],
+    /// What others call them.
+    pub(crate) elsewhere: &'static [(&'static str, &'static str)],
+    /// What the key names.
+    pub(crate) key_is: &'static str,
+    /// What may be written in its place.
+    pub(crate) or_keys: &'static str,
+    /// What stands beside the key in an example.
+    pub(crate) with_key: &'static str,
+    pub(crate) has_to_wait: &'static str,
+    pub(crate) cannot_wait: &'static str,
+    pub(crate) runs: &'static str,
+}
+
+pub(crate) const DISTRIBUTED_LOCK: Vocabulary = Vocabulary {
+    name: "distributed_lock",
+    options: &OPTIONS,
+    elsewhere: &ELSEWHERE,
+    key_is: "what is locked",
+    or_keys: ", or several in `keys = […]`",
+    with_key: "",
+    has_to_wait: "the lock is waited for",
+    cannot_wait: "wait for a lock",
+    runs: "run under a lock",
+};
+
 pub(crate) struct Spelling {
     pub(crate) opt: Opt,
     pub(crate) name: &'static str,
@@ -58,7 +94,12 @@ pub(crate) struct Spelling {
     pub(crate) example: &'static str,
 }
 
-const fn spelling(opt: Opt, name: &'static str, kind: Kind, example: &'static str) -> Spelling {
+pub(crate) const fn spelling(
+    opt: Opt,
+    name: &'static str,
+    kind: Kind,
+    example: &'static str,
+) -> Spelling {
     Spelling {
         opt,
         name,
@@ -67,7 +108,6 @@ const fn spelling(opt: Opt, name: &'static str, kind: Kind, example: &'static st
     }
 }
 
-/// The one table of options: doubled, unknown and wrong ones are found by it, for every option alike.
 #[rustfmt::skip]
 const OPTIONS: [Spelling; 18] = [
     spelling(Opt::Key, "key", Kind::Key, "key = \"stock:<product_id>\""),
@@ -121,16 +161,24 @@ pub(crate) struct Given {
     pub(crate) span: Span,
 }
 
-#[derive(Default)]
 pub(crate) struct Args {
+    pub(crate) attribute: &'static Vocabulary,
     given: Vec<Given>,
     /// Something stood there without a name, or with one that is not known: then `key` may be among it.
     pub(crate) unclear: bool,
 }
 
 impl Args {
-    pub(crate) fn parse(tokens: TokenStream, faults: &mut Faults) -> Self {
-        let mut args = Self::default();
+    pub(crate) fn parse(
+        tokens: TokenStream,
+        attribute: &'static Vocabulary,
+        faults: &mut Faults,
+    ) -> Self {
+        let mut args = Self {
+            attribute,
+            given: Vec::new(),
+            unclear: false,
+        };
         let read = |input: ParseStream<'_>| {
             while !input.is_empty() {
                 args.one(input, faults);
@@ -219,15 +267,16 @@ impl Args {
                 input.span(),
                 format!(
                     "an option is written `name = value`; the options are {}",
-                    all_names()
+                    all_names(self.attribute)
                 ),
             );
             self.unclear = true;
             return skip(input);
         };
         let word = name.unraw().to_string();
-        let Some(spelling) = OPTIONS.iter().find(|option| option.name == word) else {
-            faults.on(&name, unknown(&word));
+        let options = self.attribute.options;
+        let Some(spelling) = options.iter().find(|option| option.name == word) else {
+            faults.on(&name, unknown(&word, self.attribute));
             self.unclear = true;
             return skip(input);
         };
@@ -246,14 +295,16 @@ impl Args {
     }
 }
 
-fn unknown(word: &str) -> String {
-    let elsewhere = ELSEWHERE
+fn unknown(word: &str, attribute: &Vocabulary) -> String {
+    let options = attribute.options;
+    let elsewhere = attribute
+        .elsewhere
         .iter()
         .find_map(|(theirs, ours)| (*theirs == word).then_some(*ours));
     let meant = elsewhere
-        .or_else(|| suggest::nearest(word, OPTIONS.iter().map(|option| option.name)))
-        .and_then(|name| OPTIONS.iter().find(|option| option.name == name));
-    let all = all_names();
+        .or_else(|| suggest::nearest(word, options.iter().map(|option| option.name)))
+        .and_then(|name| options.iter().find(|option| option.name == name));
+    let all = all_names(attribute);
     match meant {
         Some(option) => format!(
             "unknown option `{word}`: write `{}`, as in `{}`; the options are {all}",
@@ -263,8 +314,8 @@ fn unknown(word: &str) -> String {
     }
 }
 
-fn all_names() -> String {
-    suggest::list(OPTIONS.iter().map(|option| option.name))
+fn all_names(attribute: &Vocabulary) -> String {
+    suggest::list(attribute.options.iter().map(|option| option.name))
 }
 
 /// The value behind the name, up to the comma. `None`: it was not one, which is reported.

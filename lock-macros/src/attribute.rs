@@ -1,6 +1,6 @@
 //! The way from what is written to what is compiled.
 
-use crate::args::{Args, Opt};
+use crate::args::{Args, DISTRIBUTED_LOCK, Opt};
 use crate::check::{self, Key};
 use crate::expand;
 use crate::fallback::{self, Faults};
@@ -15,15 +15,15 @@ use syn::{LitStr, Token};
 
 pub(crate) fn distributed_lock(tokens: TokenStream, item: TokenStream) -> TokenStream {
     let mut faults = Faults::default();
-    let args = Args::parse(tokens, &mut faults);
-    let function = read_function(&item, &mut faults);
+    let args = Args::parse(tokens, &DISTRIBUTED_LOCK, &mut faults);
+    let function = read_function(&item, &args, &mut faults);
     let sig = function.as_ref().map(|function| &function.sig);
     let names = sig.map(params::names);
     check::options(&args, names.as_deref(), &mut faults);
     let keys = check::keys(&args, sig, names.as_deref(), &mut faults);
     let shaped = function
         .as_ref()
-        .and_then(|function| shape::of(function, &mut faults));
+        .and_then(|function| shape::of(function, args.attribute, &mut faults));
     match (keys, function, shaped) {
         (Some(keys), Some(function), Some(shaped)) if faults.is_empty() => {
             expand::function(&args, &keys, function, shaped)
@@ -32,14 +32,21 @@ pub(crate) fn distributed_lock(tokens: TokenStream, item: TokenStream) -> TokenS
     }
 }
 
-fn read_function(item: &TokenStream, faults: &mut Faults) -> Option<Function> {
+pub(crate) fn read_function(
+    item: &TokenStream,
+    args: &Args,
+    faults: &mut Faults,
+) -> Option<Function> {
     match syn::parse2::<Function>(item.clone()) {
         Ok(function) => Some(function),
         Err(error) => {
             match function::describe(item) {
                 Some(what) => faults.at(
                     Span::call_site(),
-                    format!("`#[distributed_lock]` belongs on an `async fn`, this is {what}"),
+                    format!(
+                        "`#[{}]` belongs on an `async fn`, this is {what}",
+                        args.attribute.name
+                    ),
                 ),
                 None => faults.add(error),
             }
@@ -77,7 +84,7 @@ fn read_key(
         Ok((literal, input.parse::<TokenStream>()?))
     };
     let (literal, rest) = read.parse2(input)?;
-    let args = Args::parse(rest, faults);
+    let args = Args::parse(rest, &DISTRIBUTED_LOCK, faults);
     *runtime = args.runtime();
     args.only(&[Opt::Crate], "lock_key!", faults);
     let template = value::template(&literal, faults);

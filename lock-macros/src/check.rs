@@ -108,7 +108,7 @@ pub(crate) fn keys(
         (None, Some(several)) => several,
         (None, None) => {
             if !args.unclear {
-                faults.at(Span::call_site(), missing_key(sig, names));
+                faults.at(Span::call_site(), missing_key(args, sig, names));
             }
             None
         }
@@ -125,7 +125,7 @@ fn read_key(value: &Value, names: Option<&[Ident]>, faults: &mut Faults) -> Opti
     }
 }
 
-fn missing_key(sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
+fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
     let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
     let example = names
         .unwrap_or_default()
@@ -135,9 +135,10 @@ fn missing_key(sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
         Some(parameter) => format!("{function}:<{parameter}>"),
         None => function.to_string(),
     };
+    let attribute = args.attribute;
     format!(
-        "`key` is missing: write what is locked, for example `#[distributed_lock(key = \"{template}\")]`, or several in \
-         `keys = […]`"
+        "`key` is missing: write {}, for example `#[{}(key = \"{template}\"{})]`{}",
+        attribute.key_is, attribute.name, attribute.with_key, attribute.or_keys
     )
 }
 

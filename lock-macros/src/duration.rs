@@ -68,7 +68,7 @@ fn explain(text: &str, number: &str, unit: &str) -> String {
     format!("`{text}` is not a duration ({hint}): write {FORMS}")
 }
 
-fn unit_meant(word: &str) -> Option<&'static str> {
+pub(crate) fn unit_meant(word: &str) -> Option<&'static str> {
     match word.to_ascii_lowercase().as_str() {
         "ms" | "msec" | "millis" | "millisecond" | "milliseconds" => Some("ms"),
         "s" | "sec" | "secs" | "second" | "seconds" => Some("s"),

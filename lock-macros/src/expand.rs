@@ -2,6 +2,7 @@
 
 use crate::args::{Args, Opt};
 use crate::check::{Key, Keys, Segment};
+use crate::convert;
 use crate::function::Function;
 use crate::params::{self, Moves};
 use crate::placeholder::Placeholder;
@@ -10,8 +11,8 @@ use crate::shape::{self, Shape, Shaped};
 use crate::usage::{self, Usage};
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Type;
 use syn::spanned::Spanned;
-use syn::{ReturnType, Type};
 
 pub(crate) fn function(
     args: &Args,
@@ -24,7 +25,7 @@ pub(crate) fn function(
         args,
         keys,
         runtime: args.runtime(),
-        return_span: return_span(&function),
+        return_span: convert::return_span(&function),
         output: shaped.output,
     };
     let group = match shaped.shape {
@@ -112,14 +113,13 @@ struct Expansion<'a> {
 
 impl Expansion<'_> {
     fn private(&self) -> TokenStream {
-        let runtime = &self.runtime;
-        quote!(#runtime::__private)
+        convert::private(self.args)
     }
 
     fn statements(&self, moves: &Moves, body: &Group) -> TokenStream {
         let private = self.private();
         let Request { prepare, acquire } = request::of(self.args, self.keys);
-        let (convert, convert_error) = self.convert();
+        let (convert, convert_error) = convert::convert(self.args, &self.output, self.return_span);
         let outer = &moves.outer;
         let (skip_value, skip_arm) = self.skip();
         let tokens = match self.keys {
@@ -178,33 +178,6 @@ impl Expansion<'_> {
         }
     }
 
-    /// How a `LockError` becomes what the function returns: what is prepared, and what is done with `error`. As a
-    /// function pointer a wrong return type is one error, at the return type; as a bound of the call it would be several,
-    /// at the attribute. So would a wrong handler whose type says what it is called with.
-    fn convert(&self) -> (TokenStream, TokenStream) {
-        let runtime = &self.runtime;
-        let output = &self.output;
-        let name = Ident::new("__lock_convert", Span::mixed_site());
-        match self.args.expression(Opt::OnError) {
-            Some(handler) => (
-                quote_spanned! {Span::mixed_site()=>
-                    let #name = #runtime::__private::on_error(
-                        ::core::marker::PhantomData::<#output>,
-                        #handler,
-                    );
-                },
-                quote_spanned!(Span::mixed_site()=> #name.call(error)),
-            ),
-            None => (
-                quote_spanned! {self.return_span=>
-                    let #name: fn(#runtime::LockError) -> _ =
-                        <#output as #runtime::__private::FromLockError>::from_lock;
-                },
-                quote_spanned!(Span::mixed_site()=> #name(error)),
-            ),
-        }
-    }
-
     fn skip(&self) -> (TokenStream, TokenStream) {
         if !self.args.is_word(Opt::OnBusy, "skip") {
             return Default::default();
@@ -243,14 +216,7 @@ impl Expansion<'_> {
     }
 }
 
-fn return_span(function: &Function) -> Span {
-    match &function.sig.output {
-        ReturnType::Default => function.sig.ident.span(),
-        ReturnType::Type(_, ty) => ty.span(),
-    }
-}
-
-fn usage_of(name: &Ident, args: &Args, keys: &Keys) -> Usage {
+pub(crate) fn usage_of(name: &Ident, args: &Args, keys: &Keys) -> Usage {
     let mut usage = Usage::None;
     for key in keys.all() {
         usage = usage.max(usage_in(key, name));

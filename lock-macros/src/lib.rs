@@ -1,7 +1,9 @@
 //! The macros of [`lock-runtime`](https://docs.rs/lock-runtime), which re-exports them. Depend on that crate.
 //!
 //! One file a step: `args` reads the options (with `value`, `duration`, `template`, `placeholder`), `function` and `shape` the function,
-//! `check` looks at both together, `expand` writes the result (with `request`, `params`, `usage`), `fallback` the mistakes.
+//! `check` looks at both together, `expand` and `convert` write the result (with `request`, `params`, `usage`), `fallback` the
+//! mistakes. `rate_limited` is the second attribute: its options (with `rate`), its checks, its expansion; everything else
+//! is shared.
 #![cfg_attr(
     test,
     expect(clippy::expect_used, reason = "a test fails by panicking")
@@ -10,12 +12,15 @@
 mod args;
 mod attribute;
 mod check;
+mod convert;
 mod duration;
 mod expand;
 mod fallback;
 mod function;
 mod params;
 mod placeholder;
+mod rate;
+mod rate_limited;
 mod request;
 mod shape;
 mod suggest;
@@ -29,6 +34,12 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn distributed_lock(args: TokenStream, item: TokenStream) -> TokenStream {
     attribute::distributed_lock(args.into(), item.into()).into()
+}
+
+#[doc = include_str!("rate_limited.md")]
+#[proc_macro_attribute]
+pub fn rate_limited(args: TokenStream, item: TokenStream) -> TokenStream {
+    rate_limited::rate_limited(args.into(), item.into()).into()
 }
 
 /// The key that a template gives, where there is no attribute: `lock_key!("stock:<product_id>")` is a `LockKey`.

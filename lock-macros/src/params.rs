@@ -190,18 +190,32 @@ pub(crate) fn move_into_future(
             if usage(&pat.ident) == Usage::Borrowed {
                 moves.inner.extend(capture(&[], &pat.ident));
             }
-            // `#[async_trait]` writes `let id = id;`, which looks unused when only the options mention `id`.
-            for statement in statements.iter_mut() {
-                if let Stmt::Local(local) = statement
-                    && let Pat::Ident(bound) = &local.pat
-                    && bound.ident == pat.ident
-                {
-                    local.attrs.push(parse_quote!(#[allow(unused_variables)]));
-                }
-            }
         }
     }
+    allow_unused(sig, statements, |name| usage(name) != Usage::None);
     moves
+}
+
+/// `#[async_trait]` writes `let id = id;`, which looks unused when only the options mention `id`.
+pub(crate) fn allow_unused(
+    sig: &Signature,
+    statements: &mut [Stmt],
+    is_used: impl Fn(&Ident) -> bool,
+) {
+    let is_parameter = |name: &Ident| {
+        sig.inputs.iter().any(|input| {
+            matches!(input, FnArg::Typed(typed) if matches!(&*typed.pat, Pat::Ident(pat) if pat.ident == *name))
+        })
+    };
+    for statement in statements {
+        if let Stmt::Local(local) = statement
+            && let Pat::Ident(bound) = &local.pat
+            && is_parameter(&bound.ident)
+            && is_used(&bound.ident)
+        {
+            local.attrs.push(parse_quote!(#[allow(unused_variables)]));
+        }
+    }
 }
 
 /// What has to stand on the statements too: conditions, and lint levels, whose lints now look at the statements.

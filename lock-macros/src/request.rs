@@ -2,6 +2,7 @@
 
 use crate::args::{Args, Opt};
 use crate::check::Keys;
+use crate::convert;
 use crate::expand;
 use crate::value::Value;
 use proc_macro2::{Span, TokenStream};
@@ -17,7 +18,7 @@ pub(crate) struct Request {
 
 pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
     let runtime = args.runtime();
-    let private = quote!(#runtime::__private);
+    let private = convert::private(args);
     let (taken, verb, takes) = match keys {
         Keys::Several(keys) => {
             let keys = keys.iter().map(|key| expand::key(key, &runtime));
@@ -52,14 +53,7 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
             }
         }
     };
-    let client = match args.expression(Opt::Client) {
-        Some(client) => quote_spanned! {Span::mixed_site()=>
-            ::core::option::Option::Some(
-                <#runtime::LockClient as ::core::clone::Clone>::clone(#client)
-            )
-        },
-        None => quote_spanned!(Span::mixed_site()=> ::core::option::Option::None),
-    };
+    let client = convert::client(args);
     let spec = spec(args, &runtime);
     Request {
         prepare: quote_spanned! {Span::mixed_site()=>

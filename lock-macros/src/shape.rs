@@ -1,6 +1,7 @@
 //! Where the body's future is: in an `async fn` it is the body; what `#[async_trait]` hands over, and functions that
 //! return a future by hand, end with `async move { … }` or `Box::pin(async move { … })`.
 
+use crate::args::Vocabulary;
 use crate::fallback::Faults;
 use crate::function::{self, Function};
 use proc_macro2::{Delimiter, Group, TokenStream};
@@ -24,14 +25,19 @@ pub(crate) struct Shaped {
     pub(crate) output: Type,
 }
 
-pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
+pub(crate) fn of(
+    function: &Function,
+    attribute: &Vocabulary,
+    faults: &mut Faults,
+) -> Option<Shaped> {
     let name = &function.sig.ident;
     let Some(body) = &function.body else {
         faults.on(
             &function.sig,
             format!(
-                "`{name}` has no body that could run under a lock: put the attribute on `{name}` in the \
-                 implementations of the trait, or give it a body here"
+                "`{name}` has no body that could {}: put the attribute on `{name}` in the \
+                 implementations of the trait, or give it a body here",
+                attribute.runs
             ),
         );
         return None;
@@ -39,7 +45,10 @@ pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
     if let Some(constness) = &function.sig.constness {
         faults.on(
             constness,
-            format!("a `const fn` can't wait for a lock: write `async fn {name}`"),
+            format!(
+                "a `const fn` can't {}: write `async fn {name}`",
+                attribute.cannot_wait
+            ),
         );
         return None;
     }
@@ -60,8 +69,9 @@ pub(crate) fn of(function: &Function, faults: &mut Faults) -> Option<Shaped> {
         faults.on(
             function.sig.fn_token,
             format!(
-                "the lock is waited for, so this has to be asynchronous: write `async fn {name}`, or let the last \
-                 expression be `async move {{ … }}` or `Box::pin(async move {{ … }})`"
+                "{}, so this has to be asynchronous: write `async fn {name}`, or let the last \
+                 expression be `async move {{ … }}` or `Box::pin(async move {{ … }})`",
+                attribute.has_to_wait
             ),
         );
         return None;

@@ -3,6 +3,7 @@
 use crate::args::{Kind, Spelling};
 use crate::duration;
 use crate::fallback::Faults;
+use crate::rate::Rate;
 use crate::template::Template;
 use proc_macro2::Ident;
 use std::collections::HashSet;
@@ -17,6 +18,8 @@ pub(crate) enum Value {
     Template(LitStr, Template),
     /// Each a `Template`, an `Expression` or `Wrong`.
     Keys(Vec<Value>),
+    Rate(Rate),
+    Count(u32),
     Millis(u64),
     Forever,
     Bool(bool),
@@ -86,6 +89,32 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
         },
         Kind::Expression(what) => match &expression {
             Expr::Lit(_) => wrong(&expression, what, faults),
+            _ => Value::Expression(expression),
+        },
+        Kind::Rate => match (text(&expression), &expression) {
+            (Some(literal), _) => match Rate::parse(&literal.value()) {
+                Ok(rate) => Value::Rate(rate),
+                Err(message) => {
+                    faults.on(&literal, message);
+                    Value::Wrong
+                }
+            },
+            (None, Expr::Lit(_)) => wrong(
+                &expression,
+                "how many in how long, in quotes, or an expression that gives a `Rate`",
+                faults,
+            ),
+            _ => Value::Expression(expression),
+        },
+        Kind::Count => match &expression {
+            Expr::Lit(ExprLit {
+                lit: Lit::Int(number),
+                ..
+            }) => match number.base10_digits().parse() {
+                Ok(number) => Value::Count(number),
+                Err(_) => wrong(&expression, "a number up to 4294967295", faults),
+            },
+            Expr::Lit(_) | Expr::Unary(_) => wrong(&expression, "a whole number", faults),
             _ => Value::Expression(expression),
         },
         Kind::Duration | Kind::DurationOrForever => {

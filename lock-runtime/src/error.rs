@@ -13,6 +13,7 @@ use crate::key::{KeyFault, LockKey};
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|
 /// | [`Busy`](Self::Busy) | somebody else holds it, the wait is used up | 409 or 423 |
+/// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
 /// | [`Lost`](Self::Lost) | held, but no more; the body was stopped, perhaps half done | 503 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
 /// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it | 500 (a bug) |
@@ -32,6 +33,16 @@ pub enum LockError {
         key: LockKey,
         /// How long the request waited for it.
         waited: Duration,
+    },
+    /// More than the rate limit allows wanted to pass, and the turn of this one would come after its wait. Nothing was
+    /// taken, and the body did not run.
+    #[error("the rate limit {} is used up; try again in {retry_after:.1?}, or allow a longer `wait`", .key.shortened())]
+    #[non_exhaustive]
+    RateLimited {
+        /// Whose limit it is.
+        key: LockKey,
+        /// When the same request could pass, if nobody else does meanwhile.
+        retry_after: Duration,
     },
     /// The lock was held and can no longer be trusted, so the body was stopped.
     #[error("the lock {} was lost: {reason}; what the body did so far may be half done, check it before a retry", .key.shortened())]

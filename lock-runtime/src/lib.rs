@@ -20,7 +20,7 @@
 //! The promise: *exclusive while your guard is valid on your own monotonic clock, as long as the store keeps
 //! acknowledged writes; and safe without those conditions wherever the resource checks the fencing token.*
 //!
-//! Start with [`distributed_lock`] for functions, [`LockClient`] for everything else, and [`LockError`] for what can go
+//! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for everything else, and [`LockError`] for what can go
 //! wrong.
 
 #[doc(hidden)]
@@ -46,6 +46,11 @@ mod token;
 #[doc = include_str!("../../lock-macros/src/attribute.md")]
 pub struct AttributePage;
 
+/// The page of the other attribute.
+#[cfg(doctest)]
+#[doc = include_str!("../../lock-macros/src/rate_limited.md")]
+pub struct RateLimitedPage;
+
 pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
 #[doc(hidden)]
 pub use clock::Clock;
@@ -54,7 +59,7 @@ pub use error::{LockError, LostReason, StoreError, StoreErrorKind};
 pub use guard::Guard;
 pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
 #[cfg(feature = "macros")]
-pub use lock_macros::{distributed_lock, lock_key};
+pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 pub use request::Lock;
-pub use sync::{RwLock, Semaphore};
+pub use sync::{Decision, Rate, RateLimiter, RwLock, Semaphore};
 pub use token::FencingToken;

@@ -14,6 +14,7 @@ use crate::guard::Guard;
 use crate::key::LockKey;
 use crate::request::{Keys, Lock};
 use crate::share::Share;
+use crate::sync::Rate;
 use crate::token::FencingToken;
 
 /// An argument on its way to the body, and never `Copy`.
@@ -80,6 +81,20 @@ fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, 
     Ok(Lock::new(client, keys, *spec))
 }
 
+/// Asks the rate limiter of the given client, or else of the scoped or the global one.
+pub async fn pass(
+    client: Option<LockClient>,
+    key: LockKey,
+    rate: Rate,
+    wait: Duration,
+) -> Result<(), LockError> {
+    let client = match client {
+        Some(client) => client,
+        None => client::current()?,
+    };
+    client.rate_limiter(key, rate).wait(wait).acquire().await
+}
+
 /// The token of a fenced hold.
 pub fn fencing_token(guard: &Guard) -> Result<FencingToken, LockError> {
     guard.fencing_token().ok_or_else(|| no_token(guard))
@@ -113,7 +128,7 @@ pub fn is_busy(error: &LockError) -> bool {
 
 /// A return type that can say why there was no lock.
 #[diagnostic::on_unimplemented(
-    message = "a function under `#[distributed_lock]` must be able to return a `LockError`",
+    message = "a function under `#[distributed_lock]` or `#[rate_limited]` must be able to return a `LockError`",
     label = "this return type can't carry a `LockError`",
     note = "return `Result<T, E>` with `E: From<LockError>` (as `anyhow::Result<T>`), or give `on_error = |error| …`"
 )]

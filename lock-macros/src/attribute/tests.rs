@@ -1,6 +1,7 @@
 //! The whole way, on tokens: what functions expand to, and what an editor gets while somebody is typing.
 
 use super::{distributed_lock, lock_key};
+use crate::rate_limited::rate_limited;
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use quote::ToTokens;
@@ -30,15 +31,15 @@ fn expands_as_written_down(name: &str) {
 fn expand_item(item: Item) -> TokenStream {
     match item {
         Item::Fn(mut function) => match take_attribute(&mut function.attrs) {
-            Some(args) => distributed_lock(args, function.into_token_stream()),
+            Some((attribute, args)) => attribute(args, function.into_token_stream()),
             None => function.into_token_stream(),
         },
         Item::Impl(mut block) => {
             for item in &mut block.items {
                 if let syn::ImplItem::Fn(function) = item
-                    && let Some(args) = take_attribute(&mut function.attrs)
+                    && let Some((attribute, args)) = take_attribute(&mut function.attrs)
                 {
-                    let expanded = distributed_lock(args, function.to_token_stream());
+                    let expanded = attribute(args, function.to_token_stream());
                     *item = syn::parse2(expanded).expect("a function");
                 }
             }
@@ -48,15 +49,23 @@ fn expand_item(item: Item) -> TokenStream {
     }
 }
 
-fn take_attribute(attrs: &mut Vec<Attribute>) -> Option<TokenStream> {
-    let at = attrs
-        .iter()
-        .position(|attr| attr.path().is_ident("distributed_lock"))?;
-    match attrs.remove(at).meta {
-        Meta::List(list) => Some(list.tokens),
+/// The first of ours, as the compiler does it.
+fn take_attribute(attrs: &mut Vec<Attribute>) -> Option<(Macro, TokenStream)> {
+    let known: [(&str, Macro); 2] = [
+        ("distributed_lock", distributed_lock),
+        ("rate_limited", rate_limited),
+    ];
+    let found = |attr: &Attribute| known.iter().find(|(name, _)| attr.path().is_ident(name));
+    let at = attrs.iter().position(|attr| found(attr).is_some())?;
+    let attr = attrs.remove(at);
+    let (_, attribute) = found(&attr)?;
+    match attr.meta {
+        Meta::List(list) => Some((*attribute, list.tokens)),
         _ => None,
     }
 }
+
+type Macro = fn(TokenStream, TokenStream) -> TokenStream;
 
 #[test]
 fn a_function() {
@@ -91,6 +100,11 @@ fn patterns() {
 #[test]
 fn what_async_trait_hands_over() {
     expands_as_written_down("async_trait");
+}
+
+#[test]
+fn rate_limits() {
+    expands_as_written_down("rate_limited");
 }
 
 fn expand(args: &str, item: &str) -> TokenStream {
@@ -296,6 +310,8 @@ fn pieces() -> impl Strategy<Value = String> {
         Just("guard = g".to_owned()),
         Just("crate = a::b".to_owned()),
         Just("on_error = |e| e".to_owned()),
+        Just("rate = \"1/s\"".to_owned()),
+        Just("burst = 1".to_owned()),
         Just("wait".to_owned()),
         Just(",".to_owned()),
         Just("=".to_owned()),
@@ -316,7 +332,11 @@ proptest! {
         let tokens: TokenStream = args.parse().expect("pieces are tokens");
         let expanded = distributed_lock(tokens.clone(), function.parse().expect("a function"));
         prop_assert!(expanded.to_string().contains("async fn sell (id : u8)"));
-        let _ = distributed_lock(tokens.clone(), item.parse().expect("pieces are tokens"));
+        let item: TokenStream = item.parse().expect("pieces are tokens");
+        let limited = rate_limited(tokens.clone(), function.parse().expect("a function"));
+        prop_assert!(limited.to_string().contains("async fn sell (id : u8)"));
+        let _ = rate_limited(tokens.clone(), item.clone());
+        let _ = distributed_lock(tokens.clone(), item);
         let _ = lock_key(tokens);
     }
 }

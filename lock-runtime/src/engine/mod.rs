@@ -6,6 +6,7 @@ mod attempt;
 pub(crate) mod hold;
 pub(crate) mod line;
 mod pulse;
+pub(crate) mod rate;
 pub(crate) mod reaper;
 pub(crate) mod scope;
 mod share;

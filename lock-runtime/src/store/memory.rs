@@ -5,6 +5,7 @@
 mod holders;
 mod lock;
 mod queue;
+mod rate;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,9 +13,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use self::lock::{Lock, Step, released};
 use self::queue::Place;
+use self::rate::Buckets;
 use super::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection, Link,
-    Listener, Queue, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+    Listener, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store,
+    StoreFuture,
 };
 use crate::clock::Clock;
 use crate::key::LockKey;
@@ -28,6 +31,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Server {
     locks: HashMap<Name, Lock>,
+    rates: Buckets,
     listeners: HashMap<ClientId, Weak<dyn Listener>>,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
@@ -54,6 +58,7 @@ impl MemoryStore {
             .map_or(0, |time| time.as_micros());
         let server = Server {
             locks: HashMap::new(),
+            rates: Buckets::default(),
             listeners: HashMap::new(),
             started_micros: u64::try_from(micros).unwrap_or(0),
             started: None,
@@ -87,6 +92,7 @@ impl MemoryStore {
     pub fn lose_everything(&self) {
         let mut server = self.lock();
         server.locks.clear();
+        server.rates.clear();
         let listeners: Vec<_> = server
             .listeners
             .values()
@@ -98,12 +104,12 @@ impl MemoryStore {
         }
     }
 
-    /// How many keys and places in queues there are, expired ones not counted at `now`.
+    /// How many keys, places in queues and buckets that are not full there are, expired ones not counted at `now`.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
         let count = |lock: &Lock| lock.holders.live(now) + lock.queue.len();
-        server.locks.values().map(count).sum()
+        server.locks.values().map(count).sum::<usize>() + server.rates.count(now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Server> {
@@ -318,6 +324,10 @@ impl Store for Connected {
             }
             Some(held)
         }))
+    }
+
+    fn rate(&self, request: RateRequest, _by: Instant) -> StoreFuture<'_, Rated> {
+        Self::reply(self.take_tokens(&request))
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

@@ -5,6 +5,7 @@
 //! Redis. This module is public for this project's own tests and is not covered by semantic versioning.
 
 pub mod memory;
+mod rate;
 pub mod redis;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+pub use self::rate::{RateRequest, Rated};
 use crate::error::StoreError;
 use crate::key::LockKey;
 pub use crate::share::Share;
@@ -61,6 +63,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Ends whatever hold there is and hands the key to the next in the queue. True if there was one, `None` if the
     /// key holds something that is not a lock.
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>>;
+
+    /// Takes tokens of a rate limiter's bucket if they can be had within the request's wait. The one verb that a repeat
+    /// does not repeat harmlessly: it takes again, so fewer pass than could, and never more.
+    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated>;
 
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;

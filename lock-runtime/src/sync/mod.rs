@@ -1,7 +1,11 @@
-//! What is built from holds.
+//! What is built from holds, and what else processes agree on with a lock store.
 
+mod rate;
+mod rate_limiter;
 mod rw_lock;
 mod semaphore;
 
-pub use rw_lock::RwLock;
-pub use semaphore::Semaphore;
+pub use self::rate::Rate;
+pub use self::rate_limiter::{Decision, RateLimiter};
+pub use self::rw_lock::RwLock;
+pub use self::semaphore::Semaphore;

@@ -11,6 +11,7 @@ mod exclusion;
 mod fencing;
 mod keys;
 mod losing;
+mod rates;
 mod reentrancy;
 mod releasing;
 mod verbs;

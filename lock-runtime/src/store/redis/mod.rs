@@ -8,6 +8,7 @@
 mod connection;
 mod errors;
 pub(crate) mod names;
+mod rate;
 mod scripts;
 mod url;
 mod verbs;

@@ -47,19 +47,26 @@ impl Namespace {
     }
 
     pub(super) fn names(&self, key: &LockKey) -> Names {
+        Names {
+            lock: self.lock(key),
+            queue: self.helper("queue", key),
+            fence: self.helper("fence", key),
+        }
+    }
+
+    /// The bucket of a rate limiter, which lives beside a lock of the same key.
+    pub(super) fn bucket(&self, key: &LockKey) -> String {
+        self.helper("rate", key)
+    }
+
+    /// A key of our own beside that of the lock, in the same slot.
+    fn helper(&self, kind: &str, key: &LockKey) -> String {
         let prefix = &self.prefix;
         let lock = self.lock(key);
-        let (queue, fence) = match key.hash_tag() {
-            Some(tag) => (
-                format!("{prefix}%queue:{{{tag}}}:{lock}"),
-                format!("{prefix}%fence:{{{tag}}}:{lock}"),
-            ),
-            None => (
-                format!("{prefix}%queue:{{{lock}}}"),
-                format!("{prefix}%fence:{{{lock}}}"),
-            ),
-        };
-        Names { lock, queue, fence }
+        match key.hash_tag() {
+            Some(tag) => format!("{prefix}%{kind}:{{{tag}}}:{lock}"),
+            None => format!("{prefix}%{kind}:{{{lock}}}"),
+        }
     }
 
     /// What the channel of every client of this namespace begins with.
@@ -105,6 +112,8 @@ mod tests {
                 let names = namespace.names(&key.into());
                 assert_eq!(slot(&names.lock), slot(&names.queue), "{}", names.queue);
                 assert_eq!(slot(&names.lock), slot(&names.fence), "{}", names.fence);
+                let bucket = namespace.bucket(&key.into());
+                assert_eq!(slot(&names.lock), slot(&bucket), "{bucket}");
             }
         }
     }

@@ -22,6 +22,7 @@ scripts! {
     FENCE = "lib.lua", "fence.lua";
     INSPECT = "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
+    RATE = "rate.lua";
 }
 
 /// A script's text and its SHA-1, by which the server knows it.

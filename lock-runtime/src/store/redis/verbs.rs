@@ -11,7 +11,7 @@ use crate::config::QUEUE_TTL;
 use crate::key::LockKey;
 use crate::store::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, Link, Queue,
-    Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
 };
 
 impl Store for RedisStore {
@@ -207,6 +207,10 @@ impl Store for RedisStore {
                 .await?;
             Ok(reply.map(|value| value.ok().map(|ended| ended == 1)))
         })
+    }
+
+    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
+        Box::pin(self.take_tokens(request, by))
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

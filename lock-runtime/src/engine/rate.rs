@@ -1,0 +1,67 @@
+//! Asking a rate limiter: one command, and the sleep that it says.
+
+use std::time::Duration;
+
+use super::time::{self, Budget};
+use super::{Engine, unavailable};
+use crate::config::Wait;
+use crate::error::LockError;
+use crate::store::{RateRequest, Rated};
+
+/// What a rate limiter said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// The tokens are taken, and the delay is over.
+    Passed { left: u32 },
+    /// Nothing was taken.
+    Limited { retry_after: Duration },
+}
+
+impl Engine {
+    /// Takes the tokens if they can be had within the wait, and sleeps until they can.
+    pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<Turn, LockError> {
+        let closed = self.closed.notified();
+        self.check(&request.key)?;
+        tokio::select! {
+            biased;
+            () = closed => Err(LockError::Shutdown),
+            turn = self.ask_for_tokens(request) => turn,
+        }
+    }
+
+    async fn ask_for_tokens(&self, mut request: RateRequest) -> Result<Turn, LockError> {
+        let wait = request.wait;
+        let budget = Budget::new(self.clock.now(), Wait::For(wait), &self.defaults);
+        let ends = budget.started + wait;
+        let mut failures = 0;
+        loop {
+            let sent = self.clock.now();
+            request.wait = ends.saturating_duration_since(sent);
+            let by = budget.command_by(sent, None).max(sent);
+            let result = self.store.rate(request.clone(), by).await;
+            self.pulse.note(sent, &result);
+            match result.map(|answer| answer.value) {
+                Ok(Rated::Passed { delay, left }) => {
+                    if !delay.is_zero() {
+                        // From now, not from the sending: nobody passes before the store's own clock says so.
+                        self.clock.sleep_until(self.clock.now() + delay).await;
+                    }
+                    return Ok(Turn::Passed { left });
+                }
+                Ok(Rated::Limited { retry_after }) => return Ok(Turn::Limited { retry_after }),
+                Ok(Rated::Conflict) => return Err(LockError::KeyConflict { key: request.key }),
+                Err(failure) => {
+                    failures += 1;
+                    let again = self.clock.now() + time::backoff(failures);
+                    // What may have been carried out is never repeated: it would take the tokens twice.
+                    let repeatable =
+                        failure.unknown.is_none() && failure.error.kind().is_transient();
+                    if !repeatable || again >= ends {
+                        return Err(unavailable(Some(&request.key), failure.error));
+                    }
+                    self.clock.sleep_until(again).await;
+                }
+            }
+        }
+    }
+}
