@@ -7,12 +7,16 @@
 )]
 
 mod cancellation;
+mod drift;
 mod exclusion;
 mod fencing;
 mod keys;
 mod losing;
 mod reentrancy;
 mod releasing;
+mod rw_lock;
+mod semaphore;
+mod shares;
 mod verbs;
 mod waiting;
 
