@@ -242,13 +242,12 @@ impl Guard {
 
     /// Turns a write hold into a read hold: other readers may enter, and no writer comes between.
     ///
-    /// From the call on, this guard is trusted as a reader's only.
+    /// From the call on, this guard is trusted as a reader's only. Of a reader it changes nothing.
     ///
     /// # Errors
-    /// [`LockError::Config`] if it is not the guard of a write lock, or one that shares the hold of its call chain, or
-    /// while a nested call shares it;
-    /// [`LockError::Lost`] if the hold is gone; [`LockError::Unavailable`] if the store did not answer within the command
-    /// timeout: other readers may then have to wait until the release.
+    /// [`LockError::Config`] if it is the guard of another kind of lock, shares the hold of its call chain, or lends it to
+    /// a nested writer; [`LockError::Lost`] if the hold is gone; [`LockError::Unavailable`] if the store did not answer
+    /// within the command timeout: other readers may then have to wait until the release, or until this is called again.
     ///
     /// # Cancel safety
     /// If the future is dropped, this guard is a reader's, and other readers may have to wait until its release.
@@ -272,10 +271,10 @@ impl Guard {
                 "this guard shares the write lock of its call chain, which the outer body still counts on; downgrade the outer guard",
             ));
         }
-        // Held while the store is asked, so that no nested writer begins meanwhile.
-        let Ok(_alone) = self.lend.try_write() else {
+        // No nested writer uses the hold now, and none will: what waits for its turn asks again what the hold is.
+        let Ok(_readers) = self.lend.try_read() else {
             return Err(LockError::config(
-                "a call inside of this write lock uses it; downgrade before or after that call",
+                "a nested request shares this write lock and still writes under it; let it finish before the downgrade",
             ));
         };
         self.engine.downgrade(&self.hold).await

@@ -185,7 +185,7 @@ impl Connected {
                 continue;
             };
             lock.holders.sweep(step.now);
-            if lock.holders.conflicts(request.claim.share) {
+            if lock.holders.is_other_kind(request.claim.share) {
                 return AcquiredAll::Conflict(at);
             }
             let held = lock.holders.held(&request.claim).is_some();
@@ -266,12 +266,11 @@ impl Store for Connected {
                 ..claim.clone()
             };
             let held = lock.holders.held(&claim);
-            if let Some(expires) = held {
-                lock.holders.leave(&claim, step.now, Duration::ZERO);
-                lock.holders.enter(rest.owner, rest.share, expires);
+            if held.is_some() {
+                lock.holders.shrink(claim.owner, permits);
             }
             let done = held.is_some() || lock.holders.held(&rest).is_some();
-            if !lock.holders.is_exclusive() && !lock.holders.is_empty() {
+            if !lock.holders.is_exclusive() {
                 lock.hand_over(step, None);
             }
             released(done)
@@ -280,9 +279,6 @@ impl Store for Connected {
 
     fn resize(&self, key: LockKey, of: u32, _by: Instant) -> StoreFuture<'_, bool> {
         Self::reply(self.with(&key, |step, lock| {
-            if lock.holders.is_empty() {
-                return true;
-            }
             if lock.holders.is_exclusive() || lock.holders.is_read_write() {
                 return false;
             }
@@ -318,10 +314,8 @@ impl Store for Connected {
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
         Self::reply(self.with(&key, |step, lock| {
             let held = !lock.holders.is_empty();
-            if held {
-                lock.holders.clear();
-                lock.hand_over(step, None);
-            }
+            lock.holders.clear();
+            lock.hand_over(step, None);
             Some(held)
         }))
     }

@@ -67,8 +67,10 @@ impl Semaphore {
     }
 
     /// Makes the number of permits that this handle has the one that is in force, while others hold some of another
-    /// number. Holders keep what they have, also if that is more than there are now. Does nothing if nobody holds any,
-    /// since the next request's number is then in force.
+    /// number. Holders keep what they have, also if that is more than there are now, and who waits already is served under
+    /// the new number, unless it asks for more than there are now: that is a
+    /// [`KeyConflict`](crate::LockError::KeyConflict). Does nothing if nobody holds any, since the next request's number
+    /// is then in force.
     ///
     /// # Errors
     /// [`LockError::KeyConflict`] if the key is held as something else; [`LockError::Config`] for a number outside of

@@ -7,6 +7,7 @@
 )]
 
 mod cancellation;
+mod drift;
 mod exclusion;
 mod fencing;
 mod keys;
@@ -14,6 +15,9 @@ mod losing;
 mod rates;
 mod reentrancy;
 mod releasing;
+mod rw_lock;
+mod semaphore;
+mod shares;
 mod verbs;
 mod waiting;
 

@@ -23,8 +23,9 @@ crate::on_every_store!(
     a_place_whose_client_is_gone_is_passed_over,
 );
 
+/// The grants that a client was told of.
 #[derive(Debug, Default)]
-struct Heard(Mutex<Vec<(Owner, Option<u64>)>>);
+pub(super) struct Heard(pub(super) Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
     fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
@@ -35,15 +36,15 @@ impl Listener for Heard {
 }
 
 /// A store with two clients, and what they hear.
-struct Two {
-    stores: [Arc<dyn Store>; 2],
-    heard: [Arc<Heard>; 2],
+pub(super) struct Two {
+    pub(super) stores: [Arc<dyn Store>; 2],
+    pub(super) heard: [Arc<Heard>; 2],
 }
 
-const LEASE: Duration = Duration::from_secs(10);
+pub(super) const LEASE: Duration = Duration::from_secs(10);
 
 impl Two {
-    fn new(backend: &Backend) -> Self {
+    pub(super) fn new(backend: &Backend) -> Self {
         let heard = [Arc::<Heard>::default(), Arc::default()];
         let store = |number: usize| -> Arc<dyn Store> {
             let clock = Clock::new(tokio::runtime::Handle::current());
@@ -132,18 +133,18 @@ impl Two {
     }
 }
 
-fn by() -> Instant {
+pub(super) fn by() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-fn owner(client: usize, request: u64) -> Owner {
+pub(super) fn owner(client: usize, request: u64) -> Owner {
     Owner {
         client: ClientId(client as u128 + 1),
         request,
     }
 }
 
-fn store_of(owner: Owner) -> usize {
+pub(super) fn store_of(owner: Owner) -> usize {
     usize::try_from(owner.client.0 - 1).unwrap()
 }
 

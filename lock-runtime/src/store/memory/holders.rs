@@ -7,35 +7,36 @@ use crate::store::{Claim, Owner, Share};
 
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    holds: HashMap<Owner, Hold>,
+    holds: HashMap<Name, Hold>,
     /// Of those holds, by the end of their leases.
-    ends: BTreeSet<(Instant, Owner)>,
+    ends: BTreeSet<(Instant, Name)>,
     used: u64,
-    of: u64,
+    of: u32,
     exclusive: bool,
 }
+
+/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
+type Name = (Owner, bool);
 
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     share: Option<Share>,
     expires: Instant,
-    /// Released, and kept for the rest of `hold_at_least`: nobody's any more.
-    kept: bool,
 }
 
 /// An exclusive lock has one permit, of one.
-fn size(share: Option<Share>) -> (u64, u64) {
-    share.map_or((1, 1), |share| (share.permits.into(), share.of.into()))
+fn size(share: Option<Share>) -> (u64, u32) {
+    share.map_or((1, 1), |share| (share.permits.into(), share.of))
 }
 
 impl Holders {
     /// Takes out the holds whose lease has ended.
     pub(super) fn sweep(&mut self, now: Instant) {
-        while let Some(&(expires, owner)) = self.ends.first() {
+        while let Some(&(expires, name)) = self.ends.first() {
             if expires > now {
                 return;
             }
-            self.remove(owner);
+            self.remove(name);
         }
     }
 
@@ -59,60 +60,91 @@ impl Holders {
         !self.is_empty() && self.exclusive
     }
 
-    /// Whether such a request is for another kind of lock than the one that is held.
-    pub(super) fn conflicts(&self, share: Option<Share>) -> bool {
-        !self.is_empty() && (self.exclusive != share.is_none() || self.of != size(share).1)
+    /// Whether what is held is another kind of lock than such a request is for: exclusive, read-write or a semaphore.
+    pub(super) fn is_other_kind(&self, share: Option<Share>) -> bool {
+        let read_write = |of: u32| of == Share::READ_WRITE;
+        !self.is_empty()
+            && (self.exclusive != share.is_none()
+                || read_write(self.of) != read_write(size(share).1))
+    }
+
+    /// Whether it has another number of permits than such a request is for.
+    pub(super) fn has_other_count(&self, share: Option<Share>) -> bool {
+        !self.is_empty() && self.of != size(share).1
+    }
+
+    /// Whether such a request could ever have its share of what is held now.
+    pub(super) fn could_fit(&self, share: Option<Share>) -> bool {
+        self.is_empty() || !self.is_other_kind(share) && size(share).0 <= self.of.into()
     }
 
     /// Whether there is enough left.
     pub(super) fn fits(&self, share: Option<Share>) -> bool {
-        let (permits, of) = size(share);
-        self.is_empty() || (!self.conflicts(share) && self.used + permits <= of)
+        self.is_empty() || !self.is_other_kind(share) && self.used + size(share).0 <= self.of.into()
     }
 
     /// Until when the claim is held, if it is.
     pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
-        let hold = self.holds.get(&claim.owner)?;
-        // A reader may be found as the writer that it was, if nobody has heard how its downgrade ended.
-        let was_writer = claim.share == Some(Share::READ) && hold.share == Some(Share::WRITE);
-        (!hold.kept && (hold.share == claim.share || was_writer)).then_some(hold.expires)
+        let hold = self.holds.get(&(claim.owner, false))?;
+        let same = match (hold.share, claim.share) {
+            // A downgrade may be carried out before or after a command that was sent around the same time.
+            (Some(has), Some(says)) if has.of == Share::READ_WRITE => has.of == says.of,
+            (Some(has), Some(says)) => has.permits == says.permits,
+            (has, says) => has == says,
+        };
+        same.then_some(hold.expires)
     }
 
     /// Lets a hold last at least until then.
     pub(super) fn prolong(&mut self, owner: Owner, expires: Instant) {
-        if let Some(hold) = self.remove(owner) {
-            self.put(owner, hold.share, expires.max(hold.expires), hold.kept);
+        if let Some(hold) = self.remove((owner, false)) {
+            self.put((owner, false), hold.share, expires.max(hold.expires));
         }
     }
 
-    /// Writes a hold down, or prolongs it; never makes it shorter.
+    /// Writes a hold down. One that exists keeps what it has, is prolonged, and never made shorter.
     pub(super) fn enter(&mut self, owner: Owner, share: Option<Share>, expires: Instant) {
-        let earlier = self.remove(owner).map_or(expires, |hold| hold.expires);
-        self.put(owner, share, expires.max(earlier), false);
+        let name = (owner, false);
+        match self.remove(name) {
+            Some(hold) => self.put(name, hold.share, expires.max(hold.expires)),
+            None => self.put(name, share, expires),
+        }
     }
 
-    fn put(&mut self, owner: Owner, share: Option<Share>, expires: Instant, kept: bool) {
+    fn put(&mut self, name: Name, share: Option<Share>, expires: Instant) {
         let (permits, of) = size(share);
-        self.exclusive = share.is_none();
-        self.of = of;
+        if self.is_empty() {
+            (self.exclusive, self.of) = (share.is_none(), of);
+        }
         self.used += permits;
-        self.ends.insert((expires, owner));
-        self.holds.insert(
-            owner,
-            Hold {
-                share,
-                expires,
-                kept,
-            },
-        );
+        self.ends.insert((expires, name));
+        // Of a semaphore that was resized, those who had waited before may have another count in mind.
+        let share = share.map(|share| Share {
+            of: self.of,
+            ..share
+        });
+        self.holds.insert(name, Hold { share, expires });
     }
 
     /// Ends a hold; its key stays taken until `keep`, if that is later than now.
     pub(super) fn leave(&mut self, claim: &Claim, now: Instant, keep: Duration) {
-        if let Some(hold) = self.remove(claim.owner)
+        if let Some(hold) = self.remove((claim.owner, false))
             && keep > Duration::ZERO
         {
-            self.put(claim.owner, hold.share, now + keep, true);
+            self.remove((claim.owner, true));
+            self.put((claim.owner, true), hold.share, now + keep);
+        }
+    }
+
+    /// Gives back all but `permits` of a hold in shares.
+    pub(super) fn shrink(&mut self, owner: Owner, permits: u32) {
+        let name = (owner, false);
+        if let Some(hold) = self.remove(name) {
+            let rest = hold.share.map(|share| Share {
+                permits: share.permits.min(permits),
+                ..share
+            });
+            self.put(name, rest, hold.expires);
         }
     }
 
@@ -120,16 +152,16 @@ impl Holders {
         *self = Self::default();
     }
 
-    fn remove(&mut self, owner: Owner) -> Option<Hold> {
-        let hold = self.holds.remove(&owner)?;
-        self.ends.remove(&(hold.expires, owner));
+    fn remove(&mut self, name: Name) -> Option<Hold> {
+        let hold = self.holds.remove(&name)?;
+        self.ends.remove(&(hold.expires, name));
         self.used -= size(hold.share).0;
         Some(hold)
     }
 
-    /// Changes how many permits there are of a lock that is held in shares.
+    /// Changes how many permits there are of a semaphore that is held.
     pub(super) fn resize(&mut self, of: u32) {
-        self.of = of.into();
+        self.of = of;
         for hold in self.holds.values_mut() {
             if let Some(share) = &mut hold.share {
                 share.of = of;
@@ -138,7 +170,7 @@ impl Holders {
     }
 
     pub(super) fn is_read_write(&self) -> bool {
-        self.of == u64::from(Share::READ_WRITE)
+        !self.is_empty() && self.of == Share::READ_WRITE
     }
 
     /// When the first lease ends.
@@ -148,9 +180,9 @@ impl Holders {
 
     /// The holder with the longest lease, as Redis shows it, and when that ends.
     pub(super) fn last(&self) -> Option<(String, Instant)> {
-        let &(expires, owner) = self.ends.last()?;
-        let hold = self.holds.get(&owner)?;
-        let kept = if hold.kept { ":kept" } else { "" };
+        let &(expires, (owner, kept)) = self.ends.last()?;
+        let hold = self.holds.get(&(owner, kept))?;
+        let kept = if kept { ":kept" } else { "" };
         let permits = hold
             .share
             .map(|share| format!(":{}", share.permits))

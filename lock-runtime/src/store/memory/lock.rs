@@ -60,12 +60,10 @@ impl Lock {
             }
             let listener = step.listener(&place);
             if !self.holders.fits(place.share) {
-                // Who waits for another count than there is learns of it when it looks again.
-                let stays = self.holders.is_exclusive()
-                    || place.share.is_none()
-                    || !self.holders.conflicts(place.share);
-                // A free share in front of which nobody waits any more must not stay free.
-                if stays && (self.holders.is_exclusive() || listener.is_some()) {
+                // Who waits for another kind of lock, or for more than there is, learns of it when it looks again; and a
+                // free share in front of which nobody waits any more must not stay free.
+                let waits = listener.is_some() && self.holders.could_fit(place.share);
+                if waits || self.holders.is_exclusive() {
                     return false;
                 }
                 self.queue.remove(place.owner);
@@ -80,15 +78,29 @@ impl Lock {
         true
     }
 
+    /// Whether it is held as something else than what the request is for. A semaphore that was resized still serves those
+    /// who stood in its queue before.
+    fn refuses(&self, claim: &Claim) -> bool {
+        let queued = self.queue.contains(claim.owner) && self.holders.could_fit(claim.share);
+        self.holders.is_other_kind(claim.share)
+            || self.holders.has_other_count(claim.share) && !queued
+    }
+
     pub(super) fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
         let claim = &request.claim;
-        if self.holders.conflicts(claim.share) {
-            return Acquired::Conflict;
-        }
         let mut mine = self.holders.held(claim).is_some();
-        if !mine && !self.holders.is_exclusive() {
-            let next = request.queue == Queue::Barge || self.hand_over(step, Some(claim));
-            mine = next && self.holders.fits(claim.share);
+        if !mine {
+            if self.refuses(claim) {
+                return Acquired::Conflict;
+            }
+            if !self.holders.is_exclusive() {
+                let next = request.queue == Queue::Barge || self.hand_over(step, Some(claim));
+                // By whom it is held now may have changed.
+                if self.refuses(claim) {
+                    return Acquired::Conflict;
+                }
+                mine = next && self.holders.fits(claim.share);
+            }
         }
         let place = Place {
             owner: claim.owner,
@@ -116,7 +128,7 @@ impl Lock {
         if held {
             self.holders.leave(&request.claim, step.now, request.keep);
         }
-        if held || !self.holders.is_exclusive() && !self.holders.is_empty() {
+        if !self.holders.is_exclusive() {
             self.hand_over(step, None);
         }
         released(held)

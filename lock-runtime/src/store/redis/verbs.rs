@@ -158,7 +158,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let reply: Reply<i64> = self
                 .one(by, &scripts::RESIZE, &key, |command| {
-                    command.arg(of).arg(Share::READ_WRITE).arg(&self.channels);
+                    command.arg(of).arg(&self.channels);
                 })
                 .await?;
             Ok(reply.map(|value| matches!(value, Ok(1))))

@@ -7,15 +7,29 @@ local at, time = names(1), now()
 local me = ARGV[4] .. ':' .. first_lease .. ':' .. permits .. ':' .. of .. ':' .. owner
 local state = state_of(at, time)
 if state.err then return state end
-if state.used > 0 and (state.shared and (permits == 0 or state.of ~= of) or state.holder and permits > 0) then
+
+-- Whether the lock is something else than what the request is for. A semaphore that was resized still serves those who
+-- stood in its queue before.
+local function refuses()
+  if other_kind(state, permits, of) then return true end
+  if state.used == 0 or permits == 0 or state.of == of then return false end
+  return permits > state.of or not redis.pcall('ZSCORE', at.queue, me)
+end
+local function conflict()
   settle(at, state)
   return redis.error_reply('WRONGTYPE another kind of lock')
 end
-local held = held_by(at, state, owner, permits)
+
+local held, has = held_by(at, state, owner, permits)
 local mine = held
-if not held and not state.holder then
-  local next = ARGV[5] == 'barge' or hand_over(at, state, channels, time, me)
-  mine = next and fits(state, permits, of)
+if not held then
+  if refuses() then return conflict() end
+  if not state.holder then
+    mine = ARGV[5] == 'barge' or hand_over(at, state, channels, time, me)
+    -- By whom it is held now may have changed.
+    if refuses() then return conflict() end
+    mine = mine and fits(state, permits, of)
+  end
 end
 if mine then
   local token = ''
@@ -32,8 +46,9 @@ if mine then
     -- A repeat never makes the owner's hold shorter.
     if redis.call('PTTL', at.lock) < lease then redis.call('PEXPIRE', at.lock, lease) end
   elseif tonumber(held) < time + lease * 1000 then
-    leave(at, state, owner, permits)
-    enter(at, state, owner, permits, of, lease, time)
+    -- However much it asks for, it keeps what it has.
+    leave(at, state, owner, has)
+    enter(at, state, owner, has, state.of, lease, time)
   end
   if token ~= '' then keep_token(at, token) end
   redis.pcall('ZREM', at.queue, me)

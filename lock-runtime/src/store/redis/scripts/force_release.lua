@@ -4,5 +4,7 @@ local state = state_of(at, time)
 if state.err then return state end
 local held = state.used > 0
 if held or state.changed then redis.call('DEL', at.lock) end
-if held then hand_over(at, {used = 0}, ARGV[1], time) end
+state = {used = 0}
+hand_over(at, state, ARGV[1], time)
+settle(at, state)
 return held and 1 or 0

@@ -66,9 +66,20 @@ local function settle(at, state)
   end
 end
 
+-- How many permits a read-write lock has, all of which a writer takes.
+local WRITE = 2147483647
+
+-- Whether a held lock is another kind than a request is for: exclusive, read-write or a semaphore.
+local function other_kind(state, permits, of)
+  if state.used == 0 then return false end
+  if state.holder or permits == 0 then return not state.holder or permits > 0 end
+  return (state.of == WRITE) ~= (of == WRITE)
+end
+
+-- Whether there is enough left.
 local function fits(state, permits, of)
   if state.used == 0 then return true end
-  return permits > 0 and state.shared and state.of == of and state.used + permits <= of
+  return not state.holder and not other_kind(state, permits, of) and state.used + permits <= state.of
 end
 
 -- Writes a hold down.
@@ -78,8 +89,12 @@ local function enter(at, state, owner, permits, of, lease, time)
     state.used, state.holder, state.shared, state.changed = 1, owner, false, false
     return
   end
-  -- A set that emptied out may be of another count.
-  if state.used == 0 then redis.call('DEL', at.lock) end
+  if state.used > 0 then
+    of = state.of
+  elseif state.shared then
+    -- A set that emptied out may be of another count.
+    redis.call('DEL', at.lock)
+  end
   state.used, state.of, state.shared, state.changed = state.used + permits, of, true, false
   redis.call('ZADD', at.lock, string.format('%.0f', time + lease * 1000), owner .. ':' .. permits,
     -of, 'of', -state.used, 'used')
@@ -87,14 +102,15 @@ local function enter(at, state, owner, permits, of, lease, time)
 end
 
 -- What the owner has of the lock: when that ends (a string, true for an exclusive lock), and how many permits it is. A
--- reader may be found as the writer that it was, if nobody has heard how its downgrade ended.
-local WRITE = 2147483647
+-- downgrade may be carried out before or after a command that was sent around the same time, so a reader may be found as
+-- the writer that it was, and a writer as the reader that it is.
 local function held_by(at, state, owner, permits)
   if permits == 0 then return state.holder == owner, 0 end
   if not state.shared then return false, permits end
   local ends = redis.call('ZSCORE', at.lock, owner .. ':' .. permits)
-  if ends or permits > 1 then return ends, permits end
-  return redis.call('ZSCORE', at.lock, owner .. ':' .. WRITE), WRITE
+  if ends then return ends, permits end
+  local other = permits == 1 and WRITE or permits == WRITE and 1
+  return other and redis.call('ZSCORE', at.lock, owner .. ':' .. other), other
 end
 
 -- Takes a hold out again.
@@ -137,10 +153,11 @@ local function hand_over(at, state, channels, time, me)
     if first.err or not first[1] or first[1] == me then return true end
     local place = parse(first[1])
     if place and not fits(state, place.permits, place.of) then
-      -- Who waits for another count than there is learns of it when it looks again.
-      local stays = place.permits == 0 or not state.shared or state.of == place.of
-      -- A free share in front of which nobody waits any more must not stay free.
-      if stays and (state.holder or listens(place, channels)) then return false end
+      if state.holder then return false end
+      -- Who waits for another kind of lock, or for more than there is, learns of it when it looks again; and a free share
+      -- in front of which nobody waits any more must not stay free.
+      local waits = not other_kind(state, place.permits, place.of) and place.permits <= state.of
+      if waits and listens(place, channels) then return false end
       place = nil
     end
     redis.call('ZREM', at.queue, first[1])

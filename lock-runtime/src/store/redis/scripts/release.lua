@@ -9,10 +9,15 @@ for i = 1, #KEYS / 3 do
     -- This needs no free memory, and after it what follows does not either.
     leave(at, state, owner, permits)
     -- Nobody's any more, so that a renewal under way can't make it longer.
-    if keep > 0 then enter(at, state, owner .. ':kept', permits, state.of, keep, time) end
+    if keep > 0 then
+      local nobody = owner .. ':kept'
+      local kept, how_many = held_by(at, state, nobody, permits)
+      if kept then leave(at, state, nobody, how_many) end
+      enter(at, state, nobody, permits, state.of, keep, time)
+    end
   end
   if not state.err then
-    if held or state.shared then hand_over(at, state, ARGV[1], time) end
+    if not state.holder then hand_over(at, state, ARGV[1], time) end
     settle(at, state)
   end
   replies[i] = held and 1 or 0

@@ -12,8 +12,9 @@ for i, key in ipairs(KEYS) do
   elseif type(holder) == 'table' then
     local ends = redis.pcall('ZSCORE', key, member)
     if not ends then
-      -- A writer, if nobody has heard how its downgrade to a reader ended.
-      member = string.gsub(member, ':1$', ':2147483647')
+      -- A downgrade may have been carried out, or not yet.
+      local owner, permits = string.match(member, '^(.*):(%d+)$')
+      member = permits == '1' and owner .. ':2147483647' or permits == '2147483647' and owner .. ':1' or member
       ends = redis.pcall('ZSCORE', key, member)
     end
     if type(ends) == 'string' and tonumber(ends) > time then

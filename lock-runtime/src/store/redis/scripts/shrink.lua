@@ -3,15 +3,14 @@
 local owner, permits, rest = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local at, time = names(1), now()
 local state = state_of(at, time)
-if state.err or not state.shared then return 0 end
-local ends, done = redis.call('ZSCORE', at.lock, owner .. ':' .. permits), 1
-if ends then
-  leave(at, state, owner, permits)
+if state.err or state.holder then return 0 end
+local ends, has = held_by(at, state, owner, permits)
+local done = ends or state.shared and redis.call('ZSCORE', at.lock, owner .. ':' .. rest)
+if ends and has > rest then
+  leave(at, state, owner, has)
   redis.call('ZADD', at.lock, ends, owner .. ':' .. rest)
   state.used = state.used + rest
-elseif not redis.call('ZSCORE', at.lock, owner .. ':' .. rest) then
-  done = 0
 end
 hand_over(at, state, ARGV[4], time)
 settle(at, state)
-return done
+return done and 1 or 0
