@@ -280,6 +280,7 @@ impl Bank for u8 {
 
 #[distributed_lock(keys = ["account:<from>", "account:<to>"], crate = crate::fake)]
 fn by_hand(from: u8, to: u8, tx: Noted) -> impl Future<Output = Result<()>> + Send {
+    note("called");
     async move {
         drop(tx);
         Ok(())
@@ -313,8 +314,9 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
     .unwrap();
     happens(
         Next::Granted,
-        by_hand(1, 2, Noted("tx")),
+        async { by_hand(1, 2, Noted("tx")).await },
         &[
+            "called",
             "acquire account:[from=1] and account:[to=2] from global",
             "drop tx",
             "release",

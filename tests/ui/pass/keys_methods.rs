@@ -33,8 +33,9 @@ impl Transfer for Bank {
 }
 
 #[distributed_lock(keys = ["a:<from>", "a:<to>"], fence = tokens)]
-fn by_hand(from: u64, to: u64) -> impl Future<Output = Result<usize, LockError>> + Send {
-    async move { Ok(tokens.len()) }
+fn by_hand(from: u64, to: u64) -> impl Future<Output = Result<(u64, usize), LockError>> + Send {
+    let sum = from + to;
+    async move { Ok((sum, tokens.len())) }
 }
 
 pub(crate) fn main() {
@@ -46,6 +47,6 @@ pub(crate) fn main() {
         };
         assert_eq!(bank.transfer(1, 2).await.unwrap(), 3);
         support::assert_send(bank.transfer_all(1, 2)).await.unwrap();
-        assert_eq!(support::assert_send(by_hand(1, 2)).await.unwrap(), 2);
+        assert_eq!(support::assert_send(by_hand(1, 2)).await.unwrap(), (3, 2));
     });
 }

@@ -33,8 +33,8 @@ async fn reference(limit: &u32) -> Result<u32, LockError> {
 }
 
 #[distributed_lock(key = "f", permits = u32::try_from(names.len()).unwrap_or(1))]
-async fn computed(names: Vec<String>) -> Result<usize, LockError> {
-    Ok(names.into_iter().count())
+async fn computed(names: Vec<String>) -> Result<Option<String>, LockError> {
+    Ok(names.into_iter().next())
 }
 
 struct Limits {
@@ -91,7 +91,8 @@ pub(crate) fn main() {
         constant().await.unwrap();
         assert_eq!(parameter(2).await.unwrap(), 2);
         assert_eq!(reference(&2).await.unwrap(), 2);
-        assert_eq!(computed(vec![String::new()]).await.unwrap(), 1);
+        let name = || "n".to_owned();
+        assert_eq!(computed(vec![name()]).await.unwrap(), Some(name()));
         let limits = || Limits {
             calls: 4,
             name: "n".to_owned(),
