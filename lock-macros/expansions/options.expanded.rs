@@ -3,14 +3,10 @@ async fn job(name: String) {
         facade::locks::LockKey,
     >::into(lock_key(&name));
     let __lock_client = ::core::option::Option::None;
-    let __lock_convert = {
-        fn __lock_on_error<R>(
-            handler: impl ::core::ops::FnOnce(facade::locks::LockError) -> R,
-        ) -> impl ::core::ops::FnOnce(facade::locks::LockError) -> R {
-            handler
-        }
-        __lock_on_error::<()>(|error| report(error))
-    };
+    let __lock_convert = facade::locks::__private::on_error(
+        ::core::marker::PhantomData::<()>,
+        |error| report(error),
+    );
     let __lock_skipped: fn() -> _ = <() as facade::locks::__private::Skippable>::skipped;
     let __lock_guard = match facade::locks::__private::acquire(
             __lock_client,
@@ -46,11 +42,11 @@ async fn job(name: String) {
         ::core::result::Result::Err(
             error,
         ) if facade::locks::__private::is_busy(&error) => return __lock_skipped(),
-        ::core::result::Result::Err(error) => return __lock_convert(error),
+        ::core::result::Result::Err(error) => return __lock_convert.call(error),
     };
     let __lock_token = match facade::locks::__private::fencing_token(&__lock_guard) {
         ::core::result::Result::Ok(token) => token,
-        ::core::result::Result::Err(error) => return __lock_convert(error),
+        ::core::result::Result::Err(error) => return __lock_convert.call(error),
     };
     let __lock_guard_ref = &__lock_guard;
     #[allow(clippy::large_futures)]
@@ -81,6 +77,6 @@ async fn job(name: String) {
         .await;
     match __lock_outcome {
         ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => __lock_convert(error),
+        ::core::result::Result::Err(error) => __lock_convert.call(error),
     }
 }

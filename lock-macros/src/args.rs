@@ -14,10 +14,13 @@ use syn::{Expr, LitStr, Token};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opt {
     Key,
+    Keys,
     Lease,
     Renew,
     MaxHold,
     Wait,
+    Mode,
+    Permits,
     Reentrant,
     Fair,
     OnLost,
@@ -34,10 +37,13 @@ pub(crate) enum Opt {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Key,
+    /// A list of what `Key` is.
+    Keys,
     Duration,
     DurationOrForever,
     Bool,
     OneOf(&'static [&'static str]),
+    Permits,
     Name,
     /// What it has to give.
     Expression(&'static str),
@@ -45,7 +51,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) struct Spelling {
-    opt: Opt,
+    pub(crate) opt: Opt,
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
     /// A right use, for messages.
@@ -63,12 +69,15 @@ const fn spelling(opt: Opt, name: &'static str, kind: Kind, example: &'static st
 
 /// The one table of options: doubled, unknown and wrong ones are found by it, for every option alike.
 #[rustfmt::skip]
-const OPTIONS: [Spelling; 15] = [
+const OPTIONS: [Spelling; 18] = [
     spelling(Opt::Key, "key", Kind::Key, "key = \"stock:<product_id>\""),
+    spelling(Opt::Keys, "keys", Kind::Keys, "keys = [\"account:<from>\", \"account:<to>\"]"),
     spelling(Opt::Lease, "lease", Kind::Duration, "lease = \"10s\""),
     spelling(Opt::Renew, "renew", Kind::Bool, "renew = true"),
     spelling(Opt::MaxHold, "max_hold", Kind::Duration, "max_hold = \"5m\""),
     spelling(Opt::Wait, "wait", Kind::DurationOrForever, "wait = \"3s\""),
+    spelling(Opt::Mode, "mode", Kind::OneOf(&["exclusive", "read", "write"]), "mode = \"read\""),
+    spelling(Opt::Permits, "permits", Kind::Permits, "permits = 5"),
     spelling(Opt::Reentrant, "reentrant", Kind::Bool, "reentrant = false"),
     spelling(Opt::Fair, "fair", Kind::Bool, "fair = true"),
     spelling(Opt::OnLost, "on_lost", Kind::OneOf(&["cancel", "continue"]), "on_lost = \"continue\""),
@@ -82,7 +91,7 @@ const OPTIONS: [Spelling; 15] = [
 ];
 
 /// What other lock libraries call the same thing.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 20] = [
     ("ttl", "lease"),
     ("expire", "lease"),
     ("expires", "lease"),
@@ -96,6 +105,12 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("waitTime", "wait"),
     ("wait_time", "wait"),
     ("name", "key"),
+    ("names", "keys"),
+    ("read", "mode"),
+    ("write", "mode"),
+    ("shared", "mode"),
+    ("limit", "permits"),
+    ("concurrency", "permits"),
     ("runtime", "crate"),
 ];
 
@@ -181,7 +196,7 @@ impl Args {
             if !allowed.contains(&given.opt) {
                 faults.at(
                     given.name_span,
-                    format!("this option has no meaning in `{place}`"),
+                    format!("this option has no meaning in `{place}`: leave it out"),
                 );
             }
         }
@@ -279,8 +294,9 @@ fn read_value(
                 "the value of `{}` is not complete ({error}): write, for example, `{example}`",
                 spelling.name
             );
-            // An error at the end has no place of its own.
-            let span = if attempt.is_empty() {
+            // An error at the end has no place of its own; one inside of brackets at the end has.
+            let at_the_end = error.to_string().starts_with("unexpected end of input");
+            let span = if attempt.is_empty() && at_the_end {
                 name.span()
             } else {
                 error.span()
@@ -291,7 +307,10 @@ fn read_value(
         }
     };
     if !input.is_empty() && input.parse::<Token![,]>().is_err() {
-        faults.at(input.span(), "a comma is missing before this");
+        faults.at(
+            input.span(),
+            "a comma is missing before this: write `,` between two options",
+        );
         if !input.peek(syn::Ident::peek_any) {
             skip(input);
         }

@@ -7,7 +7,6 @@ use crate::fallback::{self, Faults};
 use crate::function::{self, Function};
 use crate::params;
 use crate::shape;
-use crate::template::Template;
 use crate::value;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -21,13 +20,13 @@ pub(crate) fn distributed_lock(tokens: TokenStream, item: TokenStream) -> TokenS
     let sig = function.as_ref().map(|function| &function.sig);
     let names = sig.map(params::names);
     check::options(&args, names.as_deref(), &mut faults);
-    let key = check::key(&args, sig, names.as_deref(), &mut faults);
+    let keys = check::keys(&args, sig, names.as_deref(), &mut faults);
     let shaped = function
         .as_ref()
         .and_then(|function| shape::of(function, &mut faults));
-    match (key, function, shaped) {
-        (Some(key), Some(function), Some(shaped)) if faults.is_empty() => {
-            expand::function(&args, &key, function, shaped)
+    match (keys, function, shaped) {
+        (Some(keys), Some(function), Some(shaped)) if faults.is_empty() => {
+            expand::function(&args, &keys, function, shaped)
         }
         _ => fallback::emit(faults, item, &args),
     }
@@ -81,8 +80,7 @@ fn read_key(
     let args = Args::parse(rest, faults);
     *runtime = args.runtime();
     args.only(&[Opt::Crate], "lock_key!", faults);
-    // Without a template there is a mistake, and the key is not used.
-    let template = value::template(&literal, faults).unwrap_or(Template { parts: Vec::new() });
+    let template = value::template(&literal, faults);
     Ok(Key::from_template(&literal, &template, None, faults))
 }
 

@@ -8,6 +8,7 @@ use crate::template::{Part, Template};
 use crate::value::Value;
 use proc_macro2::{Ident, Span};
 use quote::format_ident;
+use std::slice;
 use syn::{Expr, LitStr, Signature};
 
 const SHORTEST_LEASE: u64 = 10;
@@ -21,6 +22,22 @@ pub(crate) enum Key {
         segments: Vec<Segment>,
     },
     Expression(Expr),
+}
+
+/// What one call takes.
+pub(crate) enum Keys {
+    One(Key),
+    /// All or none, in the order written.
+    Several(Vec<Key>),
+}
+
+impl Keys {
+    pub(crate) fn all(&self) -> &[Key] {
+        match self {
+            Self::One(key) => slice::from_ref(key),
+            Self::Several(keys) => keys,
+        }
+    }
 }
 
 pub(crate) enum Segment {
@@ -65,28 +82,46 @@ pub(crate) fn options(args: &Args, names: Option<&[Ident]>, faults: &mut Faults)
              example `wait = \"0s\"`, or leave out `on_busy`",
         );
     }
+    synchronizers(args, faults);
     bound_names(args, names, faults);
 }
 
-/// The key, or why there is none.
-pub(crate) fn key(
+/// The key or the keys, or why there is none. Both are looked at when both are there.
+pub(crate) fn keys(
     args: &Args,
     sig: Option<&Signature>,
     names: Option<&[Ident]>,
     faults: &mut Faults,
-) -> Option<Key> {
-    match args.get(Opt::Key).map(|given| &given.value) {
-        Some(Value::Template(literal, template)) => {
-            Some(Key::from_template(literal, template, names, faults))
+) -> Option<Keys> {
+    let several = args.get(Opt::Keys).map(|given| match &given.value {
+        Value::Keys(values) => {
+            let keys: Vec<Option<Key>> = values
+                .iter()
+                .map(|value| read_key(value, names, faults))
+                .collect();
+            keys.into_iter().collect::<Option<_>>().map(Keys::Several)
         }
-        Some(Value::Expression(expression)) => Some(Key::Expression(expression.clone())),
-        Some(_) => None,
-        None => {
+        _ => None,
+    });
+    match (args.get(Opt::Key), several) {
+        (Some(given), _) => read_key(&given.value, names, faults).map(Keys::One),
+        (None, Some(several)) => several,
+        (None, None) => {
             if !args.unclear {
                 faults.at(Span::call_site(), missing_key(sig, names));
             }
             None
         }
+    }
+}
+
+fn read_key(value: &Value, names: Option<&[Ident]>, faults: &mut Faults) -> Option<Key> {
+    match value {
+        Value::Template(literal, template) => {
+            Some(Key::from_template(literal, template, names, faults))
+        }
+        Value::Expression(expression) => Some(Key::Expression(expression.clone())),
+        _ => None,
     }
 }
 
@@ -101,8 +136,46 @@ fn missing_key(sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
         None => function.to_string(),
     };
     format!(
-        "`key` is missing: write what is locked, for example `#[distributed_lock(key = \"{template}\")]`"
+        "`key` is missing: write what is locked, for example `#[distributed_lock(key = \"{template}\")]`, or several in \
+         `keys = […]`"
     )
+}
+
+/// Of the kinds of locks, a call takes one.
+fn synchronizers(args: &Args, faults: &mut Faults) {
+    if let (Some(_), Some(keys)) = (args.get(Opt::Key), args.get(Opt::Keys)) {
+        faults.at(
+            keys.name_span,
+            "`key` and `keys` both say what is locked: leave out one of them, several keys all stand in `keys`",
+        );
+    }
+    if let (Some(_), Some(permits)) = (args.get(Opt::Mode), args.get(Opt::Permits)) {
+        faults.at(
+            permits.name_span,
+            "`mode` is how a lock is held and `permits` makes a semaphore: leave out one of them",
+        );
+    }
+    if args.get(Opt::Keys).is_none() {
+        return;
+    }
+    if let Some(mode) = args.get(Opt::Mode)
+        && let Value::Word(word @ ("read" | "write")) = mode.value
+    {
+        faults.at(
+            mode.name_span,
+            format!(
+                "several `keys` are always locked exclusively, not with `mode = \"{word}\"`: leave out `mode`, or lock \
+                 one `key`"
+            ),
+        );
+    }
+    if let Some(permits) = args.get(Opt::Permits) {
+        faults.at(
+            permits.name_span,
+            "several `keys` are always locked exclusively, and `permits` makes a semaphore of one: leave out `permits`, \
+             or write one `key`",
+        );
+    }
 }
 
 fn lease(args: &Args, faults: &mut Faults) {
@@ -119,7 +192,7 @@ fn lease(args: &Args, faults: &mut Faults) {
         let advice = if millis < SHORTEST_LEASE {
             "write a longer one"
         } else {
-            "leave out `lease` to have the lock renewed for as long as the body runs"
+            "write a shorter one, or leave out `lease` to have the lock renewed for as long as the body runs"
         };
         faults.at(
             given.span,

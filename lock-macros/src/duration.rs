@@ -28,7 +28,9 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
             .and_then(|n| n.checked_mul(millis))
             .and_then(|n| total.checked_add(n));
         let Some(sum) = step else {
-            return Err(format!("`{text}` is too long a duration"));
+            return Err(format!(
+                "`{text}` is too long a duration: write a shorter one, for example \"24h\""
+            ));
         };
         total = sum;
         rest = after;

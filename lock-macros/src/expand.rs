@@ -1,13 +1,13 @@
 //! Writes the function out. Nothing is checked here any more.
 
 use crate::args::{Args, Opt};
-use crate::check::{Key, Segment};
+use crate::check::{Key, Keys, Segment};
 use crate::function::Function;
 use crate::params::{self, Moves};
 use crate::placeholder::Placeholder;
+use crate::request::{self, Request};
 use crate::shape::{self, Shape, Shaped};
 use crate::usage::{self, Usage};
-use crate::value::Value;
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -15,14 +15,14 @@ use syn::{ReturnType, Type};
 
 pub(crate) fn function(
     args: &Args,
-    key: &Key,
+    keys: &Keys,
     mut function: Function,
     shaped: Shaped,
 ) -> TokenStream {
-    let usage = |name: &Ident| usage_of(name, args, key);
+    let usage = |name: &Ident| usage_of(name, args, keys);
     let expansion = Expansion {
         args,
-        key,
+        keys,
         runtime: args.runtime(),
         return_span: return_span(&function),
         output: shaped.output,
@@ -104,7 +104,7 @@ fn write_value(
 
 struct Expansion<'a> {
     args: &'a Args,
-    key: &'a Key,
+    keys: &'a Keys,
     runtime: TokenStream,
     return_span: Span,
     output: Type,
@@ -117,27 +117,24 @@ impl Expansion<'_> {
     }
 
     fn statements(&self, moves: &Moves, body: &Group) -> TokenStream {
-        let runtime = &self.runtime;
         let private = self.private();
-        let key = key(self.key, runtime);
-        let spec = self.spec();
-        let convert = self.convert();
+        let Request { prepare, acquire } = request::of(self.args, self.keys);
+        let (convert, convert_error) = self.convert();
         let outer = &moves.outer;
-        let client = match self.args.expression(Opt::Client) {
-            Some(client) => quote_spanned! {Span::mixed_site()=>
-                ::core::option::Option::Some(
-                    <#runtime::LockClient as ::core::clone::Clone>::clone(#client)
-                )
-            },
-            None => quote_spanned!(Span::mixed_site()=> ::core::option::Option::None),
-        };
         let (skip_value, skip_arm) = self.skip();
+        let tokens = match self.keys {
+            Keys::One(_) => quote!(fencing_token),
+            Keys::Several(keys) => {
+                let count = keys.len();
+                quote!(fencing_tokens::<#count>)
+            }
+        };
         let (token_value, token_name) = match self.args.name(Opt::Fence) {
             Some(name) => (
                 quote_spanned! {Span::mixed_site()=>
-                    let __lock_token = match #private::fencing_token(&__lock_guard) {
+                    let __lock_token = match #private::#tokens(&__lock_guard) {
                         ::core::result::Result::Ok(token) => token,
-                        ::core::result::Result::Err(error) => return __lock_convert(error),
+                        ::core::result::Result::Err(error) => return #convert_error,
                     };
                 },
                 quote_spanned!(Span::mixed_site()=> let #name = __lock_token;),
@@ -162,14 +159,13 @@ impl Expansion<'_> {
         let future = quote_spanned!(Span::mixed_site().located_at(body.span())=> async move #body);
         quote_spanned! {Span::mixed_site()=>
             #outer
-            let __lock_key = #key;
-            let __lock_client = #client;
+            #prepare
             #convert
             #skip_value
-            let __lock_guard = match #private::acquire(__lock_client, __lock_key, #spec).await {
+            let __lock_guard = match #acquire.await {
                 ::core::result::Result::Ok(guard) => guard,
                 #skip_arm
-                ::core::result::Result::Err(error) => return __lock_convert(error),
+                ::core::result::Result::Err(error) => return #convert_error,
             };
             #token_value
             #guard_value
@@ -177,87 +173,35 @@ impl Expansion<'_> {
             let __lock_outcome = #private::run(&__lock_guard, #future).await;
             match __lock_outcome {
                 ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => __lock_convert(error),
+                ::core::result::Result::Err(error) => #convert_error,
             }
         }
     }
 
-    /// What is known when the code compiles, as one constant.
-    fn spec(&self) -> TokenStream {
-        let runtime = &self.runtime;
-        let private = self.private();
-        let args = self.args;
-        let duration = |millis: u64| {
-            quote! {
-                ::core::option::Option::Some(#private::Duration::from_millis(#millis))
-            }
-        };
-        let mut fields = TokenStream::new();
-        for (opt, field) in [
-            (Opt::Lease, quote!(lease)),
-            (Opt::MaxHold, quote!(max_hold)),
-            (Opt::HoldAtLeast, quote!(hold_at_least)),
-        ] {
-            if let Some(millis) = args.millis(opt) {
-                let duration = duration(millis);
-                fields.extend(quote!(#field: #duration,));
-            }
-        }
-        if let Some(renew) = args.bool(Opt::Renew) {
-            fields.extend(quote!(renew: ::core::option::Option::Some(#renew),));
-        }
-        for (opt, field) in [
-            (Opt::Fair, quote!(fair)),
-            (Opt::Reentrant, quote!(reentrant)),
-        ] {
-            if let Some(value) = args.bool(opt) {
-                fields.extend(quote!(#field: #value,));
-            }
-        }
-        if let Some(given) = args.get(Opt::Wait) {
-            let wait = match given.value {
-                Value::Millis(millis) => {
-                    quote!(#private::Wait::For(#private::Duration::from_millis(#millis)))
-                }
-                _ => quote!(#private::Wait::Forever),
-            };
-            fields.extend(quote!(wait: ::core::option::Option::Some(#wait),));
-        }
-        if args.is_word(Opt::OnLost, "continue") {
-            fields.extend(quote!(on_lost: #runtime::OnLost::Continue,));
-        } else if args.is_word(Opt::OnLost, "cancel") {
-            fields.extend(quote!(on_lost: #runtime::OnLost::Cancel,));
-        }
-        if args.name(Opt::Fence).is_some() {
-            fields.extend(quote!(fenced: true,));
-        }
-        quote_spanned! {Span::mixed_site()=>
-            const { &#private::Spec { #fields ..#private::Spec::DEFAULT } }
-        }
-    }
-
-    /// How a `LockError` becomes what the function returns. As a function pointer a wrong return type is one error,
-    /// at the return type; as a bound of the call it would be several, at the attribute.
-    fn convert(&self) -> TokenStream {
+    /// How a `LockError` becomes what the function returns: what is prepared, and what is done with `error`. As a
+    /// function pointer a wrong return type is one error, at the return type; as a bound of the call it would be several,
+    /// at the attribute. So would a wrong handler whose type says what it is called with.
+    fn convert(&self) -> (TokenStream, TokenStream) {
         let runtime = &self.runtime;
         let output = &self.output;
         let name = Ident::new("__lock_convert", Span::mixed_site());
         match self.args.expression(Opt::OnError) {
-            // The bound of the function tells a closure its argument's type.
-            Some(handler) => quote_spanned! {Span::mixed_site()=>
-                let #name = {
-                    fn __lock_on_error<R>(
-                        handler: impl ::core::ops::FnOnce(#runtime::LockError) -> R,
-                    ) -> impl ::core::ops::FnOnce(#runtime::LockError) -> R {
-                        handler
-                    }
-                    __lock_on_error::<#output>(#handler)
-                };
-            },
-            None => quote_spanned! {self.return_span=>
-                let #name: fn(#runtime::LockError) -> _ =
-                    <#output as #runtime::__private::FromLockError>::from_lock;
-            },
+            Some(handler) => (
+                quote_spanned! {Span::mixed_site()=>
+                    let #name = #runtime::__private::on_error(
+                        ::core::marker::PhantomData::<#output>,
+                        #handler,
+                    );
+                },
+                quote_spanned!(Span::mixed_site()=> #name.call(error)),
+            ),
+            None => (
+                quote_spanned! {self.return_span=>
+                    let #name: fn(#runtime::LockError) -> _ =
+                        <#output as #runtime::__private::FromLockError>::from_lock;
+                },
+                quote_spanned!(Span::mixed_site()=> #name(error)),
+            ),
         }
     }
 
@@ -306,24 +250,13 @@ fn return_span(function: &Function) -> Span {
     }
 }
 
-fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
+fn usage_of(name: &Ident, args: &Args, keys: &Keys) -> Usage {
     let mut usage = Usage::None;
-    match key {
-        Key::Expression(expression) => {
-            usage = usage.max(usage::of(name, expression.to_token_stream()));
-        }
-        Key::Template { segments, .. } => {
-            for segment in segments {
-                if let Segment::Value(value) = segment {
-                    let arguments = value.expression.to_token_stream();
-                    let arguments = arguments.into_iter().skip(1).collect();
-                    usage = usage.max(usage::of(name, arguments));
-                    if value.root == *name {
-                        usage = usage.max(Usage::Borrowed);
-                    }
-                }
-            }
-        }
+    for key in keys.all() {
+        usage = usage.max(usage_in(key, name));
+    }
+    if let Some(permits) = args.expression(Opt::Permits) {
+        usage = usage.max(usage::of_number(name, permits));
     }
     if let Some(client) = args.expression(Opt::Client) {
         usage = usage.max(usage::of(name, client.to_token_stream()));
@@ -333,6 +266,25 @@ fn usage_of(name: &Ident, args: &Args, key: &Key) -> Usage {
     {
         // It lives as long as the body, and so does what it borrows.
         usage = Usage::Moved;
+    }
+    usage
+}
+
+fn usage_in(key: &Key, name: &Ident) -> Usage {
+    let segments = match key {
+        Key::Expression(expression) => return usage::of(name, expression.to_token_stream()),
+        Key::Template { segments, .. } => segments,
+    };
+    let mut usage = Usage::None;
+    for segment in segments {
+        if let Segment::Value(value) = segment {
+            let arguments = value.expression.to_token_stream();
+            let arguments = arguments.into_iter().skip(1).collect();
+            usage = usage.max(usage::of(name, arguments));
+            if value.root == *name {
+                usage = usage.max(Usage::Borrowed);
+            }
+        }
     }
     usage
 }

@@ -2,6 +2,7 @@
 
 use crate::args::{Args, Opt};
 use crate::function::Function;
+use crate::value::Value;
 use crate::{params, shape};
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -52,9 +53,15 @@ fn with_names_declared(item: &TokenStream, args: &Args) -> Option<TokenStream> {
     let mut function = syn::parse2::<Function>(item.clone()).ok()?;
     let body = function.body.take()?;
     let runtime = args.runtime();
+    let tokens = match args.get(Opt::Keys).map(|given| &given.value) {
+        Some(Value::Keys(keys)) => {
+            let count = keys.len();
+            quote!([#runtime::FencingToken; #count])
+        }
+        _ => quote!(#runtime::FencingToken),
+    };
     let bound = [
-        args.name(Opt::Fence)
-            .map(|name| (name, quote!(#runtime::FencingToken))),
+        args.name(Opt::Fence).map(|name| (name, tokens)),
         args.name(Opt::Guard)
             .map(|name| (name, quote!(&#runtime::Guard))),
     ];

@@ -3,11 +3,9 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt};
 use syn::parse::{Parse, ParseStream};
+use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{
-    Attribute, Item, ReturnType, Signature, Token, Type, Visibility, parse_quote,
-    parse_quote_spanned,
-};
+use syn::{Attribute, Item, ReturnType, Signature, Token, Type, Visibility, parse_quote_spanned};
 
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
@@ -89,7 +87,8 @@ struct EraseImplTrait;
 impl VisitMut for EraseImplTrait {
     fn visit_type_mut(&mut self, ty: &mut Type) {
         match ty {
-            Type::ImplTrait(_) | Type::Never(_) => *ty = parse_quote!(_),
+            // Where it stood: there is said what is wrong with it.
+            Type::ImplTrait(_) | Type::Never(_) => *ty = parse_quote_spanned!(ty.span()=> _),
             _ => visit_mut::visit_type_mut(self, ty),
         }
     }

@@ -1,7 +1,7 @@
 //! The macros of [`lock-runtime`](https://docs.rs/lock-runtime), which re-exports them. Depend on that crate.
 //!
 //! One file a step: `args` reads the options (with `value`, `duration`, `template`, `placeholder`), `function` and `shape` the function,
-//! `check` looks at both together, `expand` writes the result, `fallback` the mistakes.
+//! `check` looks at both together, `expand` writes the result (with `request`, `params`, `usage`), `fallback` the mistakes.
 #![cfg_attr(
     test,
     expect(clippy::expect_used, reason = "a test fails by panicking")
@@ -16,6 +16,7 @@ mod fallback;
 mod function;
 mod params;
 mod placeholder;
+mod request;
 mod shape;
 mod suggest;
 mod template;

@@ -17,9 +17,12 @@ pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
             FnArg::Typed(typed) => names.extend(bindings(&typed.pat)),
         }
     }
-    // `#[async_trait]` calls a parameter with a pattern `__arg1`: not a name that anybody wrote.
-    names.retain(|name| !name.to_string().starts_with("__arg"));
     names
+}
+
+/// `#[async_trait]` calls a parameter with a pattern `__arg1`: not a name that anybody wrote.
+pub(crate) fn is_stand_in_of_async_trait(name: &str) -> bool {
+    name.starts_with("__arg")
 }
 
 /// The names that are there however the crate is configured, without `self`.
@@ -182,10 +185,12 @@ pub(crate) fn move_into_future(
     for input in sig.inputs.iter().rev() {
         if let FnArg::Typed(typed) = input
             && let Pat::Ident(pat) = &*typed.pat
-            && usage(&pat.ident) == Usage::Borrowed
+            && usage(&pat.ident) != Usage::None
         {
-            moves.inner.extend(capture(&[], &pat.ident));
-            // `#[async_trait]` writes `let id = id;`, which looks unused when only the key mentions `id`.
+            if usage(&pat.ident) == Usage::Borrowed {
+                moves.inner.extend(capture(&[], &pat.ident));
+            }
+            // `#[async_trait]` writes `let id = id;`, which looks unused when only the options mention `id`.
             for statement in statements.iter_mut() {
                 if let Stmt::Local(local) = statement
                     && let Pat::Ident(bound) = &local.pat

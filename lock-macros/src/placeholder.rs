@@ -1,6 +1,7 @@
 //! What may stand in a placeholder of a key template, and what it means.
 
 use crate::fallback::Faults;
+use crate::params;
 use crate::suggest;
 use proc_macro2::Ident;
 use syn::{Expr, LitStr};
@@ -34,8 +35,8 @@ pub(crate) fn read(
         faults.on(
             literal,
             format!(
-                "`<{shown}>` can't be a placeholder: {FORMS}; for anything else give an expression, \
-                 `key = format!(…)`"
+                "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an expression instead of \
+                 the template, as `format!(…)`"
             ),
         );
         return None;
@@ -79,12 +80,16 @@ fn root_of<'a>(expression: &'a mut Expr, calls_method: &mut bool) -> Option<&'a 
 }
 
 fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
-    let words: Vec<String> = names.iter().map(Ident::to_string).collect();
+    let (taken_apart, words): (Vec<String>, Vec<String>) = names
+        .iter()
+        .map(Ident::to_string)
+        .partition(|name| params::is_stand_in_of_async_trait(name));
+    let count = words.len();
     let words = || words.iter().map(String::as_str);
     let what = format!("`<{shown}>`: there is no parameter `{root}`");
-    match (names.len(), suggest::nearest(root, words())) {
+    let mut message = match (count, suggest::nearest(root, words())) {
         (0, _) => format!(
-            "{what}, the function has none: write a key without placeholders, or `key = expression`"
+            "{what}, the function has none: write a key without placeholders, or an expression instead of the template"
         ),
         (1, Some(only)) => format!("{what}: write `{only}`"),
         (_, Some(meant)) => format!(
@@ -93,5 +98,12 @@ fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
         ),
         (1, None) => format!("{what}; the only one is {}", suggest::list(words())),
         (_, None) => format!("{what}; the parameters are {}", suggest::list(words())),
+    };
+    if !taken_apart.is_empty() {
+        message.push_str(
+            "; under `#[async_trait]` the names of a pattern are not there yet: give the parameter a name, and take \
+             it apart in the body",
+        );
     }
+    message
 }

@@ -34,21 +34,15 @@ impl Display for Template {
 }
 
 impl Template {
-    /// Takes a template apart. `is_expression` tells where a placeholder that contains `>` itself ends.
-    pub(crate) fn parse(
-        text: &str,
-        is_expression: impl Fn(&str) -> bool,
-    ) -> Result<Self, Vec<String>> {
+    /// Takes a template apart. `is_expression` tells where a placeholder that contains `>` itself ends. What is wrong
+    /// with the text is in the second part; the placeholders that are there can be looked at all the same.
+    pub(crate) fn parse(text: &str, is_expression: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
         let mut faults = Vec::new();
         let template = read(text, is_expression, &mut faults);
         if faults.is_empty() {
             template.check(&mut faults);
         }
-        if faults.is_empty() {
-            Ok(template)
-        } else {
-            Err(faults)
-        }
+        (template, faults)
     }
 
     /// Room for the literal text and a usual value in each placeholder.
@@ -199,16 +193,17 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, faults: &mut Vec<Strin
                 break;
             };
             let inside = &after[..end];
+            if !literal.is_empty() {
+                parts.push(Part::Literal(std::mem::take(&mut literal)));
+            }
             if inside.trim().is_empty() {
                 faults.push(
                     "an empty placeholder: write a parameter in it, for example `<id>`; the characters `<>` are written `<<>>`"
                         .to_owned(),
                 );
+            } else {
+                parts.push(Part::Placeholder(inside.to_owned()));
             }
-            if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
-            }
-            parts.push(Part::Placeholder(inside.to_owned()));
             rest = &after[end + 1..];
         } else {
             literal.push(first);

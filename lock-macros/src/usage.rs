@@ -1,7 +1,9 @@
 //! Which parameters the options' expressions use, by their tokens.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
+use syn::{Expr, UnOp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Usage {
@@ -14,6 +16,32 @@ pub(crate) enum Usage {
 
 pub(crate) fn of(name: &Ident, tokens: TokenStream) -> Usage {
     scan(&name.unraw().to_string(), tokens, false)
+}
+
+/// Of an expression that gives a number: it is copied out of a field or from behind a reference, which stay whole.
+pub(crate) fn of_number(name: &Ident, expression: &Expr) -> Usage {
+    match expression {
+        Expr::Field(_) | Expr::Index(_) => of_place(name, expression),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => of_place(name, &unary.expr),
+        Expr::Unary(unary) => of_number(name, &unary.expr),
+        Expr::Paren(paren) => of_number(name, &paren.expr),
+        Expr::Group(group) => of_number(name, &group.expr),
+        Expr::Cast(cast) => of_number(name, &cast.expr),
+        Expr::Binary(binary) => of_number(name, &binary.left).max(of_number(name, &binary.right)),
+        _ => of(name, expression.to_token_stream()),
+    }
+}
+
+fn of_place(name: &Ident, expression: &Expr) -> Usage {
+    match expression {
+        Expr::Path(_) => of(name, expression.to_token_stream()).min(Usage::Borrowed),
+        Expr::Field(field) => of_place(name, &field.base),
+        Expr::Index(index) => of_place(name, &index.expr).max(of_number(name, &index.index)),
+        Expr::Paren(paren) => of_place(name, &paren.expr),
+        Expr::Group(group) => of_place(name, &group.expr),
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => of_place(name, &unary.expr),
+        _ => of_number(name, expression),
+    }
 }
 
 fn scan(name: &str, tokens: TokenStream, formatted: bool) -> Usage {
@@ -62,7 +90,7 @@ fn is_captured(name: &str, literal: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Usage, of};
+    use super::{Usage, of, of_number};
     use proc_macro2::Span;
 
     #[test]
@@ -85,6 +113,33 @@ mod tests {
         ] {
             let name = proc_macro2::Ident::new("id", Span::call_site());
             assert_eq!(of(&name, tokens.parse().expect(tokens)), usage, "{tokens}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_copied_out_of_what_it_lies_in() {
+        for (expression, usage) in [
+            ("5", Usage::None),
+            ("other.id", Usage::None),
+            ("id.limit", Usage::Borrowed),
+            ("id.shop.limit", Usage::Borrowed),
+            ("id[0].limit", Usage::Borrowed),
+            ("other[id.at]", Usage::Borrowed),
+            ("*id", Usage::Borrowed),
+            ("(*id).limit + 1", Usage::Borrowed),
+            ("id.limit as u32", Usage::Borrowed),
+            ("2 * id.limit", Usage::Borrowed),
+            ("limit_of(&id)", Usage::Borrowed),
+            ("id", Usage::Moved),
+            ("id as u32", Usage::Moved),
+            ("id.limit()", Usage::Moved),
+            ("id.into_limits().most", Usage::Moved),
+            ("limit_of(id.shop)", Usage::Moved),
+            ("id.limit + limit_of(id)", Usage::Moved),
+        ] {
+            let name = proc_macro2::Ident::new("id", Span::call_site());
+            let parsed = syn::parse_str(expression).expect(expression);
+            assert_eq!(of_number(&name, &parsed), usage, "{expression}");
         }
     }
 }

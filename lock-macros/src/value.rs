@@ -5,10 +5,18 @@ use crate::duration;
 use crate::fallback::Faults;
 use crate::template::Template;
 use proc_macro2::Ident;
-use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Path};
+use std::collections::HashSet;
+use syn::{Expr, ExprArray, ExprLit, ExprPath, ExprUnary, Lit, LitStr, Path, UnOp};
+
+/// As the runtime has them: more keys than this would make one step of the store a long one.
+const MOST_KEYS: usize = 64;
+/// As the runtime has it: one more is all of a read-write lock.
+const MOST_PERMITS: u64 = (1 << 31) - 2;
 
 pub(crate) enum Value {
     Template(LitStr, Template),
+    /// Each a `Template`, an `Expression` or `Wrong`.
+    Keys(Vec<Value>),
     Millis(u64),
     Forever,
     Bool(bool),
@@ -40,10 +48,10 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
     };
     match spelling.kind {
         Kind::Key => match (text(&expression), &expression) {
-            (Some(literal), _) => match template(&literal, faults) {
-                Some(template) => Value::Template(literal, template),
-                None => Value::Wrong,
-            },
+            (Some(literal), _) => {
+                let template = template(&literal, faults);
+                Value::Template(literal, template)
+            }
             (None, Expr::Lit(_)) => wrong(
                 &expression,
                 "a template or an expression that gives a `LockKey`",
@@ -51,15 +59,45 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             ),
             _ => Value::Expression(expression),
         },
+        Kind::Keys => match &expression {
+            Expr::Array(array) => keys(array, spelling, faults),
+            _ => wrong(
+                &expression,
+                "a list of templates or expressions in brackets",
+                faults,
+            ),
+        },
+        Kind::Permits => match permits(&expression) {
+            Permits::Fine => Value::Expression(expression),
+            Permits::OutOfRange => {
+                faults.on(
+                    &expression,
+                    format!(
+                        "`{name}` is how many may hold it at once, 1 to {MOST_PERMITS}: write, for example, `{example}`"
+                    ),
+                );
+                Value::Wrong
+            }
+            Permits::NotANumber => wrong(
+                &expression,
+                "a whole number, or an expression that gives a `u32`",
+                faults,
+            ),
+        },
         Kind::Expression(what) => match &expression {
             Expr::Lit(_) => wrong(&expression, what, faults),
             _ => Value::Expression(expression),
         },
         Kind::Duration | Kind::DurationOrForever => {
-            let Some(literal) = text(&expression) else {
-                return wrong(&expression, "a duration in quotes", faults);
-            };
             let forever = matches!(spelling.kind, Kind::DurationOrForever);
+            let Some(literal) = text(&expression) else {
+                let what = if forever {
+                    "a duration in quotes, or \"forever\""
+                } else {
+                    "a duration in quotes"
+                };
+                return wrong(&expression, what, faults);
+            };
             match duration::parse(&literal.value()) {
                 _ if forever && literal.value() == "forever" => Value::Forever,
                 Ok(millis) => Value::Millis(millis),
@@ -82,11 +120,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             let known = words.iter().find(|word| given.as_deref() == Some(word));
             match known {
                 Some(word) => Value::Word(word),
-                None => {
-                    let quoted: Vec<String> =
-                        words.iter().map(|word| format!("\"{word}\"")).collect();
-                    wrong(&expression, &quoted.join(" or "), faults)
-                }
+                None => wrong(&expression, &one_of(words), faults),
             }
         }
         Kind::Name => match path(&expression).and_then(Path::get_ident) {
@@ -104,18 +138,99 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
     }
 }
 
-/// The template in `literal`; `None`: its mistakes are reported.
-pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Option<Template> {
-    let is_expression = |text: &str| syn::parse_str::<Expr>(text).is_ok();
-    match Template::parse(&literal.value(), is_expression) {
-        Ok(template) => Some(template),
-        Err(messages) => {
-            for message in messages {
-                faults.on(literal, message);
-            }
-            None
-        }
+/// All of them are looked at, whatever is wrong with one.
+fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
+    let name = spelling.name;
+    let example = spelling.example;
+    let count = array.elems.len();
+    if count == 0 {
+        faults.on(
+            array,
+            format!("`{name}` is empty and would lock nothing: write, for example, `{example}`"),
+        );
+    } else if count > MOST_KEYS {
+        faults.on(
+            array,
+            format!(
+                "`{name}` lists {count} keys, and at most {MOST_KEYS} are locked at once: write fewer, or one key \
+                 for all of them"
+            ),
+        );
     }
+    let mut literals = HashSet::new();
+    let each = Spelling {
+        kind: Kind::Key,
+        ..*spelling
+    };
+    let values = array.elems.iter().cloned().map(|element| {
+        let element = ungrouped(element);
+        match (text(&element), &element) {
+            (Some(literal), _) if !literals.insert(literal.value()) => {
+                faults.on(
+                    &literal,
+                    format!("this key is twice in `{name}`: write another one, or leave it out"),
+                );
+                Value::Wrong
+            }
+            (None, Expr::Lit(_)) => {
+                faults.on(
+                    &element,
+                    format!(
+                        "each of `{name}` is a template or an expression that gives a `LockKey`: write, for \
+                         example, `{example}`"
+                    ),
+                );
+                Value::Wrong
+            }
+            _ => interpret(element, &each, faults),
+        }
+    });
+    Value::Keys(values.collect())
+}
+
+enum Permits {
+    /// Also every expression: what it gives is seen when it runs.
+    Fine,
+    OutOfRange,
+    NotANumber,
+}
+
+fn permits(expression: &Expr) -> Permits {
+    match expression {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(literal),
+            ..
+        }) => match literal.base10_parse::<u64>() {
+            Ok(1..=MOST_PERMITS) => Permits::Fine,
+            _ => Permits::OutOfRange,
+        },
+        Expr::Lit(_) => Permits::NotANumber,
+        Expr::Unary(ExprUnary {
+            op: UnOp::Neg(_),
+            expr: negated,
+            ..
+        }) if matches!(**negated, Expr::Lit(_)) => Permits::OutOfRange,
+        _ => Permits::Fine,
+    }
+}
+
+fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// The template in `literal`; its mistakes are reported.
+pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Template {
+    let is_expression = |text: &str| syn::parse_str::<Expr>(text).is_ok();
+    let (template, messages) = Template::parse(&literal.value(), is_expression);
+    for message in messages {
+        faults.on(literal, message);
+    }
+    template
 }
 
 fn text(expression: &Expr) -> Option<LitStr> {

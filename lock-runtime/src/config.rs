@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::LockError;
+use crate::share::Share;
 
 /// The lease when none is given; the watchdog renews it at a third.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -75,6 +76,21 @@ pub struct Spec {
     pub hold_at_least: Option<Duration>,
     /// Whether the grant brings a fencing token.
     pub fenced: bool,
+    /// How much of the key is taken.
+    pub mode: Mode,
+}
+
+/// How much of a key a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// All of it.
+    Exclusive,
+    /// Together with other readers.
+    Read,
+    /// All of it, where there are readers.
+    Write,
+    /// So many permits of so many.
+    Permits(Share),
 }
 
 impl Spec {
@@ -89,6 +105,7 @@ impl Spec {
         on_lost: OnLost::Cancel,
         hold_at_least: None,
         fenced: false,
+        mode: Mode::Exclusive,
     };
 
     /// Fills in the client's defaults and checks what has limits.
@@ -115,6 +132,12 @@ impl Spec {
                 "`hold_at_least` ({keep:?}) is longer than 24 h, the longest a key may stay taken"
             )));
         }
+        let share = match self.mode {
+            Mode::Exclusive => None,
+            Mode::Read => Some(Share::READ),
+            Mode::Write => Some(Share::WRITE),
+            Mode::Permits(share) => Some(check_permits(share)?),
+        };
         Ok(Resolved {
             lease,
             renew,
@@ -123,7 +146,9 @@ impl Spec {
                 Wait::For(wait) => Wait::For(wait.min(FAR)),
                 Wait::Forever => Wait::Forever,
             },
-            fair: self.fair,
+            // Shares are always given in the order of arrival.
+            fair: self.fair || share.is_some(),
+            share,
             reentrant: self.reentrant,
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
             fenced: self.fenced,
@@ -142,6 +167,24 @@ pub(crate) fn check_lease(name: &str, lease: Duration) -> Result<(), LockError> 
     }
 }
 
+/// Refuses numbers of permits that could never be had.
+pub(crate) fn check_permits(share: Share) -> Result<Share, LockError> {
+    let Share { permits, of } = share;
+    if of == 0 || of >= Share::READ_WRITE {
+        return Err(LockError::config(format!(
+            "a semaphore has {of} permits; it must have from 1 to {}",
+            Share::READ_WRITE - 1
+        )));
+    }
+    if (1..=of).contains(&permits) {
+        Ok(share)
+    } else {
+        Err(LockError::config(format!(
+            "{permits} permits are asked for of a semaphore that has {of}; ask for at least 1 and at most {of}"
+        )))
+    }
+}
+
 /// A request's options with nothing left open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolved {
@@ -150,6 +193,7 @@ pub(crate) struct Resolved {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) wait: Wait,
     pub(crate) fair: bool,
+    pub(crate) share: Option<Share>,
     pub(crate) reentrant: bool,
     pub(crate) hold_at_least: Duration,
     pub(crate) fenced: bool,

@@ -4,10 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::OwnedMutexGuard;
-
 use crate::config::OnLost;
-use crate::engine::hold::Hold;
+use crate::engine::hold::{Hold, Part};
 use crate::engine::scope::{self, Frame, Lend, Loan};
 use crate::engine::{Engine, Held};
 use crate::error::LockError;
@@ -41,6 +39,8 @@ use crate::token::FencingToken;
 pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
+    /// Which part of the hold each key is, as the keys were listed; at least one.
+    listed: Box<[usize]>,
     on_lost: OnLost,
     /// What nested requests borrow.
     lend: Lend,
@@ -55,21 +55,20 @@ struct Borrowed {
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, held: Held, on_lost: OnLost) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], held: Held, on_lost: OnLost) -> Self {
         let (hold, loan) = match held {
             Held::Own(hold) => (hold, None),
-            Held::Shared(hold, loan) => {
-                let from = Arc::clone(OwnedMutexGuard::mutex(&loan));
-                (
-                    hold,
-                    Some(Borrowed {
-                        from,
-                        loan: Mutex::new(Some(loan)),
-                    }),
-                )
-            }
+            Held::Shared(hold, loan, from) => (
+                hold,
+                Some(Borrowed {
+                    from,
+                    loan: Mutex::new(Some(loan)),
+                }),
+            ),
         };
+        let listed = keys.iter().filter_map(|key| hold.find(engine.id(), key));
         Self {
+            listed: listed.collect(),
             engine,
             hold,
             on_lost,
@@ -96,16 +95,59 @@ impl Guard {
         Frame::new(Arc::clone(&self.hold), Arc::clone(&self.lend), borrowed)
     }
 
-    /// What is locked.
+    /// What is locked; of several keys the first as listed.
     #[must_use]
     pub fn key(&self) -> &LockKey {
-        &self.hold.key
+        self.parts()
+            .next()
+            .map_or(self.hold.key(), |part| &part.key)
     }
 
-    /// The fencing token of this hold, if the request was [`fenced`](crate::Lock::fenced), or a nested one was.
+    /// All keys that are locked, as listed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.multi_lock(["account:7", "account:3"]).acquire().await?;
+    /// let keys: Vec<&str> = guard.keys().map(|key| key.as_str()).collect();
+    /// assert_eq!(keys, ["account:7", "account:3"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
+        self.parts().map(|part| &part.key)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.listed
+            .iter()
+            .filter_map(|&at| self.hold.parts().get(at))
+    }
+
+    /// The fencing token of this hold, if the request was [`fenced`](crate::Lock::fenced), or a nested one was; of
+    /// several keys the token of the first as listed.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.hold.token()
+        self.parts().next()?.token()
+    }
+
+    /// The fencing tokens of all keys, as listed; `None` if the request was not [`fenced`](crate::Lock::fenced).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.multi_lock(["account:7", "account:3"]).fenced().acquire().await?;
+    /// assert_eq!(guard.fencing_tokens().map(|tokens| tokens.len()), Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn fencing_tokens(&self) -> Option<Vec<FencingToken>> {
+        self.parts().map(Part::token).collect()
     }
 
     /// How long the hold can still be trusted, if it is not renewed; zero when it was lost. No I/O.
@@ -196,6 +238,47 @@ impl Guard {
     /// ```
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
         self.engine.extend(&self.hold, lease).await
+    }
+
+    /// Turns a write hold into a read hold: other readers may enter, and no writer comes between.
+    ///
+    /// From the call on, this guard is trusted as a reader's only.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] if it is not the guard of a write lock, or one that shares the hold of its call chain, or
+    /// while a nested call shares it;
+    /// [`LockError::Lost`] if the hold is gone; [`LockError::Unavailable`] if the store did not answer within the command
+    /// timeout: other readers may then have to wait until the release.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, this guard is a reader's, and other readers may have to wait until its release.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let prices = client.rw_lock("prices");
+    /// let guard = prices.write().await?;
+    /// guard.downgrade().await?;
+    /// assert!(prices.read().try_acquire().await?.is_some());
+    /// assert!(prices.write().try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn downgrade(&self) -> Result<(), LockError> {
+        if self.loan.is_some() {
+            return Err(LockError::config(
+                "this guard shares the write lock of its call chain, which the outer body still counts on; downgrade the outer guard",
+            ));
+        }
+        // Held while the store is asked, so that no nested writer begins meanwhile.
+        let Ok(_alone) = self.lend.try_write() else {
+            return Err(LockError::config(
+                "a call inside of this write lock uses it; downgrade before or after that call",
+            ));
+        };
+        self.engine.downgrade(&self.hold).await
     }
 
     /// Releases, and waits for the store's word.

@@ -35,8 +35,10 @@ mod guard;
 mod key;
 mod request;
 mod run;
+mod share;
 #[doc(hidden)]
 pub mod store;
+mod sync;
 mod token;
 
 /// The attribute's page, whose examples are compiled here.
@@ -54,4 +56,5 @@ pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key};
 pub use request::Lock;
+pub use sync::{RwLock, Semaphore};
 pub use token::FencingToken;

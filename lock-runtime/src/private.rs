@@ -2,15 +2,18 @@
 
 pub use core::time::Duration;
 
-pub use crate::config::{Spec, Wait};
+pub use crate::config::{Mode, Spec, Wait};
 pub use crate::key::KeyWriter;
 pub use crate::run::Run;
+
+use core::marker::PhantomData;
 
 use crate::client::{self, LockClient};
 use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::guard::Guard;
 use crate::key::LockKey;
-use crate::request::Lock;
+use crate::request::{Keys, Lock};
+use crate::share::Share;
 use crate::token::FencingToken;
 
 /// An argument on its way to the body, and never `Copy`.
@@ -38,22 +41,64 @@ pub async fn acquire(
     key: LockKey,
     spec: &'static Spec,
 ) -> Result<Guard, LockError> {
+    request(client, Keys::One(key), spec)?.acquire().await
+}
+
+/// Takes one of so many permits.
+pub async fn acquire_permits(
+    client: Option<LockClient>,
+    key: LockKey,
+    permits: u32,
+    spec: &'static Spec,
+) -> Result<Guard, LockError> {
+    let mode = Mode::Permits(Share {
+        permits: 1,
+        of: permits,
+    });
+    request(client, Keys::One(key), spec)?
+        .mode(mode)
+        .acquire()
+        .await
+}
+
+/// Takes several locks at once.
+pub async fn acquire_all<const N: usize>(
+    client: Option<LockClient>,
+    keys: [LockKey; N],
+    spec: &'static Spec,
+) -> Result<Guard, LockError> {
+    request(client, Keys::Several(keys.into()), spec)?
+        .acquire()
+        .await
+}
+
+fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, LockError> {
     let client = match client {
         Some(client) => client,
         None => client::current()?,
     };
-    Lock::with_spec(client, key, spec).acquire().await
+    Ok(Lock::new(client, keys, *spec))
 }
 
 /// The token of a fenced hold.
 pub fn fencing_token(guard: &Guard) -> Result<FencingToken, LockError> {
-    guard.fencing_token().ok_or_else(|| LockError::Unavailable {
+    guard.fencing_token().ok_or_else(|| no_token(guard))
+}
+
+/// The tokens of a fenced hold on several keys, as they were listed.
+pub fn fencing_tokens<const N: usize>(guard: &Guard) -> Result<[FencingToken; N], LockError> {
+    let tokens = guard.fencing_tokens().and_then(|all| all.try_into().ok());
+    tokens.ok_or_else(|| no_token(guard))
+}
+
+fn no_token(guard: &Guard) -> LockError {
+    LockError::Unavailable {
         key: Some(guard.key().clone()),
         source: StoreError::new(
             StoreErrorKind::Refused,
             "it granted the lock without a fencing token",
         ),
-    })
+    }
 }
 
 /// Runs the body under the guard, and releases.
@@ -80,6 +125,29 @@ pub trait FromLockError: Sized {
 impl<T, E: From<LockError>> FromLockError for Result<T, E> {
     fn from_lock(error: LockError) -> Self {
         Err(error.into())
+    }
+}
+
+/// A handler that is known to be callable: calling it needs no bound, so that one that is not is one error, where it
+/// is written.
+#[derive(Debug)]
+pub struct OnError<F, R> {
+    handler: F,
+    call: fn(F, LockError) -> R,
+}
+
+/// The bound tells a closure its types, of which the return type is known.
+pub fn on_error<R, F: FnOnce(LockError) -> R>(_: PhantomData<R>, handler: F) -> OnError<F, R> {
+    OnError {
+        handler,
+        call: |handler, error| handler(error),
+    }
+}
+
+impl<F, R> OnError<F, R> {
+    /// The value that says it.
+    pub fn call(self, error: LockError) -> R {
+        (self.call)(self.handler, error)
     }
 }
 

@@ -1,16 +1,18 @@
 //! [`Lock`]: a request for a lock.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::LockClient;
-use crate::config::{OnLost, Spec, Wait};
+use crate::config::{Mode, OnLost, Spec, Wait};
 use crate::error::LockError;
 use crate::guard::Guard;
 use crate::key::LockKey;
 
 /// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
-/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before.
+/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before. Awaiting the request itself is `acquire`,
+/// with its future in a box.
 ///
 /// # Default
 /// - lease: the client's (30 s), renewed by the watchdog
@@ -34,28 +36,37 @@ use crate::key::LockKey;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`"]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or until it is awaited"]
 pub struct Lock {
     client: LockClient,
-    key: LockKey,
+    keys: Keys,
     spec: Spec,
 }
 
-impl Lock {
-    pub(crate) fn new(client: LockClient, key: LockKey) -> Self {
-        Self {
-            client,
-            key,
-            spec: Spec::DEFAULT,
+/// One key, or several.
+#[derive(Clone, Debug)]
+pub(crate) enum Keys {
+    One(LockKey),
+    Several(Vec<LockKey>),
+}
+
+impl Keys {
+    fn as_slice(&self) -> &[LockKey] {
+        match self {
+            Self::One(key) => std::slice::from_ref(key),
+            Self::Several(keys) => keys,
         }
     }
+}
 
-    pub(crate) fn with_spec(client: LockClient, key: LockKey, spec: &Spec) -> Self {
-        Self {
-            client,
-            key,
-            spec: *spec,
-        }
+impl Lock {
+    pub(crate) fn new(client: LockClient, keys: Keys, spec: Spec) -> Self {
+        Self { client, keys, spec }
+    }
+
+    pub(crate) fn mode(mut self, mode: Mode) -> Self {
+        self.spec.mode = mode;
+        self
     }
 
     /// A fixed lease (10 ms to 24 h), not renewed unless [`renew`](Self::renew) says so.
@@ -95,7 +106,7 @@ impl Lock {
         self
     }
 
-    /// Strict arrival order over all processes.
+    /// Strict arrival order over all processes. Readers, writers and permits are always given so.
     pub fn fair(mut self) -> Self {
         self.spec.fair = true;
         self
@@ -146,8 +157,14 @@ impl Lock {
     pub async fn acquire(self) -> Result<Guard, LockError> {
         let engine = self.client.engine();
         let options = self.spec.resolve(engine.defaults())?;
-        let held = engine.acquire(self.key, &options).await?;
-        Ok(Guard::new(Arc::clone(engine), held, self.spec.on_lost))
+        let keys = self.keys.as_slice();
+        let held = engine.acquire(keys, &options).await?;
+        Ok(Guard::new(
+            Arc::clone(engine),
+            keys,
+            held,
+            self.spec.on_lost,
+        ))
     }
 
     /// One try, one round trip: `None` if the lock is busy.
@@ -215,5 +232,14 @@ impl Lock {
     pub async fn run_with<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
         guard.run(body(&guard)).await
+    }
+}
+
+impl IntoFuture for Lock {
+    type Output = Result<Guard, LockError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire())
     }
 }

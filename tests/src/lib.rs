@@ -38,3 +38,8 @@ pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use request_log::{Request, RequestLog};
+
+/// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled without its lints.
+#[cfg(doctest)]
+#[doc = concat!("```\n", include_str!("../ui/pass/unsafe_async_fn.rs"), "```")]
+pub mod unsafe_async_fn {}

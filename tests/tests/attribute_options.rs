@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Barrier;
+
 use lock_runtime::{Guard, LockClient, LockError, LockKey, LostReason, distributed_lock, lock_key};
 
 const KEY: &str = "plain <text>";
@@ -75,6 +77,45 @@ async fn once_only(levels: u32) -> Result<u32, LockError> {
     } else {
         Box::pin(once_only(levels - 1)).await
     }
+}
+
+#[distributed_lock(key = "prices", mode = "read", wait = "0s")]
+async fn read(inside: &Barrier) -> Result<(), LockError> {
+    inside.wait().await;
+    inside.wait().await;
+    Ok(())
+}
+
+#[distributed_lock(key = "prices", mode = "read", wait = "0s")]
+async fn read_then_write() -> Result<(), LockError> {
+    write().await
+}
+
+#[distributed_lock(key = "prices", mode = "write", wait = "0s")]
+async fn write() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[distributed_lock(key = "prices", mode = "write")]
+async fn write_then_read() -> Result<(), LockError> {
+    read(&Barrier::new(1)).await
+}
+
+#[distributed_lock(key = "reports", permits = most, wait = "0s")]
+async fn report(most: u32, inside: &Barrier) -> Result<(), LockError> {
+    inside.wait().await;
+    inside.wait().await;
+    Ok(())
+}
+
+/// Tells which of the three keys are held.
+#[distributed_lock(keys = ["account:<from>", "account:<to>"], fence = tokens)]
+async fn transfer(from: u8, to: u8, client: &LockClient) -> Result<[u64; 2], LockError> {
+    for (id, held) in [(from, true), (to, true), (99, false)] {
+        let found = client.inspect(lock_key!("account:<id>")).await?;
+        assert_eq!(found.holder.is_some(), held, "{id}");
+    }
+    Ok(tokens.map(u64::from))
 }
 
 struct Shop {
@@ -244,4 +285,72 @@ async fn a_parameter_that_the_body_never_mentions_is_dropped_before_the_release(
 #[tokio::test]
 async fn without_a_client_the_body_does_not_run() {
     assert!(matches!(one_try().await, Err(LockError::NotInitialized)));
+}
+
+#[tokio::test]
+async fn readers_are_inside_together_and_a_writer_is_alone() {
+    let client = LockClient::in_memory();
+    let inside = Barrier::new(3);
+    let reader = || client.scope(read(&inside));
+    let writer = async {
+        inside.wait().await;
+        let refused = client.scope(write()).await;
+        inside.wait().await;
+        refused
+    };
+    let (one, other, refused) = tokio::join!(reader(), reader(), writer);
+    one.unwrap();
+    other.unwrap();
+    assert!(
+        matches!(refused, Err(LockError::Busy { .. })),
+        "{refused:?}"
+    );
+    client.scope(write()).await.unwrap();
+    client.scope(write_then_read()).await.unwrap();
+    let refused = client.scope(read_then_write()).await;
+    assert!(
+        matches!(refused, Err(LockError::WouldDeadlock { .. })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn as_many_are_inside_as_there_are_permits() {
+    let client = LockClient::in_memory();
+    let inside = Barrier::new(3);
+    let holder = || client.scope(report(2, &inside));
+    let third = async {
+        inside.wait().await;
+        let refused = holder().await;
+        let unlike = client.scope(report(3, &inside)).await;
+        inside.wait().await;
+        (refused, unlike)
+    };
+    let (one, other, (refused, unlike)) = tokio::join!(holder(), holder(), third);
+    one.unwrap();
+    other.unwrap();
+    assert!(
+        matches!(refused, Err(LockError::Busy { .. })),
+        "{refused:?}"
+    );
+    assert!(
+        matches!(unlike, Err(LockError::KeyConflict { .. })),
+        "{unlike:?}"
+    );
+    let none = client.scope(report(0, &inside)).await;
+    assert!(matches!(none, Err(LockError::Config { .. })), "{none:?}");
+}
+
+#[tokio::test]
+async fn several_keys_are_held_at_once_whatever_their_order() {
+    let client = LockClient::in_memory();
+    let transfer = |from, to| client.scope(transfer(from, to, &client));
+    let [one, two] = transfer(1, 2).await.unwrap();
+    let (there, back) = tokio::join!(transfer(1, 2), transfer(2, 1));
+    let (there, back) = (there.unwrap(), back.unwrap());
+    // Each key's own token rises, wherever the key stands in the list.
+    assert!(there[0] > one && back[1] > one && there[0] != back[1]);
+    assert!(there[1] > two && back[0] > two && there[1] != back[0]);
+    let [same, again] = transfer(3, 3).await.unwrap();
+    assert_eq!(same, again);
 }

@@ -243,6 +243,7 @@ fn a_hold_without_its_token_is_given_back_and_the_body_does_not_run() {
     renew = true,
     max_hold = "5m",
     wait = "forever",
+    mode = "write",
     fair = true,
     reentrant = false,
     on_lost = "continue",
@@ -265,8 +266,8 @@ fn every_option_reaches_the_runtime() {
         all_options(),
         &[
             "acquire k from global",
-            "Spec { lease: Some(90s), renew: Some(true), max_hold: Some(300s), wait: Some(Forever), fair: true, \
-             reentrant: false, on_lost: Continue, hold_at_least: Some(500ms), fenced: false }",
+            "Spec { lease: Some(90s), renew: Some(true), max_hold: Some(300s), wait: Some(Forever), mode: Write, \
+             fair: true, reentrant: false, on_lost: Continue, hold_at_least: Some(500ms), fenced: false }",
             "release",
             "drop guard",
         ],

@@ -1,8 +1,85 @@
-//! What the compiler says: functions that have to compile, and mistakes with the messages that explain them.
+//! What the compiler says: mistakes, one a file, with the messages that explain them.
+#![expect(
+    clippy::unwrap_used,
+    reason = "without the files there is nothing to test"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Many mistakes in one build, on purpose.
+const ALL_AT_ONCE: &str = "ui/fail/all_at_once.rs";
 
 #[test]
-fn functions_compile_and_mistakes_are_explained() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("ui/pass/*.rs");
-    cases.compile_fail("ui/fail/*.rs");
+fn mistakes_are_explained() {
+    // With no `pass` among them all are checked by one cargo, side by side, and the dependencies without their code.
+    trybuild::TestCases::new().compile_fail("ui/fail/**/*.rs");
+}
+
+#[test]
+#[ignore = "builds the dependencies once more, for minutes; attribute_shapes.rs runs the same files"]
+fn every_shape_is_a_program_of_its_own() {
+    trybuild::TestCases::new().pass("ui/pass/*.rs");
+}
+
+#[test]
+fn one_mistake_is_one_error() {
+    let messages = files("stderr");
+    let sources = files("rs").into_iter();
+    let expected: BTreeSet<PathBuf> = sources
+        .map(|source| source.with_extension("stderr"))
+        .collect();
+    assert_eq!(messages, expected, "messages, and the files they are for");
+    for message in messages {
+        let text = fs::read_to_string(&message).unwrap();
+        let errors = text
+            .lines()
+            .filter(|line| line.starts_with("error") || line.starts_with("warning"))
+            .count();
+        if message == Path::new(ALL_AT_ONCE).with_extension("stderr") {
+            assert!(errors > 20, "{errors}");
+        } else {
+            assert_eq!(errors, 1, "{}", message.display());
+        }
+    }
+}
+
+#[test]
+fn every_option_has_its_files() {
+    let message = fs::read_to_string("ui/fail/option/unknown.stderr").unwrap();
+    let (_, options) = message
+        .lines()
+        .next()
+        .and_then(|line| line.split_once("the options are "))
+        .unwrap();
+    let options: Vec<&str> = options.split('`').skip(1).step_by(2).collect();
+    assert!(options.contains(&"key") && options.contains(&"crate"));
+    for option in options {
+        for file in [
+            format!("pass/option_{option}.rs"),
+            format!("fail/option/{option}_doubled.rs"),
+            format!("fail/option/{option}_wrong_value.rs"),
+            format!("fail/option/{option}_without_value.rs"),
+        ] {
+            assert!(Path::new("ui").join(&file).exists(), "{file} is missing");
+        }
+    }
+}
+
+/// The files of `ui/fail` that end so.
+fn files(extension: &str) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![PathBuf::from("ui/fail")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.insert(path);
+            }
+        }
+    }
+    found
 }

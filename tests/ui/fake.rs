@@ -113,6 +113,7 @@ pub(crate) mod __private {
         pub(crate) renew: Option<bool>,
         pub(crate) max_hold: Option<Duration>,
         pub(crate) wait: Option<Wait>,
+        pub(crate) mode: Mode,
         pub(crate) fair: bool,
         pub(crate) reentrant: bool,
         pub(crate) on_lost: OnLost,
@@ -126,12 +127,20 @@ pub(crate) mod __private {
             renew: None,
             max_hold: None,
             wait: None,
+            mode: Mode::Exclusive,
             fair: false,
             reentrant: true,
             on_lost: OnLost::Cancel,
             hold_at_least: None,
             fenced: false,
         };
+    }
+
+    #[derive(Debug)]
+    pub(crate) enum Mode {
+        Exclusive,
+        Read,
+        Write,
     }
 
     #[derive(Debug)]
@@ -173,11 +182,41 @@ pub(crate) mod __private {
         key: LockKey,
         spec: &'static Spec,
     ) -> Result<Guard, LockError> {
+        let what = key.0.clone();
+        ask(client, what, key, spec).await
+    }
+
+    pub(crate) async fn acquire_permits(
+        client: Option<LockClient>,
+        key: LockKey,
+        permits: u32,
+        spec: &'static Spec,
+    ) -> Result<Guard, LockError> {
+        let what = format!("1 of {permits} permits of {}", key.0);
+        ask(client, what, key, spec).await
+    }
+
+    pub(crate) async fn acquire_all<const N: usize>(
+        client: Option<LockClient>,
+        keys: [LockKey; N],
+        spec: &'static Spec,
+    ) -> Result<Guard, LockError> {
+        let what = keys.each_ref().map(|key| key.0.as_str()).join(" and ");
+        let key = keys.into_iter().next().unwrap();
+        ask(client, what, key, spec).await
+    }
+
+    async fn ask(
+        client: Option<LockClient>,
+        what: String,
+        key: LockKey,
+        spec: &'static Spec,
+    ) -> Result<Guard, LockError> {
         tokio::task::yield_now().await;
         let client = client.map_or("global", |client| client.0);
         let defaults = format!("{:?}", Spec::DEFAULT);
         let options = format!("{spec:?}");
-        note(format_args!("acquire {} from {client}", key.0));
+        note(format_args!("acquire {what} from {client}"));
         if options != defaults {
             note(options);
         }
@@ -193,6 +232,13 @@ pub(crate) mod __private {
             Next::NoToken => Err(LockError::Unavailable),
             _ => Ok(FencingToken(7)),
         }
+    }
+
+    pub(crate) fn fencing_tokens<const N: usize>(
+        guard: &Guard,
+    ) -> Result<[FencingToken; N], LockError> {
+        let first = fencing_token(guard)?.0;
+        Ok(std::array::from_fn(|at| FencingToken(first + at as u64)))
     }
 
     pub(crate) async fn run<F: Future>(_guard: &Guard, body: F) -> Result<F::Output, LockError> {
@@ -213,6 +259,21 @@ pub(crate) mod __private {
     impl<T, E: From<LockError>> FromLockError for Result<T, E> {
         fn from_lock(error: LockError) -> Self {
             Err(error.into())
+        }
+    }
+
+    pub(crate) struct OnError<F, R>(F, fn(F, LockError) -> R);
+
+    pub(crate) fn on_error<R, F: FnOnce(LockError) -> R>(
+        _: std::marker::PhantomData<R>,
+        handler: F,
+    ) -> OnError<F, R> {
+        OnError(handler, |handler, error| handler(error))
+    }
+
+    impl<F, R> OnError<F, R> {
+        pub(crate) fn call(self, error: LockError) -> R {
+            (self.1)(self.0, error)
         }
     }
 

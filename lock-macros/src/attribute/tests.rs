@@ -74,6 +74,16 @@ fn all_options() {
 }
 
 #[test]
+fn several_keys_with_their_tokens() {
+    expands_as_written_down("keys");
+}
+
+#[test]
+fn permits_and_a_mode() {
+    expands_as_written_down("permits");
+}
+
+#[test]
 fn patterns() {
     expands_as_written_down("patterns");
 }
@@ -134,6 +144,23 @@ fn a_half_typed_option_leaves_the_function() {
         ("key = \"a\", .", 1),
         (", , =", 3),
         ("key = \"a\", fence = , guard = g", 1),
+        ("keys", 1),
+        ("keys =", 1),
+        ("keys = [", 0),
+        ("keys = []", 1),
+        ("keys = [,]", 1),
+        ("keys = [\"a:<\"]", 1),
+        ("keys = [\"a:<i\", \"b:<i\"]", 2),
+        ("keys = [\"a:<i>\", \"b:<i>\", \"\", 1]", 4),
+        ("keys = [\"a\" \"b\"]", 1),
+        ("keys = [\"a\"], key", 2),
+        ("keys = [\"a\"], perm", 1),
+        ("keys = [\"a\"], permits", 2),
+        ("keys = [\"a\"], mode = \"re", 0),
+        ("keys = [\"a\"], mode = \"re\"", 1),
+        ("key = \"a\", mode = \"read\", permits =", 2),
+        ("key = \"a\", permits = self.", 1),
+        ("key = \"a\", permits = -", 1),
     ] {
         let Ok(tokens) = args.parse::<TokenStream>() else {
             // No tokens: an editor closes the quote or the brace before it asks.
@@ -146,6 +173,59 @@ fn a_half_typed_option_leaves_the_function() {
         assert_eq!(functions.len(), 1, "{args}");
         assert_eq!(functions[0].sig.ident, "sell", "{args}");
         assert_eq!(found.len(), errors, "{args}: {found:?}");
+    }
+}
+
+/// Each mistake of a list is one error, in the order of the list, and a wrong one does not hide another.
+#[test]
+fn every_mistake_in_keys_is_reported_in_one_build() {
+    let expanded = expand(
+        "keys = [\"a:<form>\", \"\", 5, \"<from>-<to>\", \"b:<\", \"c\", \"c\", \"d:<x>\"], fence = tokens",
+        "async fn transfer(from: u64, to: u64) -> Result<[FencingToken; 8], E> { Ok(tokens) }",
+    );
+    assert!(
+        expanded.to_string().contains("FencingToken ; 8usize"),
+        "{expanded}"
+    );
+    let (functions, errors) = functions_and_errors(expanded);
+    assert_eq!(functions.len(), 1);
+    for about in [
+        "there is no parameter `form`",
+        "an empty key locks nothing",
+        "each of `keys` is a template or an expression",
+        "between two placeholders",
+        "a `<` without its `>`",
+        "this key is twice in `keys`",
+        "there is no parameter `x`",
+    ] {
+        let found = errors.iter().filter(|error| error.contains(about)).count();
+        assert_eq!(found, 1, "{about}: {errors:#?}");
+    }
+    assert_eq!(errors.len(), 7, "{errors:#?}");
+}
+
+#[test]
+fn literal_permits_have_limits() {
+    let item = "async fn call(limit: u32) -> Result<(), E> { Ok(()) }";
+    for (permits, errors) in [
+        ("1", 0),
+        ("0x7fff_fffe", 0),
+        ("2_147_483_646u32", 0),
+        ("limit", 0),
+        ("{ 0 }", 0),
+        ("0", 1),
+        ("0u32", 1),
+        ("-1", 1),
+        ("2_147_483_647", 1),
+        ("340282366920938463463374607431768211456", 1),
+        ("1.0", 1),
+        ("\"5\"", 1),
+        ("'5'", 1),
+        ("true", 1),
+    ] {
+        let expanded = expand(&format!("key = \"a\", permits = {permits}"), item);
+        let (_, found) = functions_and_errors(expanded);
+        assert_eq!(found.len(), errors, "{permits}: {found:?}");
     }
 }
 
@@ -205,6 +285,12 @@ fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-z_]{1,6}",
         Just("key = \"a:<id>\"".to_owned()),
+        Just("keys = [\"a:<id>\", \"b:<id>\"]".to_owned()),
+        Just("keys = [\"<id\", 1, \"a\", \"a\", id.x]".to_owned()),
+        Just("keys = [\"a\" 1]".to_owned()),
+        Just("mode = \"read\"".to_owned()),
+        Just("permits = 0".to_owned()),
+        Just("permits = id.most".to_owned()),
         Just("lease = \"1s\"".to_owned()),
         Just("fence = id".to_owned()),
         Just("guard = g".to_owned()),

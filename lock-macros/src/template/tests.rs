@@ -8,7 +8,12 @@ fn is_expression(text: &str) -> bool {
 }
 
 fn parse(text: &str) -> Result<Template, Vec<String>> {
-    Template::parse(text, is_expression)
+    let (template, faults) = Template::parse(text, is_expression);
+    if faults.is_empty() {
+        Ok(template)
+    } else {
+        Err(faults)
+    }
 }
 
 fn literal(text: &str) -> Part {

@@ -10,10 +10,12 @@ use std::time::Duration;
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
 pub use self::global::init;
+use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::LockError;
 use crate::key::LockKey;
-use crate::request::Lock;
+use crate::request::{Keys, Lock};
+use crate::sync::{RwLock, Semaphore};
 
 /// A connection to a lock store, shared by all its clones.
 ///
@@ -51,7 +53,10 @@ pub struct Inspection {
     /// The beginning of the holder's owner token; `None` if nobody holds the lock. The first eight characters are the
     /// same for all locks of one client (its `Debug` shows them), so it tells clients apart.
     pub holder: Option<String>,
-    /// How long the holder can still have it without renewing; `None` if nobody holds it, or for ever.
+    /// How many hold it: more than one only of a read-write lock or a semaphore. The holder above is then the one with
+    /// the longest lease.
+    pub holders: usize,
+    /// How long that holder can still have it without renewing; `None` if nobody holds it, or for ever.
     pub remaining: Option<Duration>,
     /// Places in the store's queue. Of each process at most one per key stands there, unless requests are fair.
     pub waiting: usize,
@@ -101,7 +106,69 @@ impl LockClient {
     /// # }
     /// ```
     pub fn lock(&self, key: impl Into<LockKey>) -> Lock {
-        Lock::new(self.clone(), key.into())
+        Lock::new(self.clone(), Keys::One(key.into()), Spec::DEFAULT)
+    }
+
+    /// A request for several locks at once: all or none, in whatever order they are listed, without deadlock.
+    ///
+    /// If all are free, one command takes them. Otherwise they are waited for one after the other in the order of their
+    /// keys, and those that were got are held meanwhile; if the wait ends first, they are given back. They are renewed
+    /// together, lost together (when one is gone, all are) and released together. A key that is listed twice is locked
+    /// once. [`Guard::fencing_tokens`](crate::Guard::fencing_tokens) has a token for each.
+    ///
+    /// Inside of a hold, a request for several keys shares it if it has all of them, and is
+    /// [`LockError::WouldDeadlock`] if it has only some. Without any key it is [`LockError::Config`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.multi_lock(["account:7", "account:3"]).acquire().await?;
+    /// assert!(client.lock("account:3").try_acquire().await?.is_none());
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_lock<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> Lock {
+        let keys = keys.into_iter().map(Into::into).collect();
+        Lock::new(self.clone(), Keys::Several(keys), Spec::DEFAULT)
+    }
+
+    /// A read-write lock; see [`RwLock`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// let client = lock_runtime::LockClient::in_memory();
+    /// let one = client.rw_lock("prices").read().await?;
+    /// let two = client.rw_lock("prices").read().await?;
+    /// assert!(client.rw_lock("prices").write().try_acquire().await?.is_none());
+    /// # drop((one, two));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rw_lock(&self, key: impl Into<LockKey>) -> RwLock {
+        RwLock::new(self.clone(), key.into())
+    }
+
+    /// A semaphore of so many permits (1 to 2³¹ − 2); see [`Semaphore`].
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// let client = lock_runtime::LockClient::in_memory();
+    /// let downloads = client.semaphore("downloads", 5);
+    /// let three = downloads.acquire_many(3).await?;
+    /// assert!(downloads.acquire_many(3).try_acquire().await?.is_none());
+    /// # drop(three);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn semaphore(&self, key: impl Into<LockKey>, permits: u32) -> Semaphore {
+        Semaphore::new(self.clone(), key.into(), permits)
     }
 
     /// Who holds the key and who waits for it. For people and dashboards: it may have changed when you read it.
@@ -135,6 +202,7 @@ impl LockClient {
         };
         Ok(Inspection {
             holder: found.holder.map(shown),
+            holders: found.holders,
             remaining: found.remaining,
             waiting: found.waiting,
         })

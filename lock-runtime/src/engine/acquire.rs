@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::attempt::Attempt;
 use super::hold::Hold;
-use super::scope::{self, Loan};
+use super::scope::{self, Lend, Loan};
 use super::time::Budget;
 use crate::config::Resolved;
 use crate::error::LockError;
@@ -15,27 +15,37 @@ use crate::key::LockKey;
 #[derive(Debug)]
 pub(crate) enum Held {
     Own(Arc<Hold>),
-    Shared(Arc<Hold>, Loan),
+    Shared(Arc<Hold>, Loan, Lend),
 }
 
 impl Engine {
+    /// Takes one key, or several at once.
     pub(crate) async fn acquire(
         &self,
-        key: LockKey,
+        keys: &[LockKey],
         options: &Resolved,
     ) -> Result<Held, LockError> {
-        self.check(&key)?;
+        let [first, more @ ..] = keys else {
+            return Err(LockError::config(
+                "a request for several locks names none; give it at least one key",
+            ));
+        };
+        keys.iter().try_for_each(|key| self.check(key))?;
         let budget = Budget::new(self.clock.now(), options.wait, &self.defaults);
-        if let Some(frame) = scope::enclosing(self.id, &key) {
-            return self.share(&frame, options, &budget).await;
+        if let Some(frame) = keys.iter().find_map(|key| scope::enclosing(self.id, key)) {
+            return self.share(&frame, keys, options, &budget).await;
         }
-        let mut attempt = Attempt::new(self, key, options, budget);
-        let hold = if budget.may_wait() {
-            attempt.wait().await
+        let hold = if more.is_empty() {
+            let mut attempt = Attempt::new(self, first.clone(), options, budget);
+            if budget.may_wait() {
+                attempt.wait().await
+            } else {
+                attempt.once().await
+            }
         } else {
-            attempt.once().await
-        }?;
-        Ok(Held::Own(hold))
+            self.acquire_all(keys, options, budget).await
+        };
+        Ok(Held::Own(hold?))
     }
 
     pub(super) fn busy(&self, key: &LockKey, budget: &Budget) -> LockError {

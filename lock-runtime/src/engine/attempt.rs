@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::hold::{Grant, Hold, Late};
+use super::hold::{Grant, Hold, Late, Part};
 use super::line::Signal;
 use super::reaper::Job;
 use super::time::{self, Budget};
@@ -11,7 +11,7 @@ use super::{Engine, Entered, too_late, unavailable};
 use crate::config::{QUEUE_TTL, Resolved};
 use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::key::LockKey;
-use crate::store::{Acquire, Acquired, Link, Queue};
+use crate::store::{Acquire, Acquired, Claim, Link, Queue};
 
 /// What one command came to.
 enum Step {
@@ -50,8 +50,11 @@ impl<'e> Attempt<'e> {
         budget: Budget,
     ) -> Self {
         let request = Acquire {
-            key,
-            owner: engine.next_owner(),
+            claim: Claim {
+                key,
+                owner: engine.next_owner(),
+                share: options.share,
+            },
             lease: options.lease,
             first_lease: time::first_lease(options.lease),
             fence: options.fenced,
@@ -77,7 +80,7 @@ impl<'e> Attempt<'e> {
 
     /// One try, one round trip.
     pub(super) async fn once(&mut self) -> Result<Arc<Hold>, LockError> {
-        let (engine, key) = (self.engine, self.request.key.clone());
+        let (engine, key) = (self.engine, self.request.claim.key.clone());
         if let Some(settled) = engine.lines.settled(&key) {
             let _ = engine.clock.by(self.budget.gives_up(None), settled).await;
         }
@@ -98,7 +101,7 @@ impl<'e> Attempt<'e> {
     /// In line behind the earlier requests of this process, and in the store's queue behind those of others.
     pub(super) async fn wait(&mut self) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        let place = engine.lines.join(&self.request.key);
+        let place = engine.lines.join(&self.request.claim.key);
         if self.options.fair || !place.is_first() {
             self.join_queue(&place.signal);
         }
@@ -172,7 +175,9 @@ impl<'e> Attempt<'e> {
     fn join_queue(&mut self, signal: &Arc<Signal>) {
         self.request.queue = Queue::Join;
         if !self.expecting {
-            self.engine.lines.expect_grant(self.request.owner, signal);
+            self.engine
+                .lines
+                .expect_grant(self.request.claim.owner, signal);
             self.expecting = true;
         }
     }
@@ -222,7 +227,7 @@ impl<'e> Attempt<'e> {
             Ok(Acquired::Conflict) => {
                 // An earlier reply may have left a place in the queue.
                 Err(LockError::KeyConflict {
-                    key: self.request.key.clone(),
+                    key: self.request.claim.key.clone(),
                 })
             }
             Err(failure) => {
@@ -230,7 +235,7 @@ impl<'e> Attempt<'e> {
                 if failure.error.kind().is_transient() {
                     Ok(Step::Failed(failure.error))
                 } else {
-                    Err(unavailable(Some(&self.request.key), failure.error))
+                    Err(unavailable(Some(&self.request.claim.key), failure.error))
                 }
             }
         }
@@ -271,17 +276,17 @@ impl<'e> Attempt<'e> {
         let grant = Grant {
             deadline,
             ends: time::hold_ends(since, self.options),
-            token,
-            late: self.late.take().map(|late| (late, self.request.clone())),
+            late: self
+                .late
+                .take()
+                .map(|late| (late, self.request.clone()))
+                .into_iter()
+                .collect(),
         };
-        let (key, clock) = (self.request.key.clone(), engine.clock.clone());
-        let hold = Arc::new(Hold::new(
-            key,
-            self.request.owner,
-            self.options,
-            grant,
-            clock,
-        ));
+        let claim = &self.request.claim;
+        let part = Part::new(claim.key.clone(), claim.owner, token);
+        let clock = engine.clock.clone();
+        let hold = Arc::new(Hold::new([part], self.options, grant, clock));
         engine.watchdog.watch(Arc::clone(&hold), renew_at);
         self.present = false;
         hold
@@ -289,7 +294,7 @@ impl<'e> Attempt<'e> {
 
     /// Whether to stop waiting, and with which error: busy only if the store has lately said so.
     async fn time_is_up(&self, failing: Option<&(Instant, u32, StoreError)>) -> Option<LockError> {
-        let (engine, key) = (self.engine, &self.request.key);
+        let (engine, key) = (self.engine, &self.request.claim.key);
         let now = engine.clock.now();
         let since = failing.map_or_else(|| engine.pulse.answered(), |(since, ..)| Some(*since));
         let gives_up = self.budget.gives_up(since);
@@ -351,7 +356,7 @@ impl<'e> Attempt<'e> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        let (engine, owner) = (self.engine, self.request.owner);
+        let (engine, owner) = (self.engine, self.request.claim.owner);
         if self.expecting {
             engine.lines.forget_grant(owner);
         }
@@ -360,7 +365,7 @@ impl Drop for Attempt<'_> {
         }
         if self.present || self.late.is_some() {
             let expires = engine.clock.now() + self.request.lease.max(QUEUE_TTL);
-            let first = Some(engine.lines.releasing(&self.request.key));
+            let first = Some(engine.lines.releasing(&self.request.claim.key));
             engine.reaper.send(Job::Undo {
                 request: self.request.clone(),
                 late: self.late,

@@ -9,25 +9,62 @@ use crate::clock::Clock;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
 use crate::key::LockKey;
-use crate::store::{Acquire, Link, Owner};
+use crate::store::{Acquire, Claim, ClientId, Link, Owner, Release, Renewal, Share};
 use crate::token::FencingToken;
 
-/// A lock that the store granted to this process.
+/// A lock that the store granted to this process, or several that are held, renewed, lost and released together.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    pub(crate) key: LockKey,
-    pub(crate) owner: Owner,
+    /// At least one.
+    parts: Box<[Part]>,
     pub(crate) lease: Duration,
     pub(crate) renew: bool,
     /// The end of `max_hold`.
     pub(crate) ends: Option<Instant>,
-    /// An earlier command of this request whose outcome is not known, and which may yet be carried out.
-    pub(crate) late: Option<(Late, Acquire)>,
+    /// Earlier commands of this request whose outcome is not known, and which may yet be carried out.
+    pub(crate) late: Vec<(Late, Acquire)>,
     clock: Clock,
     state: Mutex<State>,
     /// Wakes everyone who waits for the loss.
     pub(crate) lost: Arc<Notify>,
+}
+
+/// One key of a hold.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) key: LockKey,
+    pub(crate) owner: Owner,
     token: OnceLock<FencingToken>,
+}
+
+impl Part {
+    pub(crate) fn new(key: LockKey, owner: Owner, token: Option<u64>) -> Self {
+        Self {
+            key,
+            owner,
+            token: token
+                .map(|token| FencingToken::new(token).into())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The same part, for another hold.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            owner: self.owner,
+            token: self.token.clone(),
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<FencingToken> {
+        self.token.get().copied()
+    }
+
+    /// Keeps the first token that a hold is given.
+    pub(crate) fn set_token(&self, token: u64) -> FencingToken {
+        *self.token.get_or_init(|| FencingToken::new(token))
+    }
 }
 
 /// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or at `until`.
@@ -58,6 +95,8 @@ struct State {
     lost: Option<LostReason>,
     keep_until: Instant,
     released: bool,
+    /// How much of its key it has; `None` is all of it.
+    share: Option<Share>,
 }
 
 /// What a grant was for.
@@ -65,26 +104,19 @@ struct State {
 pub(crate) struct Grant {
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
-    pub(crate) token: Option<u64>,
-    pub(crate) late: Option<(Late, Acquire)>,
+    pub(crate) late: Vec<(Late, Acquire)>,
 }
 
 impl Hold {
     pub(crate) fn new(
-        key: LockKey,
-        owner: Owner,
+        parts: impl Into<Box<[Part]>>,
         options: &Resolved,
         grant: Grant,
         clock: Clock,
     ) -> Self {
         let keep_until = clock.now() + options.hold_at_least;
-        let token = OnceLock::new();
-        if let Some(value) = grant.token {
-            let _ = token.set(FencingToken::new(value));
-        }
         Self {
-            key,
-            owner,
+            parts: parts.into(),
             lease: options.lease,
             renew: options.renew,
             ends: grant.ends,
@@ -95,10 +127,64 @@ impl Hold {
                 lost: None,
                 keep_until,
                 released: false,
+                share: options.share,
             }),
             lost: Arc::default(),
-            token,
         }
+    }
+
+    /// The key that messages name.
+    pub(crate) fn key(&self) -> &LockKey {
+        &self.parts[0].key
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// What tells it from every other hold of its client.
+    pub(crate) fn id(&self) -> u64 {
+        self.parts[0].owner.request
+    }
+
+    /// Which of its parts is of this client and key.
+    pub(crate) fn find(&self, client: ClientId, key: &LockKey) -> Option<usize> {
+        self.parts
+            .iter()
+            .position(|part| part.owner.client == client && part.key == *key)
+    }
+
+    /// How much of its key it has; `None` is all of it.
+    pub(crate) fn share(&self) -> Option<Share> {
+        self.state().share
+    }
+
+    pub(crate) fn set_share(&self, share: Share) {
+        self.state().share = Some(share);
+    }
+
+    pub(crate) fn claim(&self, part: &Part) -> Claim {
+        Claim {
+            key: part.key.clone(),
+            owner: part.owner,
+            share: self.share(),
+        }
+    }
+
+    pub(crate) fn renewals(&self, lease: Duration) -> Vec<Renewal> {
+        let renewal = |part| Renewal {
+            claim: self.claim(part),
+            lease,
+        };
+        self.parts.iter().map(renewal).collect()
+    }
+
+    pub(crate) fn releases(&self, keep: Duration) -> Vec<Release> {
+        let release = |part| Release {
+            claim: self.claim(part),
+            keep,
+        };
+        self.parts.iter().map(release).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -141,7 +227,7 @@ impl Hold {
     }
 
     fn tell(&self, reason: LostReason) {
-        tracing::warn!(key = %self.key.shortened(), %reason, "a lock was lost");
+        tracing::warn!(key = %self.key().shortened(), %reason, "a lock was lost");
         self.lost.notify_waiters();
     }
 
@@ -194,18 +280,9 @@ impl Hold {
         state.keep_until = state.keep_until.max(until);
     }
 
-    pub(crate) fn token(&self) -> Option<FencingToken> {
-        self.token.get().copied()
-    }
-
-    /// Keeps the first token that a hold is given.
-    pub(crate) fn set_token(&self, token: u64) -> FencingToken {
-        *self.token.get_or_init(|| FencingToken::new(token))
-    }
-
     pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
         LockError::Lost {
-            key: self.key.clone(),
+            key: self.key().clone(),
             reason,
         }
     }

@@ -111,6 +111,11 @@ impl Lines {
         (line.releasing > 0).then(|| Arc::clone(&line.settled).notified_owned())
     }
 
+    /// Whether nobody in this process waits for the key or releases it.
+    pub(crate) fn is_idle(&self, key: &LockKey) -> bool {
+        !self.state().lines.contains_key(key)
+    }
+
     /// From now on, a grant to this owner is told to the signal.
     pub(crate) fn expect_grant(&self, owner: Owner, signal: &Arc<Signal>) {
         self.state()

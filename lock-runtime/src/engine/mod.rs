@@ -1,6 +1,7 @@
 //! Everything that happens between a request and a store, the same for every store.
 
 mod acquire;
+mod all;
 mod attempt;
 pub(crate) mod hold;
 pub(crate) mod line;
@@ -28,12 +29,11 @@ use self::reaper::{Job, Reaper};
 use self::shutdown::{Active, Entered};
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
-use crate::config::{Defaults, check_lease};
+use crate::config::{Defaults, check_lease, check_permits};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::key::LockKey;
-use crate::store::{
-    Answer, ClientId, Failure, Inspection, Owner, Release, Released, Renewal, Renewed, Store,
-};
+use crate::share::Share;
+use crate::store::{Answer, ClientId, Failure, Inspection, Owner, Released, Renewed, Store};
 
 /// What all clones of a client and all its guards share. When the last is gone, its thread ends its work and itself.
 pub(crate) struct Engine {
@@ -166,30 +166,24 @@ impl Engine {
         }
         let unfinished = Unfinished { engine: self, hold };
         let sent = self.clock.now();
-        let request = Release {
-            key: hold.key.clone(),
-            owner: hold.owner,
-            keep: hold.keep(),
-        };
-        let result = self.store.release(request, self.command_by()).await;
+        let requests = hold.releases(hold.keep());
+        let result = self.store.release(requests, self.command_by()).await;
         self.pulse.note(sent, &result);
         let answer = result.map_err(|failure| {
-            tracing::warn!(key = %hold.key.shortened(), error = %failure.error, "a release is repeated in the background");
+            tracing::warn!(key = %hold.key().shortened(), error = %failure.error, "a release is repeated in the background");
             self.reaper.count_failure();
-            unavailable(Some(&hold.key), failure.error)
+            unavailable(Some(hold.key()), failure.error)
         })?;
         let undone = |(late, _): &(hold::Late, _)| late.is_undone(answer.link, sent);
-        if hold.late.as_ref().is_none_or(undone) {
+        if hold.late.iter().all(undone) {
             std::mem::forget(unfinished);
         }
-        match answer.value {
-            Released::Released => Ok(()),
-            Released::NotHeld => {
-                tracing::warn!(key = %hold.key.shortened(), "a lock was gone when it was released");
-                self.reaper.count_failure();
-                Err(hold.lost_error(LostReason::Gone))
-            }
+        if answer.value.iter().all(|one| *one == Released::Released) {
+            return Ok(());
         }
+        tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
+        self.reaper.count_failure();
+        Err(hold.lost_error(LostReason::Gone))
     }
 
     /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of this client for the
@@ -207,7 +201,7 @@ impl Engine {
     /// A lost hold may still have its key for a moment, or longer at the end of `max_hold` or at a shutdown.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.count_loss();
-        if reason != LostReason::Gone || hold.late.is_some() {
+        if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
             self.send_release(hold, reason != LostReason::Expired, true);
         }
     }
@@ -215,14 +209,15 @@ impl Engine {
     fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         self.reaper.send(Job::Release {
-            request: Release {
-                key: hold.key.clone(),
-                owner: hold.owner,
-                keep: Duration::ZERO,
-            },
+            requests: hold.releases(Duration::ZERO),
             keep_until: now + hold.keep(),
             expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
-            first: in_order.then(|| self.lines.releasing(&hold.key)),
+            first: hold
+                .parts()
+                .iter()
+                .filter(|_| in_order)
+                .map(|part| self.lines.releasing(&part.key))
+                .collect(),
             late: hold.late.clone(),
             expected_gone,
         });
@@ -243,21 +238,57 @@ impl Engine {
                 "an extension by {lease:?} would outlive the `max_hold` of this hold; extend by less, or allow a longer `max_hold`"
             )));
         }
-        let renewal = Renewal {
-            key: hold.key.clone(),
-            owner: hold.owner,
-            lease,
-        };
-        let result = self.store.renew(vec![renewal], self.command_by()).await;
+        let renewals = hold.renewals(lease);
+        let result = self.store.renew(renewals, self.command_by()).await;
         self.pulse.note(sent, &result);
-        let answer = result.map_err(|failure| unavailable(Some(&hold.key), failure.error))?;
-        if answer.value.first() != Some(&Renewed::Renewed) {
+        let answer = result.map_err(|failure| unavailable(Some(hold.key()), failure.error))?;
+        if answer.value.iter().any(|one| *one != Renewed::Renewed) {
             hold.lose(LostReason::Gone);
             self.watchdog.forget(hold);
         }
         hold.prolong(time::deadline(sent, lease));
         hold.loss()
             .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
+    }
+
+    /// Turns a writer into a reader.
+    pub(crate) async fn downgrade(&self, hold: &Hold) -> Result<(), LockError> {
+        if hold
+            .share()
+            .is_none_or(|share| share.of != Share::READ_WRITE)
+        {
+            return Err(LockError::config(
+                "only the guard of a write lock can be downgraded; this is an exclusive lock or a semaphore",
+            ));
+        }
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        let part = &hold.parts()[0];
+        let claim = hold.claim(part);
+        // From here on the store may have it as a reader.
+        hold.set_share(Share::READ);
+        let sent = self.clock.now();
+        let result = self.store.shrink(claim, 1, self.command_by()).await;
+        self.pulse.note(sent, &result);
+        let answer = result.map_err(|failure| unavailable(Some(&part.key), failure.error))?;
+        if answer.value == Released::NotHeld {
+            hold.lose(LostReason::Gone);
+            return Err(hold.lost_error(LostReason::Gone));
+        }
+        Ok(())
+    }
+
+    /// Changes the number of a semaphore's permits.
+    pub(crate) async fn resize(&self, key: LockKey, of: u32) -> Result<(), LockError> {
+        self.check(&key)?;
+        check_permits(Share { permits: 1, of })?;
+        let command = self.store.resize(key.clone(), of, self.command_by());
+        if self.note(Some(&key), command).await? {
+            Ok(())
+        } else {
+            Err(LockError::KeyConflict { key })
+        }
     }
 
     pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {

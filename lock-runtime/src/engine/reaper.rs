@@ -19,14 +19,14 @@ use crate::store::{Acquire, Release, Released, Store};
 pub(crate) enum Job {
     /// The hold of a guard.
     Release {
-        request: Release,
+        requests: Vec<Release>,
         /// The key stays taken until then.
         keep_until: Instant,
         /// When the hold ends by itself.
         expires: Instant,
         /// Until the first answer, later requests of this process wait.
-        first: Option<Releasing>,
-        late: Option<(Late, Acquire)>,
+        first: Vec<Releasing>,
+        late: Vec<(Late, Acquire)>,
         /// The hold may be gone for a known reason: it expired, or an earlier release was carried out.
         expected_gone: bool,
     },
@@ -139,14 +139,14 @@ impl Worker {
     async fn work(self, job: Job) {
         match job {
             Job::Release {
-                request,
+                requests,
                 keep_until,
                 expires,
                 first,
                 late,
                 expected_gone,
             } => {
-                self.release(request, keep_until, expires, first, late, expected_gone)
+                self.release(requests, keep_until, expires, first, late, expected_gone)
                     .await;
             }
             Job::Undo {
@@ -161,33 +161,41 @@ impl Worker {
 
     async fn release(
         &self,
-        mut request: Release,
+        mut requests: Vec<Release>,
         keep_until: Instant,
         expires: Instant,
-        mut first: Option<Releasing>,
-        late: Option<(Late, Acquire)>,
+        mut first: Vec<Releasing>,
+        late: Vec<(Late, Acquire)>,
         mut expected_gone: bool,
     ) {
         let mut failures = 0;
         loop {
             let sent = self.clock.now();
-            request.keep = keep_until.saturating_duration_since(sent);
+            for request in &mut requests {
+                request.keep = keep_until.saturating_duration_since(sent);
+            }
             let result = self
                 .store
-                .release(request.clone(), sent + self.command_timeout)
+                .release(requests.clone(), sent + self.command_timeout)
                 .await;
-            first.take();
+            first.clear();
             self.pulse.note(sent, &result);
             match result {
                 Ok(answer) => {
-                    if answer.value == Released::NotHeld && !expected_gone {
-                        self.failures.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(key = %request.key.shortened(), "a lock was gone when it was released");
-                    }
-                    if let Some((late, acquire)) = late
-                        && !late.is_undone(answer.link, sent)
+                    let gone = requests
+                        .iter()
+                        .zip(&answer.value)
+                        .find(|(_, released)| **released == Released::NotHeld);
+                    if let Some((request, _)) = gone
+                        && !expected_gone
                     {
-                        self.undo(acquire, Some(late), late.until, None).await;
+                        self.failures.fetch_add(1, Ordering::Relaxed);
+                        tracing::warn!(key = %request.claim.key.shortened(), "a lock was gone when it was released");
+                    }
+                    for (late, acquire) in late {
+                        if !late.is_undone(answer.link, sent) {
+                            self.undo(acquire, Some(late), late.until, None).await;
+                        }
                     }
                     return;
                 }
@@ -197,7 +205,10 @@ impl Worker {
                     }
                     if !expected_gone {
                         self.failures.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(key = %request.key.shortened(), error = %failure.error,
+                        let key = requests
+                            .first()
+                            .map(|request| request.claim.key.shortened());
+                        tracing::warn!(key = key.map(tracing::field::display), error = %failure.error,
                             "a lock could not be released; it is tried again until its lease ends");
                     }
                     failures += 1;
@@ -238,7 +249,7 @@ impl Worker {
                 }),
                 Err(_) if now >= expires || self.store.is_closed() => return,
                 Err(failure) => {
-                    tracing::debug!(key = %request.key.shortened(), error = %failure.error, "an undo is tried again");
+                    tracing::debug!(key = %request.claim.key.shortened(), error = %failure.error, "an undo is tried again");
                     now + time::backoff(tries)
                 }
             };

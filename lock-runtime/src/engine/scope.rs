@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::hold::Hold;
 use crate::key::LockKey;
@@ -17,14 +17,14 @@ tokio::task_local! {
 /// The holds around a piece of code, innermost first.
 pub(crate) type Chain = Option<Arc<Frame>>;
 
-/// The right to use a hold, of one guard: nested calls borrow it, one at a time.
-pub(crate) type Lend = Arc<Mutex<()>>;
+/// The right to use a hold, of one guard: nested calls borrow it, one at a time, or several that only read.
+pub(crate) type Lend = Arc<RwLock<()>>;
 
 /// A body that runs under a hold.
 #[derive(Debug)]
 pub(crate) struct Frame {
     hold: Arc<Hold>,
-    /// A hold is lent to one nested call at a time, so that siblings exclude each other.
+    /// A hold is lent to one nested call at a time, so that siblings exclude each other; unless they all only read.
     lend: Lend,
     /// Where the guard of this body has borrowed the hold itself.
     borrowed: Option<Lend>,
@@ -32,7 +32,12 @@ pub(crate) struct Frame {
 }
 
 /// A nested call's share of a hold; dropping it gives it back.
-pub(crate) type Loan = OwnedMutexGuard<()>;
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are there to be dropped")]
+pub(crate) enum Loan {
+    Shared(OwnedRwLockReadGuard<()>),
+    Alone(OwnedRwLockWriteGuard<()>),
+}
 
 impl Frame {
     /// A frame for a body under `hold`, inside of whatever this code runs under.
@@ -49,14 +54,29 @@ impl Frame {
         &self.hold
     }
 
-    /// Waits for its turn to use the hold.
-    pub(crate) fn borrow(&self) -> impl Future<Output = Loan> + Send + use<> {
-        Arc::clone(&self.lend).lock_owned()
+    /// What nested calls borrow.
+    pub(crate) fn lend(&self) -> &Lend {
+        &self.lend
     }
 
-    /// The hold, if no other nested call uses it.
-    pub(crate) fn try_borrow(&self) -> Option<Loan> {
-        Arc::clone(&self.lend).try_lock_owned().ok()
+    /// Waits for its turn to use the hold.
+    pub(crate) async fn borrow(&self, shared: bool) -> Loan {
+        let lend = Arc::clone(&self.lend);
+        if shared {
+            Loan::Shared(lend.read_owned().await)
+        } else {
+            Loan::Alone(lend.write_owned().await)
+        }
+    }
+
+    /// The hold, if no other nested call uses it in a way that this one can't go with.
+    pub(crate) fn try_borrow(&self, shared: bool) -> Option<Loan> {
+        let lend = Arc::clone(&self.lend);
+        if shared {
+            lend.try_read_owned().ok().map(Loan::Shared)
+        } else {
+            lend.try_write_owned().ok().map(Loan::Alone)
+        }
     }
 }
 
@@ -66,8 +86,7 @@ fn current() -> Chain {
 
 /// The innermost hold of this client and key around the code that asks.
 pub(crate) fn enclosing(client: ClientId, key: &LockKey) -> Chain {
-    let mut found =
-        frames().find(|frame| frame.hold.owner.client == client && frame.hold.key == *key)?;
+    let mut found = frames().find(|frame| frame.hold.find(client, key).is_some())?;
     // Where a nested body enters an outer guard's scope, this very call chain has that guard's loan: borrowing from it
     // would never end. The chain goes on from where the loan was given to.
     while let Some(borrower) = frames().find(|frame| {

@@ -11,12 +11,12 @@ use super::pulse::Pulse;
 use super::time;
 use crate::clock::Clock;
 use crate::error::LostReason;
-use crate::store::{Renewal, Renewed, Store};
+use crate::store::{Renewed, Store};
 
 /// Renewals that fall due within this time travel together.
 const TOGETHER: Duration = Duration::from_millis(20);
 
-/// Holds renewed by one command: a script must stay short.
+/// Keys renewed by one command: a script must stay short.
 const BATCH: usize = 100;
 
 /// Watches every live hold of a client.
@@ -110,7 +110,7 @@ impl Watchdog {
     /// Stops watching.
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut schedule = self.schedule();
-        schedule.remove(hold.owner.request);
+        schedule.remove(hold.id());
         if schedule.events.is_empty() {
             drop(schedule);
             self.idle.notify_waiters();
@@ -184,7 +184,7 @@ impl Watchdog {
                 match time::renewal_lease(now, event.hold.lease, event.hold.ends) {
                     Some(lease) => renewals.push((event, lease)),
                     None => {
-                        tracing::debug!(key = %event.hold.key.shortened(), "max_hold ends, not renewed any more")
+                        tracing::debug!(key = %event.hold.key().shortened(), "max_hold ends, not renewed any more")
                     }
                 }
             } else {
@@ -193,10 +193,18 @@ impl Watchdog {
         }
         // Each batch has a time limit and an outcome of its own, and those with little time left travel together.
         renewals.sort_by_key(|(event, _)| event.hold.deadline());
-        while !renewals.is_empty() {
-            let batch = renewals.drain(..renewals.len().min(BATCH)).collect();
-            self.clock.handle().spawn(Arc::clone(self).renew(batch));
+        let (mut batch, mut parts) = (Vec::new(), 0);
+        for renewal in renewals {
+            let more = renewal.0.hold.parts().len();
+            if parts > 0 && parts + more > BATCH {
+                let full = std::mem::take(&mut batch);
+                self.clock.handle().spawn(Arc::clone(self).renew(full));
+                parts = 0;
+            }
+            parts += more;
+            batch.push(renewal);
         }
+        self.clock.handle().spawn(Arc::clone(self).renew(batch));
     }
 
     /// One round trip for all of them.
@@ -208,11 +216,9 @@ impl Watchdog {
         let sent = self.clock.now();
         let deadlines = events.iter().map(|(event, _)| event.hold.deadline());
         let by = time::renewal_by(sent, deadlines, self.command_timeout);
-        let renewals = events.iter().map(|(event, lease)| Renewal {
-            key: event.hold.key.clone(),
-            owner: event.hold.owner,
-            lease: *lease,
-        });
+        let renewals = events
+            .iter()
+            .flat_map(|(event, lease)| event.hold.renewals(*lease));
         let result = self.store.renew(renewals.collect(), by).await;
         // Silence in less than a command's time says nothing about the store.
         if result.is_ok() || by >= sent + self.command_timeout - self.command_timeout / 10 {
@@ -220,15 +226,23 @@ impl Watchdog {
         }
         match result {
             Ok(answer) => {
-                for ((event, lease), renewed) in events.iter().zip(answer.value) {
-                    self.renewed(event, *lease, sent, renewed);
+                let mut replies = answer.value.into_iter();
+                for (event, lease) in &events {
+                    // A hold on several keys is lost with any of them; a reply too few is not a renewal.
+                    let mut all = Renewed::Renewed;
+                    for _ in event.hold.parts() {
+                        if replies.next() != Some(Renewed::Renewed) {
+                            all = Renewed::Gone;
+                        }
+                    }
+                    self.renewed(event, *lease, sent, all);
                 }
             }
             Err(failure) => {
                 let now = self.clock.now();
                 if let Some((first, _)) = events.iter().find(|(event, _)| event.failures == 0) {
                     let left = first.hold.deadline().saturating_duration_since(now);
-                    tracing::warn!(key = %first.hold.key.shortened(), holds = events.len(), error = %failure.error, ?left,
+                    tracing::warn!(key = %first.hold.key().shortened(), holds = events.len(), error = %failure.error, ?left,
                         "locks could not be renewed; it is tried again until their deadlines");
                 }
                 for (event, _) in &events {
@@ -262,7 +276,7 @@ impl Watchdog {
 
 impl Schedule {
     fn insert(&mut self, at: Instant, event: Event) {
-        let id = event.hold.owner.request;
+        let id = event.hold.id();
         self.remove(id);
         self.times.insert(id, at);
         self.events.insert((at, id), event);

@@ -2,17 +2,19 @@
 //!
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
+mod holders;
+mod lock;
 mod queue;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use self::queue::{Place, Places};
+use self::lock::{Lock, Step, released};
+use self::queue::Place;
 use super::{
-    Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
+    Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection, Link,
+    Listener, Queue, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
 };
 use crate::clock::Clock;
 use crate::key::LockKey;
@@ -36,27 +38,6 @@ struct Server {
 
 /// Namespace and key.
 type Name = (Arc<str>, LockKey);
-
-#[derive(Debug, Default)]
-struct Lock {
-    holder: Option<Holder>,
-    queue: Places,
-    last_token: u64,
-}
-
-#[derive(Debug)]
-struct Holder {
-    owner: Owner,
-    expires: Instant,
-    /// Released, and kept for the rest of `hold_at_least`: nobody's any more.
-    kept: bool,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.owner, if self.kept { ":kept" } else { "" })
-    }
-}
 
 impl Default for MemoryStore {
     fn default() -> Self {
@@ -121,9 +102,7 @@ impl MemoryStore {
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
-        let count = |lock: &Lock| {
-            usize::from(lock.holder.as_ref().is_some_and(|h| h.expires > now)) + lock.queue.len()
-        };
+        let count = |lock: &Lock| lock.holders.live(now) + lock.queue.len();
         server.locks.values().map(count).sum()
     }
 
@@ -142,8 +121,22 @@ struct Connected {
 }
 
 impl Connected {
-    /// Runs one verb, and tells the waiter to whom it handed the lock.
+    /// Runs one verb on one lock.
     fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
+        self.step(|step, locks| {
+            let name = (Arc::clone(&self.namespace), key.clone());
+            let lock = locks.entry(name.clone()).or_default();
+            lock.holders.sweep(step.now);
+            let value = verb(step, lock);
+            if lock.is_idle(step.micros) {
+                locks.remove(&name);
+            }
+            value
+        })
+    }
+
+    /// Runs one verb at once, and wakes the waiters to whom it handed a lock.
+    fn step<T>(&self, verb: impl FnOnce(&mut Step<'_>, &mut HashMap<Name, Lock>) -> T) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
@@ -155,153 +148,61 @@ impl Connected {
             now,
             micros,
             listeners: &server.listeners,
-            wake_up: None,
+            wake_ups: Vec::new(),
         };
-        let name = (Arc::clone(&self.namespace), key.clone());
-        let lock = server.locks.entry(name).or_default();
-        if lock
-            .holder
-            .as_ref()
-            .is_some_and(|holder| holder.expires <= now)
-        {
-            lock.holder = None;
-        }
-        let value = verb(&mut step, lock);
+        let value = verb(&mut step, &mut server.locks);
         // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
-        let (wake_up, idle) = (step.wake_up.take(), lock.is_idle(micros));
-        if idle {
-            server
-                .locks
-                .remove(&(Arc::clone(&self.namespace), key.clone()));
-        } else if server.locks.len() >= server.sweep_at {
+        let wake_ups = step.wake_ups;
+        if server.locks.len() >= server.sweep_at {
             server.locks.retain(|_, lock| {
-                let held = lock
-                    .holder
-                    .as_ref()
-                    .is_some_and(|holder| holder.expires > now);
-                held || lock.queue.len() > 0 || lock.last_token >= micros
+                lock.holders.live(now) > 0 || lock.queue.len() > 0 || lock.last_token >= micros
             });
             server.sweep_at = (server.locks.len() * 2).max(64);
         }
         drop(guard);
-        drop(wake_up);
+        drop(wake_ups);
         value
     }
 }
 
-/// What one verb sees of the server besides its lock.
-struct Step<'s> {
-    now: Instant,
-    micros: u64,
-    listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
-    wake_up: Option<WakeUp>,
-}
-
-impl Lock {
-    fn is_held_by(&self, owner: Owner) -> bool {
-        self.holder
-            .as_ref()
-            .is_some_and(|holder| holder.owner == owner && !holder.kept)
-    }
-
-    /// Whether nothing would change if it were forgotten. A token below the server's time needs no memory.
-    fn is_idle(&self, micros: u64) -> bool {
-        self.holder.is_none() && self.queue.len() == 0 && self.last_token < micros
-    }
-
-    fn mint(&mut self, step: &Step<'_>) -> u64 {
-        self.last_token = (self.last_token + 1).max(step.micros);
-        self.last_token
-    }
-
-    fn grant(
-        &mut self,
-        step: &Step<'_>,
-        owner: Owner,
-        lease: Duration,
-        fence: bool,
-    ) -> Option<u64> {
-        let expires = step.now + lease;
-        // A repeat never makes the owner's hold shorter.
-        let earlier = self.holder.take().map_or(expires, |holder| holder.expires);
-        self.holder = Some(Holder {
-            owner,
-            expires: expires.max(earlier),
-            kept: false,
-        });
-        fence.then(|| self.mint(step))
-    }
-
-    /// Gives a free lock to the first in the queue whose client still listens. False if there is none.
-    fn hand_over(&mut self, step: &mut Step<'_>) -> bool {
-        while let Some(place) = self.queue.pop() {
-            let Some(listener) = step
-                .listeners
-                .get(&place.owner.client)
-                .and_then(Weak::upgrade)
-            else {
+impl Connected {
+    /// All of them, or none.
+    fn take_all(
+        &self,
+        step: &mut Step<'_>,
+        locks: &mut HashMap<Name, Lock>,
+        requests: &[Acquire],
+    ) -> AcquiredAll {
+        let name = |request: &Acquire| (Arc::clone(&self.namespace), request.claim.key.clone());
+        for (at, request) in requests.iter().enumerate() {
+            let Some(lock) = locks.get_mut(&name(request)) else {
                 continue;
             };
-            let token = self.grant(step, place.owner, place.first_lease, place.fence);
-            step.wake_up = Some(listener.granted(place.owner, token));
-            return true;
+            lock.holders.sweep(step.now);
+            if lock.holders.conflicts(request.claim.share) {
+                return AcquiredAll::Conflict(at);
+            }
+            let held = lock.holders.held(&request.claim).is_some();
+            let passes = request.queue == Queue::Respect && lock.queue.len() > 0;
+            if !held && (passes || !lock.holders.is_empty()) {
+                return AcquiredAll::Busy;
+            }
         }
-        false
-    }
-
-    fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
-        let mine = self.is_held_by(request.owner);
-        if mine || (self.holder.is_none() && self.is_next(step, request)) {
-            self.queue.remove(request.owner);
-            return Acquired::Granted {
-                token: self.grant(step, request.owner, request.lease, request.fence),
+        let take = |request: &Acquire| {
+            let place = Place {
+                owner: request.claim.owner,
+                share: request.claim.share,
+                first_lease: request.first_lease,
+                fence: request.fence,
             };
-        }
-        if request.queue == Queue::Join {
-            let (owner, first_lease, fence) = (request.owner, request.first_lease, request.fence);
-            self.queue.join(Place {
-                owner,
-                first_lease,
-                fence,
-            });
-        }
-        let remaining = self.holder.as_ref().map(|holder| holder.expires - step.now);
-        Acquired::Busy {
-            remaining,
-            queued: self.queue.contains(request.owner),
+            let lock = locks.entry(name(request)).or_default();
+            lock.grant(step, &place, request.lease)
+        };
+        AcquiredAll::Granted {
+            tokens: requests.iter().map(take).collect(),
         }
     }
 
-    /// Whether a free lock is the requester's; otherwise it is handed to whom it belongs.
-    fn is_next(&mut self, step: &mut Step<'_>, request: &Acquire) -> bool {
-        if request.queue == Queue::Barge || self.queue.first() == Some(request.owner) {
-            return true;
-        }
-        // The requester may stand further back: places in front of it whose client is gone are skipped.
-        while let Some(first) = self.queue.first() {
-            if first == request.owner {
-                return true;
-            }
-            if step
-                .listeners
-                .get(&first.client)
-                .and_then(Weak::upgrade)
-                .is_some()
-            {
-                return !self.hand_over(step);
-            }
-            self.queue.pop();
-        }
-        true
-    }
-
-    fn end(&mut self, step: &mut Step<'_>) {
-        self.holder = None;
-        self.hand_over(step);
-    }
-}
-
-impl Connected {
     fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
         let answer: Result<Answer<T>, Failure> = Ok(Answer {
             value,
@@ -313,25 +214,31 @@ impl Connected {
 
 impl Store for Connected {
     fn acquire(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Acquired> {
-        Self::reply(self.with(&request.key, |step, lock| lock.acquire(step, &request)))
+        Self::reply(self.with(&request.claim.key, |step, lock| {
+            lock.acquire(step, &request)
+        }))
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        Self::reply(self.step(|step, locks| self.take_all(step, locks, &requests)))
     }
 
     fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        let renew = |hold: Renewal| {
-            self.with(&hold.key, |step, lock| match &mut lock.holder {
-                Some(holder) if holder.owner == hold.owner && !holder.kept => {
-                    holder.expires = holder.expires.max(step.now + hold.lease);
-                    Renewed::Renewed
+        let renew = |Renewal { claim, lease }: Renewal| {
+            self.with(&claim.key, |step, lock| {
+                if lock.holders.held(&claim).is_none() {
+                    return Renewed::Gone;
                 }
-                _ => Renewed::Gone,
+                lock.holders.prolong(claim.owner, step.now + lease);
+                Renewed::Renewed
             })
         };
         Self::reply(holds.into_iter().map(renew).collect())
     }
 
-    fn fence(&self, key: LockKey, owner: Owner, _by: Instant) -> StoreFuture<'_, Fenced> {
-        Self::reply(self.with(&key, |step, lock| {
-            if lock.is_held_by(owner) {
+    fn fence(&self, claim: Claim, _by: Instant) -> StoreFuture<'_, Fenced> {
+        Self::reply(self.with(&claim.key, |step, lock| {
+            if lock.holders.held(&claim).is_some() {
                 Fenced::Token(lock.mint(step))
             } else {
                 Fenced::Gone
@@ -339,40 +246,64 @@ impl Store for Connected {
         }))
     }
 
-    fn release(&self, request: Release, _by: Instant) -> StoreFuture<'_, Released> {
-        Self::reply(
-            self.with(&request.key, |step, lock| match &mut lock.holder {
-                Some(holder) if holder.owner == request.owner && !holder.kept => {
-                    if request.keep > Duration::ZERO {
-                        holder.expires = step.now + request.keep;
-                        holder.kept = true;
-                    } else {
-                        lock.end(step);
-                    }
-                    Released::Released
-                }
-                _ => Released::NotHeld,
-            }),
-        )
+    fn release(&self, requests: Vec<Release>, _by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        let release = |request: &Release| {
+            self.with(&request.claim.key, |step, lock| lock.release(step, request))
+        };
+        Self::reply(requests.iter().map(release).collect())
+    }
+
+    fn shrink(&self, claim: Claim, permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
+        Self::reply(self.with(&claim.key, |step, lock| {
+            let rest = Claim {
+                share: claim.share.map(|share| Share { permits, ..share }),
+                ..claim.clone()
+            };
+            let held = lock.holders.held(&claim);
+            if let Some(expires) = held {
+                lock.holders.leave(&claim, step.now, Duration::ZERO);
+                lock.holders.enter(rest.owner, rest.share, expires);
+            }
+            let done = held.is_some() || lock.holders.held(&rest).is_some();
+            if !lock.holders.is_exclusive() && !lock.holders.is_empty() {
+                lock.hand_over(step, None);
+            }
+            released(done)
+        }))
+    }
+
+    fn resize(&self, key: LockKey, of: u32, _by: Instant) -> StoreFuture<'_, bool> {
+        Self::reply(self.with(&key, |step, lock| {
+            if lock.holders.is_empty() {
+                return true;
+            }
+            if lock.holders.is_exclusive() || lock.holders.is_read_write() {
+                return false;
+            }
+            lock.holders.resize(of);
+            lock.hand_over(step, None);
+            true
+        }))
     }
 
     fn abandon(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Released> {
-        Self::reply(self.with(&request.key, |step, lock| {
-            lock.queue.remove(request.owner);
-            if lock.is_held_by(request.owner) {
-                lock.end(step);
-                Released::Released
-            } else {
-                Released::NotHeld
-            }
+        Self::reply(self.with(&request.claim.key, |step, lock| {
+            lock.queue.remove(request.claim.owner);
+            let release = Release {
+                claim: request.claim.clone(),
+                keep: Duration::ZERO,
+            };
+            lock.release(step, &release)
         }))
     }
 
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         Self::reply(self.with(&key, |step, lock| {
+            let last = lock.holders.last();
             Some(Inspection {
-                holder: lock.holder.as_ref().map(Holder::to_string),
-                remaining: lock.holder.as_ref().map(|holder| holder.expires - step.now),
+                remaining: last.as_ref().map(|(_, expires)| *expires - step.now),
+                holder: last.map(|(holder, _)| holder),
+                holders: lock.holders.len(),
                 waiting: lock.queue.len(),
             })
         }))
@@ -380,9 +311,10 @@ impl Store for Connected {
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
         Self::reply(self.with(&key, |step, lock| {
-            let held = lock.holder.is_some();
+            let held = !lock.holders.is_empty();
             if held {
-                lock.end(step);
+                lock.holders.clear();
+                lock.hand_over(step, None);
             }
             Some(held)
         }))

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 
 use crate::error::StoreError;
 use crate::key::LockKey;
+pub use crate::share::Share;
 
 /// What a verb returns: a future that may be dropped at any time, which leaves its outcome unknown.
 pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Failure>> + Send + 's>>;
@@ -32,11 +33,23 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Lets each owner's hold last at least its lease from now, in one round trip. Never makes a key, never shortens one.
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>>;
 
-    /// A new fencing token for a hold that exists.
-    fn fence(&self, key: LockKey, owner: Owner, by: Instant) -> StoreFuture<'_, Fenced>;
+    /// Takes several free keys at once, for exclusive holds, or none of them. Never joins a queue.
+    ///
+    /// One round trip where the store can do it at once; as safe to repeat as [`acquire`](Self::acquire).
+    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll>;
 
-    /// Ends the owner's hold and hands the key to the next in the queue.
-    fn release(&self, request: Release, by: Instant) -> StoreFuture<'_, Released>;
+    /// A new fencing token for a hold that exists.
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced>;
+
+    /// Ends each hold and hands its key to the next in the queue, in one round trip. The replies are in the same order.
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>>;
+
+    /// Gives back all but `permits` of a shared hold, and hands them on. `Released` also if it had no more before.
+    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released>;
+
+    /// Changes how many permits a key has that is held in shares; does nothing to one that nobody holds.
+    /// False if the key is held as something else.
+    fn resize(&self, key: LockKey, of: u32, by: Instant) -> StoreFuture<'_, bool>;
 
     /// Takes the owner out of the queue and, if it was granted the key meanwhile, ends that hold.
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released>;
@@ -97,6 +110,16 @@ pub struct Answer<T> {
     pub link: Link,
 }
 
+impl<T> Answer<T> {
+    /// Another value that came over the same link.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Answer<U> {
+        Answer {
+            value: change(self.value),
+            link: self.link,
+        }
+    }
+}
+
 /// Why there is no reply, and whether the command may have been, or may yet be, carried out.
 #[derive(Clone, Debug)]
 pub struct Failure {
@@ -153,13 +176,22 @@ impl Owner {
     }
 }
 
-/// A request for a hold.
+/// One hold, or one wished for: of what, for whom, and how much of it.
 #[derive(Clone, Debug)]
-pub struct Acquire {
-    /// What to lock, without namespace.
+pub struct Claim {
+    /// What is locked, without namespace.
     pub key: LockKey,
     /// For whom.
     pub owner: Owner,
+    /// How much of it; `None` is an exclusive lock.
+    pub share: Option<Share>,
+}
+
+/// A request for a hold.
+#[derive(Clone, Debug)]
+pub struct Acquire {
+    /// What, for whom, and how much.
+    pub claim: Claim,
     /// For how long.
     pub lease: Duration,
     /// For how long when the hold is handed over, until the owner renews it.
@@ -174,6 +206,7 @@ pub struct Acquire {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Queue {
     /// The first try of an owner that can't hold or queue yet: takes a free key even if others queue for it.
+    /// Not for shares, which are always given in order.
     Barge,
     /// Respects the queue's order, but does not join it.
     Respect,
@@ -191,7 +224,8 @@ pub enum Acquired {
     },
     /// Somebody else holds it.
     Busy {
-        /// How long the holder can still have it; `None` if the store can't say or the holder has no lease.
+        /// How long the holder can still have it, or the one of several whose lease ends first; `None` if the store
+        /// can't say or the holder has no lease.
         remaining: Option<Duration>,
         /// Whether the owner stands in the queue.
         queued: bool,
@@ -200,13 +234,25 @@ pub enum Acquired {
     Conflict,
 }
 
+/// The reply to [`Store::acquire_all`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AcquiredAll {
+    /// The owners hold all keys.
+    Granted {
+        /// The fencing tokens, in the order of the requests, if asked for.
+        tokens: Vec<Option<u64>>,
+    },
+    /// Somebody else holds one, or waits for it and the request respects that.
+    Busy,
+    /// The key of this request, or a helper key of it, is something else.
+    Conflict(usize),
+}
+
 /// One hold of a batch to renew.
 #[derive(Clone, Debug)]
 pub struct Renewal {
-    /// The key held.
-    pub key: LockKey,
-    /// By whom.
-    pub owner: Owner,
+    /// The hold.
+    pub claim: Claim,
     /// For how long from now.
     pub lease: Duration,
 }
@@ -234,10 +280,8 @@ pub enum Fenced {
 /// The end of a hold.
 #[derive(Clone, Debug)]
 pub struct Release {
-    /// The key held.
-    pub key: LockKey,
-    /// By whom.
-    pub owner: Owner,
+    /// The hold.
+    pub claim: Claim,
     /// How long the key stays taken still, by nobody who could renew it; zero frees it.
     pub keep: Duration,
 }
@@ -254,9 +298,11 @@ pub enum Released {
 /// The reply to [`Store::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The value in the key: an owner token, or what another client wrote.
+    /// The value in the key: an owner token, or what another client wrote. Of several, the one with the longest lease.
     pub holder: Option<String>,
-    /// How long the holder can still have it; `None` if it has no lease.
+    /// How many hold it.
+    pub holders: usize,
+    /// How long that holder can still have it; `None` if it has no lease.
     pub remaining: Option<Duration>,
     /// Places in the store's queue.
     pub waiting: usize,

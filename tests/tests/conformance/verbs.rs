@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::Clock;
 use lock_runtime::store::redis::RedisStore;
 use lock_runtime::store::{
-    Acquire, Acquired, ClientId, Fenced, Listener, Owner, Queue, Release, Released, Renewal,
+    Acquire, Acquired, Claim, ClientId, Fenced, Listener, Owner, Queue, Release, Released, Renewal,
     Renewed, Store, WakeUp,
 };
 use lock_tests::{Backend, eventually};
@@ -72,27 +72,24 @@ impl Two {
 
     async fn release(&self, owner: Owner) -> Released {
         let request = Release {
-            key: "k".into(),
-            owner,
+            claim: claim("k", owner),
             keep: Duration::ZERO,
         };
         self.stores[store_of(owner)]
-            .release(request, by())
+            .release(vec![request], by())
             .await
             .unwrap()
-            .value
+            .value[0]
     }
 
     async fn renew(&self, owner: Owner, lease: Duration) -> Vec<Renewed> {
         let renewals = vec![
             Renewal {
-                key: "other".into(),
-                owner,
+                claim: claim("other", owner),
                 lease,
             },
             Renewal {
-                key: "k".into(),
-                owner,
+                claim: claim("k", owner),
                 lease,
             },
         ];
@@ -150,10 +147,17 @@ fn store_of(owner: Owner) -> usize {
     usize::try_from(owner.client.0 - 1).unwrap()
 }
 
+fn claim(key: &str, owner: Owner) -> Claim {
+    Claim {
+        key: key.into(),
+        owner,
+        share: None,
+    }
+}
+
 fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
     Acquire {
-        key: "k".into(),
-        owner,
+        claim: claim("k", owner),
         lease: LEASE,
         first_lease: LEASE / 5,
         fence,
@@ -250,7 +254,7 @@ async fn only_the_owner_renews_releases_and_fences(backend: Backend) {
     assert_eq!(two.release(other).await, Released::NotHeld);
     assert_eq!(
         two.stores[1]
-            .fence("k".into(), other, by())
+            .fence(claim("k", other), by())
             .await
             .unwrap()
             .value,
@@ -264,7 +268,7 @@ async fn only_the_owner_renews_releases_and_fences(backend: Backend) {
     assert_eq!(abandoned, Released::NotHeld);
     assert!(matches!(
         two.stores[0]
-            .fence("k".into(), mine, by())
+            .fence(claim("k", mine), by())
             .await
             .unwrap()
             .value,
@@ -288,13 +292,12 @@ async fn a_key_that_is_kept_is_nobodys_any_more(backend: Backend) {
     let (mine, other) = (owner(0, 1), owner(1, 1));
     assert!(is_granted(two.acquire(mine, false, Queue::Barge).await));
     let keep = Release {
-        key: "k".into(),
-        owner: mine,
+        claim: claim("k", mine),
         keep: LEASE,
     };
     assert_eq!(
-        two.stores[0].release(keep, by()).await.unwrap().value,
-        Released::Released
+        two.stores[0].release(vec![keep], by()).await.unwrap().value,
+        [Released::Released]
     );
     // A renewal or a repeat that was under way must neither prolong it nor end it.
     assert_eq!(

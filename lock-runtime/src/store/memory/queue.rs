@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crate::store::Owner;
+use crate::store::{Owner, Share};
 
 /// The queue: first come, first served, and a place is found by its owner.
 #[derive(Debug, Default)]
@@ -15,6 +15,7 @@ pub(super) struct Places {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) owner: Owner,
+    pub(super) share: Option<Share>,
     pub(super) first_lease: Duration,
     pub(super) fence: bool,
 }
@@ -28,8 +29,8 @@ impl Places {
         self.order.len()
     }
 
-    pub(super) fn first(&self) -> Option<Owner> {
-        self.order.first_key_value().map(|(_, place)| place.owner)
+    pub(super) fn first(&self) -> Option<Place> {
+        self.order.first_key_value().map(|(_, place)| *place)
     }
 
     pub(super) fn join(&mut self, place: Place) {
@@ -38,12 +39,6 @@ impl Places {
             self.numbers.insert(place.owner, number);
             self.order.insert(number, place);
         }
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Place> {
-        let (_, place) = self.order.pop_first()?;
-        self.numbers.remove(&place.owner);
-        Some(place)
     }
 
     pub(super) fn remove(&mut self, owner: Owner) {

@@ -13,12 +13,15 @@ macro_rules! scripts {
 
 scripts! {
     ACQUIRE = "lib.lua", "acquire.lua";
+    ACQUIRE_ALL = "lib.lua", "acquire_all.lua";
     RELEASE = "lib.lua", "release.lua";
     ABANDON = "lib.lua", "abandon.lua";
+    SHRINK = "lib.lua", "shrink.lua";
+    RESIZE = "lib.lua", "resize.lua";
     FORCE_RELEASE = "lib.lua", "force_release.lua";
     FENCE = "lib.lua", "fence.lua";
+    INSPECT = "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
-    INSPECT = "inspect.lua";
 }
 
 /// A script's text and its SHA-1, by which the server knows it.

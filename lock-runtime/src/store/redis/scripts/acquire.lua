@@ -1,42 +1,60 @@
--- ARGV: owner, lease ms, first lease ms, fenced 0|1, mode barge|respect|join, channel prefix, queue TTL ms.
--- Reply: {1, token or ''} granted; {0, PTTL of the holder, queued 0|1} busy.
-local owner = ARGV[1]
-local member = ARGV[4] .. ':' .. ARGV[3] .. ':' .. owner
-local holder = redis.call('GET', KEYS[1])
-local mine = holder == owner
-if not holder then
-  mine = true
-  while ARGV[5] ~= 'barge' do
-    local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-    if not first or first == member then break end
-    redis.call('ZREM', KEYS[2], first)
-    if grant(first, ARGV[6]) then
-      mine = false
-      break
-    end
-  end
+-- ARGV: owner, lease ms, first lease ms, fenced 0|1, mode barge|respect|join, channel prefix, queue TTL ms, permits
+-- (0 exclusive), of. Reply: {1, token or ''} granted; {0, ms until the first lease ends, queued 0|1} busy.
+-- O(log n) in the waiters, and once for each hold that ended by itself and each waiter that gets its turn.
+local owner, lease, first_lease, channels = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[6]
+local permits, of = tonumber(ARGV[8]), tonumber(ARGV[9])
+local at, time = names(1), now()
+local me = ARGV[4] .. ':' .. first_lease .. ':' .. permits .. ':' .. of .. ':' .. owner
+local state = state_of(at, time)
+if state.err then return state end
+if state.used > 0 and (state.shared and (permits == 0 or state.of ~= of) or state.holder and permits > 0) then
+  settle(at, state)
+  return redis.error_reply('WRONGTYPE another kind of lock')
+end
+local held = held_by(at, state, owner, permits)
+local mine = held
+if not held and not state.holder then
+  local next = ARGV[5] == 'barge' or hand_over(at, state, channels, time, me)
+  mine = next and fits(state, permits, of)
 end
 if mine then
   local token = ''
   if ARGV[4] == '1' then
-    token = mint()
-    if not token then return redis.error_reply('WRONGTYPE the fence counter is not a number') end
+    token = mint(at)
+    if not token then
+      settle(at, state)
+      return redis.error_reply('WRONGTYPE the fence counter is not a number')
+    end
   end
-  -- A repeat never makes the owner's hold shorter.
-  if holder ~= owner or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
-    redis.call('SET', KEYS[1], owner, 'PX', ARGV[2])
+  if not held then
+    enter(at, state, owner, permits, of, lease, time)
+  elseif permits == 0 then
+    -- A repeat never makes the owner's hold shorter.
+    if redis.call('PTTL', at.lock) < lease then redis.call('PEXPIRE', at.lock, lease) end
+  elseif tonumber(held) < time + lease * 1000 then
+    leave(at, state, owner, permits)
+    enter(at, state, owner, permits, of, lease, time)
   end
-  if token ~= '' then redis.call('SET', KEYS[3], token, 'PX', FENCE_TTL) end
-  redis.pcall('ZREM', KEYS[2], member)
+  if token ~= '' then keep_token(at, token) end
+  redis.pcall('ZREM', at.queue, me)
+  settle(at, state)
   return {1, token}
 end
-local queued = redis.call('ZSCORE', KEYS[2], member)
+settle(at, state)
+local queued = redis.call('ZSCORE', at.queue, me)
 if ARGV[5] == 'join' then
   if not queued then
-    local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0'
-    redis.call('ZADD', KEYS[2], last + 1, member)
+    local last = redis.call('ZRANGE', at.queue, -1, -1, 'WITHSCORES')[2] or '0'
+    redis.call('ZADD', at.queue, last + 1, me)
     queued = true
   end
-  redis.call('PEXPIRE', KEYS[2], ARGV[7])
+  redis.call('PEXPIRE', at.queue, ARGV[7])
 end
-return {0, redis.call('PTTL', KEYS[1]), queued and 1 or 0}
+local remaining
+if state.shared and state.used > 0 then
+  local first = redis.call('ZRANGEBYSCORE', at.lock, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  remaining = math.ceil((first[2] - time) / 1000)
+else
+  remaining = redis.call('PTTL', at.lock)
+end
+return {0, remaining, queued and 1 or 0}

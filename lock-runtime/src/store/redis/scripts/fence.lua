@@ -1,6 +1,10 @@
--- ARGV: owner. Reply: a new token, or nil if the owner does not hold the lock.
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return false end
-local token = mint()
+-- ARGV: owner, permits (0 exclusive). Reply: a new token, or nil if the owner does not hold the lock. O(1).
+local at, time = names(1), now()
+local state = state_of(at, time)
+if state.err then return state end
+settle(at, state)
+if not held_by(at, state, ARGV[1], tonumber(ARGV[2])) then return false end
+local token = mint(at)
 if not token then return redis.error_reply('WRONGTYPE the fence counter is not a number') end
-redis.call('SET', KEYS[3], token, 'PX', FENCE_TTL)
+keep_token(at, token)
 return token

@@ -1,4 +1,8 @@
--- ARGV: channel prefix. Reply: 1 if there was a hold.
-if not redis.call('GET', KEYS[1]) then return 0 end
-if not hand_over(ARGV[1]) then redis.call('DEL', KEYS[1]) end
-return 1
+-- ARGV: channel prefix. Reply: 1 if there was a hold. O(holders), and once for each waiter that gets its turn.
+local at, time = names(1), now()
+local state = state_of(at, time)
+if state.err then return state end
+local held = state.used > 0
+if held or state.changed then redis.call('DEL', at.lock) end
+if held then hand_over(at, {used = 0}, ARGV[1], time) end
+return held and 1 or 0

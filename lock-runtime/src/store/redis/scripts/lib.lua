@@ -1,36 +1,149 @@
--- Shared by the scripts that grant. KEYS: lock, queue, fence counter.
+-- Shared by the scripts that grant. KEYS: three for each lock, in this order: lock, queue, fence counter.
+--
+-- An exclusive lock is a string, the owner. A lock that is held in shares is a sorted set: `<owner>:<permits>` by the
+-- end of its lease in microseconds, and below zero `of` (how many permits there are) and `used`.
 local FENCE_TTL = 86400000
+-- So much longer than its leases lives a sorted set, so that the leases decide.
+local SLACK = 1000
+
+local function names(i)
+  return {lock = KEYS[3 * i - 2], queue = KEYS[3 * i - 1], fence = KEYS[3 * i]}
+end
+
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
 
 -- A token above every earlier one, also after the counter was lost. nil if the counter is something else.
-local function mint()
-  local last = redis.pcall('GET', KEYS[3])
+local function mint(at)
+  local last = redis.pcall('GET', at.fence)
   if type(last) == 'table' then return nil end
   last = tonumber(last or '0')
   if not last or last < 0 or last >= 9007199254740991 then return nil end
-  local time = redis.call('TIME')
-  return string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2]))
+  return string.format('%.0f', math.max(last + 1, now()))
 end
 
--- Gives the lock to one waiter. False if its client does not listen any more.
-local function grant(member, channels)
-  local fenced, first_lease, owner, client = string.match(member, '^([01]):(%d+):((%x+)%-%x+)$')
-  if not owner then return false end
+local function keep_token(at, token)
+  redis.call('SET', at.fence, token, 'PX', FENCE_TTL)
+end
+
+-- A place in the queue: `<fenced 0|1>:<first lease ms>:<permits, 0 exclusive>:<of>:<owner>`.
+local function parse(member)
+  local fenced, first_lease, permits, of, owner, client =
+    string.match(member, '^([01]):(%d+):(%d+):(%d+):((%x+)%-%x+)$')
+  if not owner then return nil end
+  return {
+    fenced = fenced == '1', first_lease = tonumber(first_lease),
+    permits = tonumber(permits), of = tonumber(of), owner = owner, client = client,
+  }
+end
+
+-- What of a lock is taken: nothing, all of it by an exclusive holder, or some permits. Holds in shares whose lease has
+-- ended are taken out, each once.
+local function state_of(at, time)
+  local holder = redis.pcall('GET', at.lock)
+  if not holder then return {used = 0} end
+  if type(holder) == 'string' then return {used = 1, holder = holder} end
+  local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
+  if type(used) ~= 'string' or type(of) ~= 'string' then return redis.error_reply('WRONGTYPE not a lock') end
+  local state = {used = -used, of = -of, shared = true}
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.lock, '(0', time)) do
+    redis.call('ZREM', at.lock, member)
+    state.used = state.used - string.match(member, ':(%d+)$')
+    state.changed = true
+  end
+  return state
+end
+
+-- Writes down how much is taken, if it has changed.
+local function settle(at, state)
+  if not state.changed then return end
+  if state.used > 0 then
+    redis.call('ZADD', at.lock, -state.used, 'used')
+  else
+    redis.call('DEL', at.lock)
+  end
+end
+
+local function fits(state, permits, of)
+  if state.used == 0 then return true end
+  return permits > 0 and state.shared and state.of == of and state.used + permits <= of
+end
+
+-- Writes a hold down.
+local function enter(at, state, owner, permits, of, lease, time)
+  if permits == 0 then
+    redis.call('SET', at.lock, owner, 'PX', lease)
+    state.used, state.holder, state.shared, state.changed = 1, owner, false, false
+    return
+  end
+  -- A set that emptied out may be of another count.
+  if state.used == 0 then redis.call('DEL', at.lock) end
+  state.used, state.of, state.shared, state.changed = state.used + permits, of, true, false
+  redis.call('ZADD', at.lock, string.format('%.0f', time + lease * 1000), owner .. ':' .. permits,
+    -of, 'of', -state.used, 'used')
+  if redis.call('PTTL', at.lock) < lease + SLACK then redis.call('PEXPIRE', at.lock, lease + SLACK) end
+end
+
+-- What the owner has of the lock: when that ends (a string, true for an exclusive lock), and how many permits it is. A
+-- reader may be found as the writer that it was, if nobody has heard how its downgrade ended.
+local WRITE = 2147483647
+local function held_by(at, state, owner, permits)
+  if permits == 0 then return state.holder == owner, 0 end
+  if not state.shared then return false, permits end
+  local ends = redis.call('ZSCORE', at.lock, owner .. ':' .. permits)
+  if ends or permits > 1 then return ends, permits end
+  return redis.call('ZSCORE', at.lock, owner .. ':' .. WRITE), WRITE
+end
+
+-- Takes a hold out again.
+local function leave(at, state, owner, permits)
+  if permits == 0 then
+    redis.call('DEL', at.lock)
+    state.used, state.holder = 0, nil
+  else
+    redis.call('ZREM', at.lock, owner .. ':' .. permits)
+    state.used, state.changed = state.used - permits, true
+  end
+end
+
+-- Gives the lock, or a share of it, to one waiter. False if its client does not listen any more.
+local function grant(at, state, place, channels, time)
   local token = ''
-  if fenced == '1' then
-    token = mint()
+  if place.fenced then
+    token = mint(at)
     if not token then return false end
   end
-  redis.call('SET', KEYS[1], owner, 'PX', first_lease)
-  if token ~= '' then redis.call('SET', KEYS[3], token, 'PX', FENCE_TTL) end
+  enter(at, state, place.owner, place.permits, place.of, place.first_lease, time)
+  if token ~= '' then keep_token(at, token) end
   -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant when it looks again.
-  return redis.pcall('PUBLISH', channels .. client, owner .. ' ' .. token) ~= 0
+  if redis.pcall('PUBLISH', channels .. place.client, place.owner .. ' ' .. token) ~= 0 then return true end
+  leave(at, state, place.owner, place.permits)
+  return false
 end
 
--- Gives the lock to the first in the queue who listens. False if there is none.
-local function hand_over(channels)
+-- Whether a waiter's client still listens.
+local function listens(place, channels)
+  local reply = redis.pcall('PUBSUB', 'NUMSUB', channels .. place.client)
+  return reply.err or reply[2] ~= 0
+end
+
+-- Gives what is free to those who are first in the queue, as long as it is enough for the next. O(1) for each of them.
+-- Stops in front of `me`, if given, and returns true then, or at the end of the queue.
+local function hand_over(at, state, channels, time, me)
   while true do
-    local popped = redis.pcall('ZPOPMIN', KEYS[2])
-    if popped.err or not popped[1] then return false end
-    if grant(popped[1], channels) then return true end
+    local first = redis.pcall('ZRANGE', at.queue, 0, 0)
+    if first.err or not first[1] or first[1] == me then return true end
+    local place = parse(first[1])
+    if place and not fits(state, place.permits, place.of) then
+      -- Who waits for another count than there is learns of it when it looks again.
+      local stays = place.permits == 0 or not state.shared or state.of == place.of
+      -- A free share in front of which nobody waits any more must not stay free.
+      if stays and (state.holder or listens(place, channels)) then return false end
+      place = nil
+    end
+    redis.call('ZREM', at.queue, first[1])
+    if place then grant(at, state, place, channels, time) end
   end
 end

@@ -1,11 +1,20 @@
--- ARGV: owner, ms to keep the key, channel prefix. Reply: 1 released, 0 not held.
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if ARGV[2] ~= '0' then
-  -- Nobody's any more, so that a renewal under way can't make it longer. DEL first: it needs no free memory, and
-  -- after it neither does SET.
-  redis.call('DEL', KEYS[1])
-  redis.call('SET', KEYS[1], ARGV[1] .. ':kept', 'PX', ARGV[2])
-elseif not hand_over(ARGV[3]) then
-  redis.call('DEL', KEYS[1])
+-- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key.
+-- Reply: for each 1 released, 0 not held. O(1) for each lock, and for each hold that ended or waiter that gets its turn.
+local time, replies = now(), {}
+for i = 1, #KEYS / 3 do
+  local at, owner, permits, keep = names(i), ARGV[3 * i - 1], tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+  local state, held = state_of(at, time), nil
+  held, permits = held_by(at, state, owner, permits)
+  if held then
+    -- This needs no free memory, and after it what follows does not either.
+    leave(at, state, owner, permits)
+    -- Nobody's any more, so that a renewal under way can't make it longer.
+    if keep > 0 then enter(at, state, owner .. ':kept', permits, state.of, keep, time) end
+  end
+  if not state.err then
+    if held or state.shared then hand_over(at, state, ARGV[1], time) end
+    settle(at, state)
+  end
+  replies[i] = held and 1 or 0
 end
-return 1
+return replies

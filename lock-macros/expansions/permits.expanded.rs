@@ -1,0 +1,137 @@
+impl Gateway {
+    async fn call(&self, app_id: u64, request: Request) -> Result<Reply, CallError> {
+        #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
+        let request = ::lock_runtime::__private::Argument::new(request);
+        let __lock_key = {
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+                24usize,
+            );
+            ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "api:");
+            ::lock_runtime::__private::KeyWriter::value(
+                &mut __lock_writer,
+                "app_id",
+                &app_id,
+            );
+            ::lock_runtime::__private::KeyWriter::finish(__lock_writer)
+        };
+        let __lock_permits: ::core::primitive::u32 = self.limits.calls;
+        let __lock_client = ::core::option::Option::Some(
+            <::lock_runtime::LockClient as ::core::clone::Clone>::clone(&self.locks),
+        );
+        let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
+            Reply,
+            CallError,
+        > as ::lock_runtime::__private::FromLockError>::from_lock;
+        let __lock_guard = match ::lock_runtime::__private::acquire_permits(
+                __lock_client,
+                __lock_key,
+                __lock_permits,
+                const {
+                    &::lock_runtime::__private::Spec {
+                        wait: ::core::option::Option::Some(
+                            ::lock_runtime::__private::Wait::For(
+                                ::lock_runtime::__private::Duration::from_millis(0u64),
+                            ),
+                        ),
+                        ..::lock_runtime::__private::Spec::DEFAULT
+                    }
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(guard) => guard,
+            ::core::result::Result::Err(error) => return __lock_convert(error),
+        };
+        #[allow(clippy::large_futures)]
+        let __lock_outcome = ::lock_runtime::__private::run(
+                &__lock_guard,
+                async move {
+                    #[allow(
+                        unknown_lints,
+                        unreachable_code,
+                        clippy::diverging_sub_expression,
+                        clippy::empty_loop,
+                        clippy::let_unit_value,
+                        clippy::let_with_type_underscore,
+                        clippy::needless_return,
+                        clippy::unreachable
+                    )]
+                    if false {
+                        let __lock_return: Result<Reply, CallError> = loop {};
+                        return __lock_return;
+                    }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = &app_id;
+                    #[allow(
+                        clippy::no_effect_underscore_binding,
+                        clippy::shadow_reuse,
+                        clippy::used_underscore_binding
+                    )]
+                    let request = ::lock_runtime::__private::Argument::into_inner(
+                        request,
+                    );
+                    self.upstream.send(request).await
+                },
+            )
+            .await;
+        match __lock_outcome {
+            ::core::result::Result::Ok(value) => value,
+            ::core::result::Result::Err(error) => __lock_convert(error),
+        }
+    }
+    async fn config(&self) -> Result<Config, CallError> {
+        let __lock_key = {
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+                6usize,
+            );
+            ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "config");
+            ::lock_runtime::__private::KeyWriter::finish(__lock_writer)
+        };
+        let __lock_client = ::core::option::Option::None;
+        let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
+            Config,
+            CallError,
+        > as ::lock_runtime::__private::FromLockError>::from_lock;
+        let __lock_guard = match ::lock_runtime::__private::acquire(
+                __lock_client,
+                __lock_key,
+                const {
+                    &::lock_runtime::__private::Spec {
+                        mode: ::lock_runtime::__private::Mode::Read,
+                        ..::lock_runtime::__private::Spec::DEFAULT
+                    }
+                },
+            )
+            .await
+        {
+            ::core::result::Result::Ok(guard) => guard,
+            ::core::result::Result::Err(error) => return __lock_convert(error),
+        };
+        #[allow(clippy::large_futures)]
+        let __lock_outcome = ::lock_runtime::__private::run(
+                &__lock_guard,
+                async move {
+                    #[allow(
+                        unknown_lints,
+                        unreachable_code,
+                        clippy::diverging_sub_expression,
+                        clippy::empty_loop,
+                        clippy::let_unit_value,
+                        clippy::let_with_type_underscore,
+                        clippy::needless_return,
+                        clippy::unreachable
+                    )]
+                    if false {
+                        let __lock_return: Result<Config, CallError> = loop {};
+                        return __lock_return;
+                    }
+                    self.store.read().await
+                },
+            )
+            .await;
+        match __lock_outcome {
+            ::core::result::Result::Ok(value) => value,
+            ::core::result::Result::Err(error) => __lock_convert(error),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Several locks at once, all or none.
+//!
+//! First all of them in one command, if they are free. Otherwise one after the other in the order of their keys, which
+//! is the same for everybody, so that no two requests can wait for each other (ordered resource allocation; Havender,
+//! "Avoiding deadlock in multitasking systems", 1968).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attempt::Attempt;
+use super::hold::{Grant, Hold, Late, Part};
+use super::reaper::Job;
+use super::time::{self, Budget};
+use super::{Engine, too_late, unavailable};
+use crate::config::Resolved;
+use crate::error::{LockError, LostReason};
+use crate::key::LockKey;
+use crate::store::{Acquire, AcquiredAll, Claim, Queue, Renewed};
+
+impl Engine {
+    pub(super) async fn acquire_all(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: Budget,
+    ) -> Result<Arc<Hold>, LockError> {
+        let mut keys = keys.to_vec();
+        keys.sort();
+        keys.dedup();
+        let _active = self.active.enter();
+        if !budget.may_wait() {
+            for settled in keys.iter().filter_map(|key| self.lines.settled(key)) {
+                let _ = self.clock.by(budget.gives_up(None), settled).await;
+            }
+        }
+        if !budget.may_wait() || keys.iter().all(|key| self.lines.is_idle(key)) {
+            match self.at_once(&keys, options, &budget).await? {
+                AtOnce::Held(hold) => return Ok(hold),
+                AtOnce::Busy if !budget.may_wait() => return Err(self.busy(&keys[0], &budget)),
+                AtOnce::Failed(error) if !budget.may_wait() => return Err(error),
+                AtOnce::Busy | AtOnce::Failed(_) => {}
+            }
+        }
+        loop {
+            let gathered = self.gather(&keys, options, budget).await?;
+            if let Some(hold) = gathered {
+                return Ok(hold);
+            }
+        }
+    }
+
+    /// One command for all, which takes them if all are free.
+    async fn at_once(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: &Budget,
+    ) -> Result<AtOnce, LockError> {
+        let sent = self.clock.now();
+        let by = budget.command_by(sent, self.pulse.answered()).max(sent);
+        let request = |key: &LockKey| Acquire {
+            claim: Claim {
+                key: key.clone(),
+                owner: self.next_owner(),
+                share: None,
+            },
+            lease: options.lease,
+            first_lease: time::first_lease(options.lease),
+            fence: options.fenced,
+            queue: if options.fair {
+                Queue::Respect
+            } else {
+                Queue::Barge
+            },
+        };
+        let requests: Vec<Acquire> = keys.iter().map(request).collect();
+        let mut under_way = UnderWay {
+            engine: self,
+            requests,
+            late: Some(Late {
+                link: self.store.link(),
+                until: sent + options.lease,
+            }),
+        };
+        let result = self.store.acquire_all(under_way.requests.clone(), by).await;
+        self.pulse.note(sent, &result);
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        match result.map(|answer| answer.value) {
+            Ok(AcquiredAll::Granted { tokens }) => {
+                let deadline = time::deadline(sent, options.lease);
+                let fenced = !options.fenced || tokens.iter().all(Option::is_some);
+                if self.clock.now() >= deadline || tokens.len() != keys.len() || !fenced {
+                    return Ok(AtOnce::Failed(unavailable(keys.first(), too_late())));
+                }
+                let parts = under_way.requests.iter().zip(tokens);
+                let part = |(request, token): (&Acquire, _)| {
+                    Part::new(request.claim.key.clone(), request.claim.owner, token)
+                };
+                let grant = Grant {
+                    deadline,
+                    ends: time::hold_ends(sent, options),
+                    late: Vec::new(),
+                };
+                let parts: Vec<Part> = parts.map(part).collect();
+                let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
+                under_way.settled();
+                let renew_at = options.renew.then(|| time::renewal_at(sent, options.lease));
+                self.watchdog.watch(Arc::clone(&hold), renew_at);
+                Ok(AtOnce::Held(hold))
+            }
+            Ok(AcquiredAll::Busy) => {
+                under_way.settled();
+                Ok(AtOnce::Busy)
+            }
+            Ok(AcquiredAll::Conflict(at)) => {
+                under_way.settled();
+                let key = keys.get(at).unwrap_or(&keys[0]).clone();
+                Err(LockError::KeyConflict { key })
+            }
+            Err(failure) => {
+                match failure.unknown {
+                    Some(link) => {
+                        under_way.late = Some(Late {
+                            link,
+                            until: sent + options.lease,
+                        });
+                    }
+                    None => under_way.settled(),
+                }
+                let transient = failure.error.kind().is_transient();
+                let error = unavailable(keys.first(), failure.error);
+                if transient {
+                    Ok(AtOnce::Failed(error))
+                } else {
+                    Err(error)
+                }
+            }
+        }
+    }
+
+    /// One after the other, each held and renewed while the next is waited for. `None` if one was lost on the way.
+    async fn gather(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: Budget,
+    ) -> Result<Option<Arc<Hold>>, LockError> {
+        let alone = Resolved {
+            renew: true,
+            max_hold: None,
+            hold_at_least: Duration::ZERO,
+            ..*options
+        };
+        let mut gathered = Gathered {
+            engine: self,
+            holds: Vec::with_capacity(keys.len()),
+        };
+        for key in keys {
+            let mut attempt = Attempt::new(self, key.clone(), &alone, budget);
+            gathered.holds.push(attempt.wait().await?);
+        }
+        // The first of them have used up some of their lease: all get the whole of it, in one command.
+        let renewals = gathered
+            .holds
+            .iter()
+            .flat_map(|hold| hold.renewals(options.lease));
+        let sent = self.clock.now();
+        let result = self
+            .store
+            .renew(renewals.collect(), self.command_by())
+            .await;
+        self.pulse.note(sent, &result);
+        let deadline = match result {
+            Ok(answer) => {
+                let gone = answer.value.iter().zip(&gathered.holds);
+                for (_, hold) in gone.filter(|(renewed, _)| **renewed != Renewed::Renewed) {
+                    hold.lose(LostReason::Gone);
+                }
+                time::deadline(sent, options.lease)
+            }
+            // What is left of the first of them has to do.
+            Err(failure) if failure.error.kind().is_transient() => {
+                let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
+                deadlines.min().unwrap_or(sent)
+            }
+            Err(failure) => return Err(unavailable(keys.first(), failure.error)),
+        };
+        let now = self.clock.now();
+        if now >= deadline || gathered.holds.iter().any(|hold| hold.loss().is_some()) {
+            if budget.ends().is_some_and(|ends| now >= ends) {
+                return Err(self.busy(&keys[0], &budget));
+            }
+            return Ok(None);
+        }
+        let holds = std::mem::take(&mut gathered.holds);
+        let parts = holds.iter().flat_map(|hold| hold.parts());
+        let parts: Vec<Part> = parts.map(Part::again).collect();
+        let grant = Grant {
+            deadline,
+            ends: time::hold_ends(sent, options),
+            late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
+        };
+        let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
+        let renew_at = options.renew.then(|| time::renewal_at(sent, options.lease));
+        self.watchdog.watch(Arc::clone(&hold), renew_at);
+        for part in holds {
+            part.end();
+            self.watchdog.forget(&part);
+        }
+        Ok(Some(hold))
+    }
+}
+
+enum AtOnce {
+    Held(Arc<Hold>),
+    Busy,
+    Failed(LockError),
+}
+
+/// A command for several locks whose outcome is not known: undone in the background when this is dropped.
+struct UnderWay<'e> {
+    engine: &'e Engine,
+    requests: Vec<Acquire>,
+    late: Option<Late>,
+}
+
+impl UnderWay<'_> {
+    /// It left nothing that has to be undone.
+    fn settled(&mut self) {
+        self.requests.clear();
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        for request in self.requests.drain(..) {
+            let expires = self.engine.clock.now() + request.lease;
+            let first = Some(self.engine.lines.releasing(&request.claim.key));
+            self.engine.reaper.send(Job::Undo {
+                request,
+                late: self.late,
+                expires,
+                first,
+            });
+        }
+    }
+}
+
+/// The locks that a request for several has so far: released in the background when this is dropped.
+struct Gathered<'e> {
+    engine: &'e Engine,
+    holds: Vec<Arc<Hold>>,
+}
+
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        for hold in &self.holds {
+            self.engine.release_in_background(hold);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! One key: what the verbs that grant and end holds do to it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::holders::Holders;
+use super::queue::{Place, Places};
+use crate::store::{
+    Acquire, Acquired, Claim, ClientId, Listener, Queue, Release, Released, WakeUp,
+};
+
+/// Who holds one key, who waits for it, and the last fencing token.
+#[derive(Debug, Default)]
+pub(super) struct Lock {
+    pub(super) holders: Holders,
+    pub(super) queue: Places,
+    pub(super) last_token: u64,
+}
+
+/// What one verb sees of the server besides its lock.
+pub(super) struct Step<'s> {
+    pub(super) now: Instant,
+    pub(super) micros: u64,
+    pub(super) listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
+    pub(super) wake_ups: Vec<WakeUp>,
+}
+
+impl Step<'_> {
+    fn listener(&self, place: &Place) -> Option<Arc<dyn Listener>> {
+        self.listeners
+            .get(&place.owner.client)
+            .and_then(Weak::upgrade)
+    }
+}
+
+impl Lock {
+    /// Whether nothing would change if it were forgotten. A token below the server's time needs no memory.
+    pub(super) fn is_idle(&self, micros: u64) -> bool {
+        self.holders.is_empty() && self.queue.len() == 0 && self.last_token < micros
+    }
+
+    pub(super) fn mint(&mut self, step: &Step<'_>) -> u64 {
+        self.last_token = (self.last_token + 1).max(step.micros);
+        self.last_token
+    }
+
+    pub(super) fn grant(&mut self, step: &Step<'_>, place: &Place, lease: Duration) -> Option<u64> {
+        self.holders
+            .enter(place.owner, place.share, step.now + lease);
+        place.fence.then(|| self.mint(step))
+    }
+
+    /// Gives what is free to those who are first in the queue, as long as it is enough for the next.
+    /// Stops in front of `me`, if given, and is true then, or at the end of the queue.
+    pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Claim>) -> bool {
+        while let Some(place) = self.queue.first() {
+            if me.is_some_and(|me| me.owner == place.owner) {
+                return true;
+            }
+            let listener = step.listener(&place);
+            if !self.holders.fits(place.share) {
+                // Who waits for another count than there is learns of it when it looks again.
+                let stays = self.holders.is_exclusive()
+                    || place.share.is_none()
+                    || !self.holders.conflicts(place.share);
+                // A free share in front of which nobody waits any more must not stay free.
+                if stays && (self.holders.is_exclusive() || listener.is_some()) {
+                    return false;
+                }
+                self.queue.remove(place.owner);
+                continue;
+            }
+            self.queue.remove(place.owner);
+            if let Some(listener) = listener {
+                let token = self.grant(step, &place, place.first_lease);
+                step.wake_ups.push(listener.granted(place.owner, token));
+            }
+        }
+        true
+    }
+
+    pub(super) fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
+        let claim = &request.claim;
+        if self.holders.conflicts(claim.share) {
+            return Acquired::Conflict;
+        }
+        let mut mine = self.holders.held(claim).is_some();
+        if !mine && !self.holders.is_exclusive() {
+            let next = request.queue == Queue::Barge || self.hand_over(step, Some(claim));
+            mine = next && self.holders.fits(claim.share);
+        }
+        let place = Place {
+            owner: claim.owner,
+            share: claim.share,
+            first_lease: request.first_lease,
+            fence: request.fence,
+        };
+        if mine {
+            self.queue.remove(claim.owner);
+            return Acquired::Granted {
+                token: self.grant(step, &place, request.lease),
+            };
+        }
+        if request.queue == Queue::Join {
+            self.queue.join(place);
+        }
+        Acquired::Busy {
+            remaining: self.holders.first_end().map(|ends| ends - step.now),
+            queued: self.queue.contains(claim.owner),
+        }
+    }
+
+    pub(super) fn release(&mut self, step: &mut Step<'_>, request: &Release) -> Released {
+        let held = self.holders.held(&request.claim).is_some();
+        if held {
+            self.holders.leave(&request.claim, step.now, request.keep);
+        }
+        if held || !self.holders.is_exclusive() && !self.holders.is_empty() {
+            self.hand_over(step, None);
+        }
+        released(held)
+    }
+}
+
+pub(super) fn released(held: bool) -> Released {
+    if held {
+        Released::Released
+    } else {
+        Released::NotHeld
+    }
+}

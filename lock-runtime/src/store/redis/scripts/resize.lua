@@ -1,0 +1,13 @@
+-- ARGV: permits there are from now on, those of a read-write lock, channel prefix. Reply: 1, or 0 if it is another kind of
+-- lock. O(1), and once for each hold that ended and each waiter that gets its turn.
+local at, time, of = names(1), now(), tonumber(ARGV[1])
+local state = state_of(at, time)
+if state.err then return state end
+if state.holder or state.used > 0 and state.of == tonumber(ARGV[2]) then return 0 end
+if state.used > 0 then
+  redis.call('ZADD', at.lock, -of, 'of')
+  state.of = of
+  hand_over(at, state, ARGV[3], time)
+end
+settle(at, state)
+return 1

@@ -1,0 +1,323 @@
+//! The verbs of the contract, as commands and scripts.
+
+use std::iter::once;
+use std::time::Instant;
+
+use redis::{Cmd, FromRedisValue, Value};
+
+use super::scripts::Text;
+use super::{RedisStore, Reply, WrongType, invoke, millis, remaining, scripts};
+use crate::config::QUEUE_TTL;
+use crate::key::LockKey;
+use crate::store::{
+    Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, Link, Queue,
+    Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+};
+
+impl Store for RedisStore {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(async move {
+            if request.queue == Queue::Barge && !request.fence && request.claim.share.is_none() {
+                return self.set_if_free(&request, by).await;
+            }
+            let reply: Reply<Vec<Value>> = self
+                .call(by, async |mut up| {
+                    if request.queue == Queue::Join {
+                        self.connection.subscribe(&mut up).await?;
+                    }
+                    invoke(&mut up, &scripts::ACQUIRE, |command| {
+                        self.name(command, once(&request.claim.key));
+                        command
+                            .arg(request.claim.owner.to_string())
+                            .arg(millis(request.lease))
+                            .arg(millis(request.first_lease))
+                            .arg(u8::from(request.fence))
+                            .arg(mode(request.queue))
+                            .arg(&self.channels)
+                            .arg(millis(QUEUE_TTL))
+                            .arg(permits(request.claim.share))
+                            .arg(request.claim.share.map_or(0, |share| share.of));
+                    })
+                    .await
+                })
+                .await?;
+            Ok(reply.map(|value| value.map_or(Acquired::Conflict, acquired)))
+        })
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        Box::pin(async move {
+            let Some(first) = requests.first() else {
+                return Ok(Answer {
+                    value: AcquiredAll::Granted { tokens: Vec::new() },
+                    link: self.link(),
+                });
+            };
+            let keys = requests.iter().map(|request| &request.claim.key);
+            let reply: Reply<Vec<Value>> = self
+                .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
+                    command
+                        .arg(millis(first.lease))
+                        .arg(u8::from(first.fence))
+                        .arg(mode(first.queue));
+                    for request in &requests {
+                        command.arg(request.claim.owner.to_string());
+                    }
+                })
+                .await?;
+            Ok(reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all)))
+        })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(async move {
+            let reply: Reply<Vec<i64>> = self
+                .call(by, async |mut up| {
+                    invoke(&mut up, &scripts::RENEW, |command| {
+                        command.arg(holds.len());
+                        for hold in &holds {
+                            command.arg(self.namespace.lock(&hold.claim.key));
+                        }
+                        for hold in &holds {
+                            let owner = hold.claim.owner;
+                            let holder = match hold.claim.share {
+                                Some(share) => format!("{owner}:{}", share.permits),
+                                None => owner.to_string(),
+                            };
+                            command.arg(holder).arg(millis(hold.lease));
+                        }
+                    })
+                    .await
+                })
+                .await?;
+            let renewed = |one: &i64| match one {
+                1 => Renewed::Renewed,
+                _ => Renewed::Gone,
+            };
+            Ok(reply.map(|value| match value {
+                Ok(replies) => replies.iter().map(renewed).collect(),
+                Err(WrongType) => vec![Renewed::Gone; holds.len()],
+            }))
+        })
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        Box::pin(async move {
+            let reply: Reply<Option<String>> = self
+                .one(by, &scripts::FENCE, &claim.key, |command| {
+                    command
+                        .arg(claim.owner.to_string())
+                        .arg(permits(claim.share));
+                })
+                .await?;
+            Ok(reply.map(|value| match value {
+                Err(WrongType) => Fenced::Conflict,
+                Ok(None) => Fenced::Gone,
+                Ok(Some(token)) => token.parse().map_or(Fenced::Conflict, Fenced::Token),
+            }))
+        })
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(async move {
+            let keys = requests.iter().map(|request| &request.claim.key);
+            let reply: Reply<Vec<i64>> = self
+                .script(by, &scripts::RELEASE, keys, |command| {
+                    command.arg(&self.channels);
+                    for request in &requests {
+                        command
+                            .arg(request.claim.owner.to_string())
+                            .arg(permits(request.claim.share))
+                            .arg(millis(request.keep));
+                    }
+                })
+                .await?;
+            Ok(reply.map(|value| match value {
+                Ok(replies) => replies.into_iter().map(released).collect(),
+                Err(WrongType) => vec![Released::NotHeld; requests.len()],
+            }))
+        })
+    }
+
+    fn shrink(&self, claim: Claim, rest: u32, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async move {
+            let reply: Reply<i64> = self
+                .one(by, &scripts::SHRINK, &claim.key, |command| {
+                    command
+                        .arg(claim.owner.to_string())
+                        .arg(permits(claim.share))
+                        .arg(rest)
+                        .arg(&self.channels);
+                })
+                .await?;
+            Ok(reply.map(|value| value.map_or(Released::NotHeld, released)))
+        })
+    }
+
+    fn resize(&self, key: LockKey, of: u32, by: Instant) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let reply: Reply<i64> = self
+                .one(by, &scripts::RESIZE, &key, |command| {
+                    command.arg(of).arg(Share::READ_WRITE).arg(&self.channels);
+                })
+                .await?;
+            Ok(reply.map(|value| matches!(value, Ok(1))))
+        })
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async move {
+            let reply: Reply<i64> = self
+                .one(by, &scripts::ABANDON, &request.claim.key, |command| {
+                    command
+                        .arg(request.claim.owner.to_string())
+                        .arg(millis(request.first_lease))
+                        .arg(u8::from(request.fence))
+                        .arg(&self.channels)
+                        .arg(permits(request.claim.share))
+                        .arg(request.claim.share.map_or(0, |share| share.of));
+                })
+                .await?;
+            Ok(reply.map(|value| value.map_or(Released::NotHeld, released)))
+        })
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+        Box::pin(async move {
+            let reply: Reply<(Option<Vec<u8>>, i64, usize, usize)> =
+                self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
+            Ok(reply.map(|value| {
+                let (holder, pttl, waiting, holders) = value.ok()?;
+                Some(Inspection {
+                    holder: holder.map(|value| String::from_utf8_lossy(&value).into_owned()),
+                    holders,
+                    remaining: remaining(pttl),
+                    waiting,
+                })
+            }))
+        })
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(async move {
+            let reply: Reply<i64> = self
+                .one(by, &scripts::FORCE_RELEASE, &key, |command| {
+                    _ = command.arg(&self.channels)
+                })
+                .await?;
+            Ok(reply.map(|value| value.ok().map(|ended| ended == 1)))
+        })
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let reply: Reply<String> = self
+                .call(by, async |mut up| {
+                    redis::cmd("PING").query_async(&mut up.connection).await
+                })
+                .await?;
+            Ok(reply.map(|_| ()))
+        })
+    }
+
+    fn link(&self) -> Link {
+        self.connection.link()
+    }
+
+    fn close(&self) {
+        self.connection.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.connection.is_closed()
+    }
+}
+
+impl RedisStore {
+    /// The classic recipe's one command. A repeat must not come this way: it would say "busy" to the owner itself.
+    async fn set_if_free(
+        &self,
+        request: &Acquire,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        let mut set = redis::cmd("SET");
+        set.arg(self.namespace.lock(&request.claim.key))
+            .arg(request.claim.owner.to_string());
+        set.arg("NX").arg("PX").arg(millis(request.lease));
+        let reply: Reply<Option<String>> = self
+            .call(by, async |mut up| set.query_async(&mut up.connection).await)
+            .await?;
+        Ok(reply.map(|value| match value {
+            Err(WrongType) => Acquired::Conflict,
+            Ok(Some(_)) => Acquired::Granted { token: None },
+            Ok(None) => Acquired::Busy {
+                remaining: None,
+                queued: false,
+            },
+        }))
+    }
+
+    /// Runs a script on the keys of one lock.
+    async fn one<T: FromRedisValue>(
+        &self,
+        by: Instant,
+        script: &Text,
+        key: &LockKey,
+        arguments: impl FnOnce(&mut Cmd),
+    ) -> Result<Reply<T>, Failure> {
+        self.script(by, script, once(key), arguments).await
+    }
+}
+
+fn mode(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Barge => "barge",
+        Queue::Respect => "respect",
+        Queue::Join => "join",
+    }
+}
+
+/// As the scripts have it: none is an exclusive lock.
+fn permits(share: Option<Share>) -> u32 {
+    share.map_or(0, |share| share.permits)
+}
+
+fn released(reply: i64) -> Released {
+    match reply {
+        1 => Released::Released,
+        _ => Released::NotHeld,
+    }
+}
+
+/// A token is text, because Redis has no number for all of them; an empty one is none.
+fn token(value: Value) -> Option<u64> {
+    String::from_redis_value(value).ok()?.parse().ok()
+}
+
+fn acquired(reply: Vec<Value>) -> Acquired {
+    let mut reply = reply.into_iter();
+    let mut next = || reply.next().unwrap_or(Value::Nil);
+    match next() {
+        Value::Int(1) => Acquired::Granted {
+            token: token(next()),
+        },
+        _ => Acquired::Busy {
+            remaining: i64::from_redis_value(next()).ok().and_then(remaining),
+            queued: next() == Value::Int(1),
+        },
+    }
+}
+
+fn acquired_all(reply: Vec<Value>) -> AcquiredAll {
+    let mut reply = reply.into_iter();
+    match reply.next() {
+        Some(Value::Int(1)) => AcquiredAll::Granted {
+            tokens: reply.map(token).collect(),
+        },
+        Some(Value::Int(2)) => {
+            let at = reply.next().and_then(|at| usize::from_redis_value(at).ok());
+            AcquiredAll::Conflict(at.unwrap_or(1).saturating_sub(1))
+        }
+        _ => AcquiredAll::Busy,
+    }
+}

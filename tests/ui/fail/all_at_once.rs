@@ -1,0 +1,81 @@
+//! Many mistakes, in one attribute and in many: all are reported in one build, and none makes one more.
+
+use lock_runtime::{LockError, distributed_lock};
+
+type Result<T> = std::result::Result<T, LockError>;
+
+#[distributed_lock(key = "<prodct_id>", leese = "10s", wait = "3 s", renew = 1, fence = token)]
+async fn all_at_once(product_id: u64) -> Result<lock_runtime::FencingToken> {
+    Ok(token)
+}
+
+#[distributed_lock(key = "a", lease = "10", wait = "1.5s", hold_at_least = "10sec")]
+async fn bad_durations() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "%a:<1 2>:<id +>:<f(id)>")]
+async fn bad_placeholders(id: u64) -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a:<id>", fence = id, guard = sku, wait = "forever", on_busy = "skip", max_hold = "1ms")]
+async fn contradictions(id: u64, (sku, _): (u64, u64)) -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(kye = "a", ttl = "10s", banana = 1)]
+async fn unknown() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock("stock:<id>", lease = "10s", lease = "10s")]
+async fn without_name(id: u64) -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "a" lease = "0s", on_error = |error|)]
+async fn half_written() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(lease = "10s", fair)]
+fn not_even_async() -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(
+    keys = ["account:<form>", "", 5, "<from>-<to>", "a:<", "a:<", to, "ledger:<book>"],
+    permits = 0,
+    mode = "reed",
+    fence = tokens
+)]
+async fn bad_keys(from: u64, to: u64) -> Result<lock_runtime::FencingToken> {
+    let [_, _, third, ..] = tokens;
+    Ok(third)
+}
+
+#[distributed_lock(key = "a:<b>", keys = ["c:<d>"], mode = "read", permits = 5)]
+async fn too_many_kinds(id: u64) -> Result<()> {
+    Ok(())
+}
+
+#[distributed_lock(key = "")]
+struct Structure;
+
+fn main() {
+    // All of it is there.
+    let _ = (
+        all_at_once(1),
+        bad_durations(),
+        bad_placeholders(1),
+        contradictions(1, (2, 3)),
+    );
+    let _ = (
+        unknown(),
+        without_name(1),
+        half_written(),
+        not_even_async(),
+        Structure,
+    );
+}

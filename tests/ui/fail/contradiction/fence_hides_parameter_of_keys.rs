@@ -1,0 +1,10 @@
+//! Tokens that hide a parameter.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(keys = ["account:<from>", "account:<to>"], fence = from)]
+async fn work(from: u64, to: u64) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

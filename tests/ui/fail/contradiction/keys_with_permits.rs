@@ -1,0 +1,10 @@
+//! Several keys, as semaphores.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(keys = ["account:<from>", "account:<to>"], permits = 5)]
+async fn work(from: u64, to: u64) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! Several keys, only read.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(keys = ["account:<from>", "account:<to>"], mode = "read")]
+async fn work(from: u64, to: u64) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A fraction.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", wait = "1.5s")]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

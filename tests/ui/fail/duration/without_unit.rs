@@ -1,0 +1,10 @@
+//! A number without its unit.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", lease = "10")]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A number among the keys.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(keys = ["account:<from>", 2])]
+async fn work(from: u64, to: u64) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

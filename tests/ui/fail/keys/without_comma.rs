@@ -1,0 +1,10 @@
+//! No comma between two keys.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(keys = ["account:<from>" "account:<to>"])]
+async fn work(from: u64, to: u64) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A path that leads nowhere.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", crate = nowhere::lock)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! `crate` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", crate, fair = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

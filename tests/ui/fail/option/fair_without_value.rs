@@ -1,0 +1,10 @@
+//! `fair` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", fair, renew = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A wrong value of `fence`.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", fence = "token")]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

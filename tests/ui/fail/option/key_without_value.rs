@@ -1,0 +1,10 @@
+//! `key` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key, fair = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

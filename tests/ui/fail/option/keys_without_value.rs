@@ -1,0 +1,10 @@
+//! `keys` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(keys, fair = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

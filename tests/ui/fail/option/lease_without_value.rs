@@ -1,0 +1,10 @@
+//! `lease` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", lease, fair = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! `on_busy` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", on_busy, fair = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

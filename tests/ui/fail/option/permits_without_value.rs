@@ -1,0 +1,10 @@
+//! `permits` without a value.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", permits, fair = true)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

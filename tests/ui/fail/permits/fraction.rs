@@ -1,0 +1,10 @@
+//! Half a permit.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a", permits = 1.5)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A `<` without its `>`.
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "a:<id")]
+async fn work(id: u64) -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,56 @@
+//! `key`: a template, or any expression that is `Into<LockKey>`.
+
+#[path = "../support.rs"]
+mod support;
+
+use lock_runtime::{Guard, LockError, LockKey, distributed_lock, lock_key};
+
+type Result<T> = std::result::Result<T, LockError>;
+
+const NAME: &str = "const:<not a template>";
+
+struct Order {
+    id: u64,
+}
+
+#[distributed_lock(key = "order:<id>", guard = lock)]
+async fn template(id: u64) -> Result<LockKey> {
+    Ok(key_of(lock))
+}
+
+#[distributed_lock(key = NAME, guard = lock)]
+async fn constant() -> Result<LockKey> {
+    Ok(key_of(lock))
+}
+
+#[distributed_lock(key = format!("order:{id}"), guard = lock)]
+async fn formatted(id: u64) -> Result<LockKey> {
+    Ok(key_of(lock))
+}
+
+#[distributed_lock(key = lock_key!("made:<a.id>"), guard = lock)]
+async fn key_macro(a: Order) -> Result<LockKey> {
+    assert_eq!(a.id, 7);
+    Ok(key_of(lock))
+}
+
+#[distributed_lock(key = name, guard = lock)]
+async fn moved_into_the_key(name: String) -> Result<LockKey> {
+    Ok(key_of(lock))
+}
+
+fn key_of(lock: &Guard) -> LockKey {
+    lock.key().clone()
+}
+
+pub(crate) fn main() {
+    support::run(async {
+        assert_eq!(template(7).await.unwrap(), LockKey::from("order:7"));
+        assert_eq!(constant().await.unwrap(), LockKey::from(NAME));
+        assert_eq!(formatted(7).await.unwrap(), LockKey::from("order:7"));
+        let key = key_macro(Order { id: 7 }).await.unwrap();
+        assert_eq!(key, LockKey::from("made:7"));
+        let key = moved_into_the_key("name".to_owned()).await.unwrap();
+        assert_eq!(key, LockKey::from("name"));
+    });
+}

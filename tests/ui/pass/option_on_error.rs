@@ -1,0 +1,41 @@
+//! `on_error`: a function, and closures that own or borrow what they need.
+
+#[path = "../support.rs"]
+mod support;
+
+use lock_runtime::{LockError, distributed_lock};
+
+#[distributed_lock(key = "job", on_busy = "error", on_error = status)]
+async fn with_function() -> u16 {
+    200
+}
+
+fn status(error: LockError) -> u16 {
+    drop(error);
+    503
+}
+
+#[distributed_lock(key = "job:<name>", on_error = { let name = name.clone(); move |error| format!("{name}: {error}") })]
+async fn with_closure(name: String) -> String {
+    name
+}
+
+#[distributed_lock(key = "job:<name>", on_error = |error| format!("{name}: {error}"))]
+async fn with_a_borrowing_closure(name: String) -> String {
+    "ran".to_owned()
+}
+
+#[distributed_lock(key = "job", reentrant = false, on_error = |error| error.to_string())]
+async fn of_a_nested_call() -> String {
+    Box::pin(of_a_nested_call()).await
+}
+
+pub(crate) fn main() {
+    support::run(async {
+        assert_eq!(with_function().await, 200);
+        assert_eq!(with_closure("name".to_owned()).await, "name");
+        let name = || "name".to_owned();
+        assert_eq!(with_a_borrowing_closure(name()).await, "ran");
+        assert!(of_a_nested_call().await.contains("job"));
+    });
+}
