@@ -6,14 +6,16 @@
     reason = "a test that can't go on has failed"
 )]
 
-use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+#[path = "support/program.rs"]
+mod program;
+#[path = "support/redis.rs"]
+mod redis;
+
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-const PASSWORD: &str = "canary";
+use program::{PASSWORD, Run};
+use redis::RedisServer;
 
 #[test]
 fn the_default_sale_is_right() {
@@ -130,116 +132,6 @@ fn a_wrong_password_is_refused_without_being_shown() {
     assert!(sale.stderr.contains("denied access"), "{}", sale.stderr);
 }
 
-struct Sale {
-    status: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn flash_sale(arguments: &[&str]) -> Sale {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = Command::new(env!("CARGO_BIN_EXE_flash_sale"))
-        .args(arguments)
-        .output()
-        .unwrap();
-    let sale = Sale {
-        status: status.code(),
-        stdout: String::from_utf8(stdout).unwrap(),
-        stderr: String::from_utf8(stderr).unwrap(),
-    };
-    assert!(!sale.stdout.contains(PASSWORD), "{}", sale.stdout);
-    assert!(!sale.stderr.contains(PASSWORD), "{}", sale.stderr);
-    sale
-}
-
-impl Sale {
-    #[track_caller]
-    fn ends_with(&self, status: i32) {
-        let said = format!("{}{}", self.stdout, self.stderr);
-        assert_eq!(self.status, Some(status), "{said}");
-    }
-
-    fn find(&self, name: &str) -> Option<&str> {
-        let mut lines = self.stdout.lines();
-        let row = lines.find_map(|line| line.strip_prefix("  ")?.strip_prefix(name))?;
-        Some(row.trim())
-    }
-
-    #[track_caller]
-    fn row(&self, name: &str) -> u32 {
-        let said = || format!("no number for {name}: {}{}", self.stdout, self.stderr);
-        let number = self.find(name).and_then(|row| row.parse().ok());
-        number.unwrap_or_else(|| panic!("{}", said()))
-    }
-}
-
-/// A `redis-server` of its own, with a password, gone at the end of the test.
-struct RedisServer {
-    process: Child,
-    port: u16,
-    folder: PathBuf,
-}
-
-impl RedisServer {
-    fn start() -> Self {
-        let port = free_port();
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{port}"));
-        fs::create_dir_all(&folder).unwrap();
-        let process = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--save", ""])
-            .args(["--port", &port.to_string(), "--requirepass", PASSWORD])
-            .arg("--dir")
-            .arg(&folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("these tests need redis-server");
-        let server = Self {
-            process,
-            port,
-            folder,
-        };
-        let give_up = Instant::now() + Duration::from_secs(10);
-        while server.try_ask("PING").as_deref() != Some("+PONG\r\n") {
-            assert!(Instant::now() < give_up, "redis-server does not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        server
-    }
-
-    fn url(&self) -> String {
-        format!("redis://:{PASSWORD}@127.0.0.1:{}/", self.port)
-    }
-
-    fn ask(&self, command: &str) -> String {
-        self.try_ask(command).unwrap()
-    }
-
-    fn try_ask(&self, command: &str) -> Option<String> {
-        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        write!(connection, "AUTH {PASSWORD}\r\n{command}\r\nQUIT\r\n").ok()?;
-        let mut replies = String::new();
-        connection.read_to_string(&mut replies).ok()?;
-        Some(
-            replies
-                .strip_prefix("+OK\r\n")?
-                .strip_suffix("+OK\r\n")?
-                .to_owned(),
-        )
-    }
-}
-
-impl Drop for RedisServer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+fn flash_sale(arguments: &[&str]) -> Run {
+    Run::of(Command::new(env!("CARGO_BIN_EXE_flash_sale")).args(arguments))
 }

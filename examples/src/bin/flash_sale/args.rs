@@ -1,13 +1,10 @@
 //! The command line: what people may ask for, and what a process of the sale is told by its parent.
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 /// Where a process of the sale finds the Redis URL. Not on its command line, which every user of the machine can read.
 pub(crate) const URL_VARIABLE: &str = "FLASH_SALE_URL";
 const DEFAULT_PROCESSES: u32 = 4;
-/// What stands before the `@` where the form of a URL is explained.
-const PLACEHOLDER: &str = "[user:password";
 
 /// A flash sale: many buyers, few items, and a lock that keeps the count right.
 ///
@@ -69,7 +66,7 @@ pub(crate) struct ProcessArgs {
 impl Args {
     /// What the command line says, if it makes sense as a whole.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let args = Self::try_parse().map_err(with_usage)?;
+        let args: Self = lock_examples::read()?;
         args.check()?;
         Ok(args)
     }
@@ -100,53 +97,17 @@ impl Args {
 
 /// A mistake in what was asked for, with the usage line below it.
 pub(crate) fn usage(message: impl std::fmt::Display) -> clap::Error {
-    Args::command().error(ErrorKind::ValueValidation, message)
-}
-
-/// clap leaves the usage line out when only a value is wrong.
-fn with_usage(mut error: clap::Error) -> clap::Error {
-    if error.use_stderr() && error.get(ContextKind::Usage).is_none() {
-        let usage = ContextValue::StyledStr(Args::command().render_usage());
-        error.insert(ContextKind::Usage, usage);
-    }
-    error
-}
-
-/// The text without the user and password of any URL in it: a password may have been typed where no URL belongs, and
-/// is then part of what clap says about it. Hides too much rather than too little, since a password may hold anything.
-pub(crate) fn without_passwords(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let secret = line.split_once("://").zip(line.rsplit_once('@'));
-        match secret
-            .map(|((before, _), (_, after))| (before.len() + 3, line.len() - after.len() - 1))
-        {
-            Some((from, to)) if from < to && &line[from..to] != PLACEHOLDER => {
-                shown.push_str(&line[..from]);
-                shown.push_str("***");
-                shown.push_str(&line[to..]);
-            }
-            _ => shown.push_str(line),
-        }
-    }
-    shown
+    lock_examples::usage::<Args>(message)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn passwords_are_taken_out_and_the_rest_stays() {
-        let said = "a://b\nunexpected 'redis://user:can@ary two@host:1/2' found\nme@example.org";
-        let shown = "a://b\nunexpected 'redis://***@host:1/2' found\nme@example.org";
-        assert_eq!(without_passwords(said), shown);
-        let form = "write redis://[user:password@]host";
-        assert_eq!(without_passwords(form), form);
     }
 }

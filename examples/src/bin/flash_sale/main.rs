@@ -36,24 +36,8 @@ async fn main() -> ExitCode {
     match run().await {
         Ok(Outcome::Right | Outcome::WrongWithoutLock) => ExitCode::SUCCESS,
         Ok(Outcome::WrongUnderLock) => ExitCode::FAILURE,
-        // Also for `--help`, which goes to stdout with status 0.
-        Err(Failure::Usage(message)) => {
-            let text = args::without_passwords(&message.render().to_string());
-            if message.use_stderr() {
-                eprint!("{text}");
-                ExitCode::from(2)
-            } else {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
-        }
-        Err(Failure::Broken(error)) => {
-            eprintln!(
-                "flash_sale: {}",
-                args::without_passwords(&error.to_string())
-            );
-            ExitCode::FAILURE
-        }
+        Err(Failure::Usage(error)) => lock_examples::give_up("flash_sale", &error),
+        Err(Failure::Broken(error)) => lock_examples::give_up("flash_sale", &*error),
     }
 }
 

@@ -1,0 +1,85 @@
+//! What the command lines of the examples have in common: mistakes get a usage line, and no password is ever shown.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+/// What stands before the `@` where the form of a URL is explained.
+const PLACEHOLDER: &str = "[user:password";
+
+/// What the command line says.
+///
+/// # Errors
+/// A mistake, with the usage line below it; also `--help`, which is no mistake: [`give_up`] knows.
+pub fn read<Args: Parser>() -> Result<Args, clap::Error> {
+    Args::try_parse().map_err(|mut error| {
+        // clap leaves the usage line out when only a value is wrong.
+        if error.use_stderr() && error.get(ContextKind::Usage).is_none() {
+            let usage = ContextValue::StyledStr(Args::command().render_usage());
+            error.insert(ContextKind::Usage, usage);
+        }
+        error
+    })
+}
+
+/// A mistake in how options go together, with the usage line below it.
+pub fn usage<Args: CommandFactory>(message: impl Display) -> clap::Error {
+    Args::command().error(ErrorKind::ValueValidation, message)
+}
+
+/// Says why an example has no result. The exit status is 2 for one that was asked for wrongly, 1 for one that broke,
+/// and 0 for `--help`.
+#[must_use]
+pub fn give_up(example: &str, error: &(dyn Error + 'static)) -> ExitCode {
+    match error.downcast_ref::<clap::Error>() {
+        Some(help) if !help.use_stderr() => {
+            print!("{}", help.render());
+            ExitCode::SUCCESS
+        }
+        Some(mistake) => {
+            eprint!("{}", without_passwords(&mistake.render().to_string()));
+            ExitCode::from(2)
+        }
+        None => {
+            eprintln!("{example}: {}", without_passwords(&error.to_string()));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The text without the user and password of any URL in it: a password may have been typed where no URL belongs, and
+/// is then part of what clap says about it. Hides too much rather than too little, since a password may hold anything.
+fn without_passwords(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let secret = line.split_once("://").zip(line.rsplit_once('@'));
+        match secret
+            .map(|((before, _), (_, after))| (before.len() + 3, line.len() - after.len() - 1))
+        {
+            Some((from, to)) if from < to && &line[from..to] != PLACEHOLDER => {
+                shown.push_str(&line[..from]);
+                shown.push_str("***");
+                shown.push_str(&line[to..]);
+            }
+            _ => shown.push_str(line),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_taken_out_and_the_rest_stays() {
+        let said = "a://b\nunexpected 'redis://user:can@ary two@host:1/2' found\nme@example.org";
+        let shown = "a://b\nunexpected 'redis://***@host:1/2' found\nme@example.org";
+        assert_eq!(without_passwords(said), shown);
+        let form = "write redis://[user:password@]host";
+        assert_eq!(without_passwords(form), form);
+    }
+}
