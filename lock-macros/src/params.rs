@@ -185,11 +185,9 @@ pub(crate) fn move_into_future(
     for input in sig.inputs.iter().rev() {
         if let FnArg::Typed(typed) = input
             && let Pat::Ident(pat) = &*typed.pat
-            && usage(&pat.ident) != Usage::None
+            && usage(&pat.ident) == Usage::Borrowed
         {
-            if usage(&pat.ident) == Usage::Borrowed {
-                moves.inner.extend(capture(&[], &pat.ident));
-            }
+            moves.inner.extend(capture(&[], &pat.ident));
         }
     }
     allow_unused(sig, statements, |name| usage(name) != Usage::None);
