@@ -23,12 +23,17 @@ fn every_error_has_its_status() {
         ("another one when it is paid", "1 × 409"),
         ("two payments of two orders at once", "2 × 200"),
         ("an id too long for a key", "1 × 400"),
+        ("a question of another app", "1 × 200"),
         (
             "a payment when the locks are shut down",
             "1 × 503, retry after 1 s",
         ),
     ] {
         assert_eq!(gateway.find(requests), Some(answers), "{}", gateway.stdout);
+    }
+    let crowd = gateway.find("100 questions of one app at once").unwrap();
+    for part in [" × 200, ", " × 429, retry after 1 s"] {
+        assert!(crowd.contains(part), "{crowd}");
     }
 }
 

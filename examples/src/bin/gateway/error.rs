@@ -29,6 +29,9 @@ impl GatewayError {
                 // Not 409: nothing is wrong with the request or the order. Somebody is at it, and when they are done
                 // the same request gets its answer, which may then be the 409.
                 LockError::Busy { .. } => (StatusCode::LOCKED, None),
+                LockError::RateLimited { retry_after, .. } => {
+                    (StatusCode::TOO_MANY_REQUESTS, Some(*retry_after))
+                }
                 LockError::Unavailable { .. } | LockError::Shutdown => {
                     (StatusCode::SERVICE_UNAVAILABLE, Some(SOON))
                 }

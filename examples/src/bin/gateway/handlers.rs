@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::routing::post;
-use lock_runtime::{LockClient, distributed_lock};
+use axum::routing::{get, post};
+use lock_runtime::{LockClient, distributed_lock, rate_limited};
 
 use crate::error::GatewayError;
 
@@ -25,6 +25,7 @@ struct Gateway {
 pub(crate) fn gateway(locks: LockClient) -> Router {
     Router::new()
         .route("/orders/{id}/pay", post(pay))
+        .route("/apps/{app_id}/quote", get(quote))
         .with_state(Gateway {
             locks,
             paid: Arc::default(),
@@ -44,6 +45,15 @@ async fn pay(
     tokio::time::sleep(PAYMENT).await;
     gateway.write_down(&id);
     Ok(format!("the order {id} is paid now\n"))
+}
+
+/// Tells an app a price: 100 times a second, and 20 times at once. Who asks more often is told when to come back.
+#[rate_limited(key = "api:<app_id>", rate = "100/s", burst = 20, client = &gateway.locks)]
+async fn quote(
+    State(gateway): State<Gateway>,
+    Path(app_id): Path<String>,
+) -> Result<&'static str, GatewayError> {
+    Ok("42\n")
 }
 
 impl Gateway {

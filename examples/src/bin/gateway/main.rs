@@ -1,4 +1,4 @@
-//! An HTTP gateway with axum: a lock per order, and every error answered with the status that says what to do.
+//! An HTTP gateway with axum: a lock per order, a rate limit per app, and every error answered with the status that says what to do.
 //!
 //! `cargo run -p lock-examples --features gateway --bin gateway` starts it on a free port, sends it requests and
 //! prints what came back. `--listen 127.0.0.1:8080` keeps serving, until Ctrl-C.
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 /// How long requests that are being served may take when the gateway is told to stop.
 const STOP: Duration = Duration::from_secs(10);
 
-/// An HTTP gateway: a lock per order, and errors as HTTP statuses.
+/// An HTTP gateway: a lock per order, a rate limit per app, and errors as HTTP statuses.
 ///
 /// Without options it starts on a free port, sends itself requests, and prints what came back.
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ struct Args {
     /// Keep serving here, until Ctrl-C
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The Redis that replicas of this gateway share; without it, locks hold in this process only
+    /// The Redis that replicas of this gateway share; without it, locks and limits hold in this process only
     #[arg(long, requires = "listen")]
     url: Option<String>,
 }
@@ -56,7 +56,7 @@ async fn run() -> Result<ExitCode, Box<dyn Error>> {
     let server = axum::serve(listener, handlers::gateway(locks.clone()));
 
     if args.listen.is_some() {
-        println!("http://{address}/: POST /orders/ID/pay");
+        println!("http://{address}/: POST /orders/ID/pay, GET /apps/ID/quote");
         let stop = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
         server.with_graceful_shutdown(stop).await?;
         locks.shutdown(STOP).await;

@@ -10,6 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+const CROWD: usize = 100;
+
 /// What the gateway said to one request.
 #[derive(Debug)]
 struct Answer {
@@ -34,6 +36,11 @@ pub(crate) async fn take(gateway: SocketAddr, locks: &LockClient) -> io::Result<
         &[400],
         &ask(gateway, &[&long]).await?,
     );
+    // 100 a second and 20 at once: some of so many pass, and the others are told when to come back.
+    let crowd = ask(gateway, &["GET /apps/7/quote"; CROWD]).await?;
+    right &= row("100 questions of one app at once", &[200, 429], &crowd);
+    let other = ask(gateway, &["GET /apps/8/quote"]).await?;
+    right &= row("a question of another app", &[200], &other);
 
     locks.shutdown(Duration::from_secs(1)).await;
     let late = ask(gateway, &["POST /orders/10/pay"]).await?;
