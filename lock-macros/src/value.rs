@@ -9,7 +9,7 @@ use proc_macro2::Ident;
 use std::collections::HashSet;
 use syn::{Expr, ExprArray, ExprLit, ExprPath, ExprUnary, Lit, LitStr, Path, UnOp};
 
-/// As the runtime has them: more keys than this would make one step of the store a long one.
+/// All of them are taken in one step of the store, which nobody else may have to wait for long.
 const MOST_KEYS: usize = 64;
 /// As the runtime has it: one more is all of a read-write lock.
 const MOST_PERMITS: u64 = (1 << 31) - 2;
