@@ -16,6 +16,8 @@ mod methods;
 mod options;
 #[path = "../ui/pass/parameters.rs"]
 mod parameters;
+#[path = "../ui/pass/rate_limited.rs"]
+mod rate_limited;
 #[path = "../ui/pass/together.rs"]
 mod together;
 #[path = "../ui/pass/values.rs"]
@@ -49,6 +51,11 @@ fn options_run() {
 #[test]
 fn parameters_run() {
     parameters::main();
+}
+
+#[test]
+fn rate_limited_run() {
+    rate_limited::main();
 }
 
 #[test]
