@@ -49,7 +49,11 @@ async fn from_expressions(plan: &Plan, size: u32, locks: &LockClient) -> Reply {
         let __lock_client = ::core::option::Option::Some(
             <::lock_runtime::LockClient as ::core::clone::Clone>::clone(locks),
         );
-        let __lock_rate = ::lock_runtime::Rate::burst(plan.rate(), size);
+        let __lock_rate = {
+            let __lock_given_rate: ::lock_runtime::Rate = plan.rate();
+            let __lock_given_burst: u32 = size;
+            ::lock_runtime::Rate::burst(__lock_given_rate, __lock_given_burst)
+        };
         let __lock_wait = ::lock_runtime::__private::Duration::from_millis(1500u64);
         let __lock_passed = ::lock_runtime::__private::pass(
                 __lock_client,

@@ -1,6 +1,8 @@
 //! The options of the attribute: every word a user writes, and what may stand behind it.
 
 use crate::fallback::Faults;
+use crate::rate::Rate;
+use crate::rate_limited::RATE_LIMITED;
 use crate::suggest;
 use crate::value::{self, Value};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
@@ -255,7 +257,8 @@ impl Args {
             faults.on(
                 &lone,
                 format!(
-                    "the option's name is missing: write `key = {}`",
+                    "the option's name is missing: write `{} = {}`",
+                    meant_by(&lone, self.attribute),
                     quote!(#lone)
                 ),
             );
@@ -295,8 +298,30 @@ impl Args {
     }
 }
 
+/// The option whose value this is, written without its name.
+fn meant_by(literal: &LitStr, attribute: &Vocabulary) -> &'static str {
+    let takes = |option: &&Spelling| match option.kind {
+        Kind::Rate => Rate::parse(&literal.value()).is_ok(),
+        _ => false,
+    };
+    let option = attribute.options.iter().find(takes);
+    option.map_or("key", |option| option.name)
+}
+
 fn unknown(word: &str, attribute: &Vocabulary) -> String {
     let options = attribute.options;
+    let attributes = [&DISTRIBUTED_LOCK, &RATE_LIMITED];
+    let theirs = attributes
+        .iter()
+        .find(|other| other.options.iter().any(|option| option.name == word));
+    if let Some(other) = theirs {
+        return format!(
+            "`{word}` is an option of `#[{}]`; the options of `#[{}]` are {}",
+            other.name,
+            attribute.name,
+            all_names(attribute)
+        );
+    }
     let elsewhere = attribute
         .elsewhere
         .iter()

@@ -39,7 +39,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("runtime", "crate"),
 ];
 
-const RATE_LIMITED: Vocabulary = Vocabulary {
+pub(crate) const RATE_LIMITED: Vocabulary = Vocabulary {
     name: "rate_limited",
     options: &OPTIONS,
     elsewhere: &ELSEWHERE,

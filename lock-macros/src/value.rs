@@ -114,7 +114,9 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 Ok(number) => Value::Count(number),
                 Err(_) => wrong(&expression, "a number up to 4294967295", faults),
             },
-            Expr::Lit(_) | Expr::Unary(_) => wrong(&expression, "a whole number", faults),
+            Expr::Lit(_) | Expr::Unary(_) => {
+                wrong(&expression, "a whole number of at least 1", faults)
+            }
             _ => Value::Expression(expression),
         },
         Kind::Duration | Kind::DurationOrForever => {

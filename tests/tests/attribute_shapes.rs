@@ -85,6 +85,7 @@ mod pass {
     pub(crate) mod parameter_names;
     pub(crate) mod parameter_pattern;
     pub(crate) mod parameter_unused;
+    pub(crate) mod rate_limited;
     pub(crate) mod recursion;
     pub(crate) mod self_arc;
     pub(crate) mod self_by_mut_reference;
@@ -178,6 +179,7 @@ every_file_runs! {
     parameter_names,
     parameter_pattern,
     parameter_unused,
+    rate_limited,
     recursion,
     self_arc,
     self_by_mut_reference,

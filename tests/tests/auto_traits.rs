@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lock_runtime::{
-    FencingToken, Guard, Health, Inspection, KeyFault, Lock, LockClient, LockClientBuilder,
-    LockError, LockKey, LostReason, OnLost, StoreError, StoreErrorKind, distributed_lock,
+    Decision, FencingToken, Guard, Health, Inspection, KeyFault, Lock, LockClient,
+    LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, StoreError,
+    StoreErrorKind, distributed_lock, rate_limited,
 };
 
 fn send_sync_debug<T: Send + Sync + Debug>() {}
@@ -17,6 +18,12 @@ fn sent<T: Send>(value: T) -> T {
 
 #[distributed_lock(key = "k")]
 async fn sends(text: String) -> Result<usize, LockError> {
+    tokio::task::yield_now().await;
+    Ok(text.len())
+}
+
+#[rate_limited(key = "k", rate = "1/s")]
+async fn limited(text: String) -> Result<usize, LockError> {
     tokio::task::yield_now().await;
     Ok(text.len())
 }
@@ -33,10 +40,13 @@ fn types_are_send_sync_and_debug() {
     send_sync_debug::<LockClientBuilder>();
     send_sync_debug::<Lock>();
     send_sync_debug::<Guard>();
+    send_sync_debug::<RateLimiter>();
     send_sync_debug::<LockKey>();
     send_sync_debug::<LockError>();
     send_sync_debug::<StoreError>();
     send_sync_debug::<(
+        Decision,
+        Rate,
         FencingToken,
         Health,
         Inspection,
@@ -46,6 +56,9 @@ fn types_are_send_sync_and_debug() {
         StoreErrorKind,
     )>();
     cloned::<(
+        Decision,
+        Rate,
+        RateLimiter,
         LockClient,
         LockClientBuilder,
         Lock,
@@ -72,6 +85,12 @@ async fn futures_are_send_when_what_they_run_is() {
     ));
     drop(sent(client.scope(sends("text".to_owned()))));
     drop(sent(client.lock("k").try_acquire()));
+    drop(sent(client.scope(limited("text".to_owned()))));
+    let limiter = client.rate_limiter("k", Rate::per_second(1));
+    drop(sent(limiter.acquire()));
+    drop(sent(limiter.acquire_many(1)));
+    drop(sent(limiter.try_acquire()));
+    drop(sent(limiter.try_acquire_many(1)));
     let Ok(guard) = sent(client.lock("k").acquire()).await else {
         return;
     };

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::LockClient;
+use lock_runtime::{LockClient, Rate};
 use lock_tests::{RedisServer, eventually};
 
 async fn connected() -> (RedisServer, LockClient) {
@@ -124,6 +124,51 @@ async fn a_try_is_exactly_one_command() {
 }
 
 #[tokio::test]
+async fn a_rate_limiter_costs_one_command_a_decision_and_one_small_key() {
+    let (server, client) = connected().await;
+    let rate = Rate::per(10, Duration::from_millis(400)).burst(3);
+    let limiter = client.rate_limiter("k", rate);
+    let waiting = limiter.clone().wait(Duration::from_secs(20));
+    limiter.acquire().await.unwrap();
+    server.reset_stats().await;
+    let mut log = server.requests().await;
+    waiting.acquire_many(3).await.unwrap(); // sleeps
+    limiter.acquire().await.unwrap_err();
+    limiter.acquire_many(3).await.unwrap_err();
+    assert!(!limiter.try_acquire().await.unwrap().passed());
+    waiting.acquire().await.unwrap();
+    let commands: Vec<_> = log
+        .take()
+        .await
+        .into_iter()
+        .map(|request| request.command)
+        .collect();
+    assert_eq!(commands, ["evalsha"; 5]);
+    let calls = server.command_calls("evalsha").await;
+    assert_eq!(calls, 5, "INFO commandstats says the same");
+    // Two of these three did not touch the bucket at all.
+    assert_eq!(server.command_calls("set").await, 2);
+
+    // However many asked: one key, a few bytes, gone when it is full again.
+    let slow = Rate::per_hour(3600).burst(500);
+    for _ in 0..500 {
+        let limiter = client.rate_limiter("{tenant}:slow", slow);
+        limiter.acquire().await.unwrap();
+    }
+    let bucket = "lock:%rate:{tenant}:lock:{tenant}:slow";
+    assert_eq!(server.keys("*slow").await, [bucket]);
+    let bytes: usize = server.query(&["STRLEN", bucket]).await;
+    assert!(bytes <= 50, "{bytes}");
+    let ttl: u64 = server.query(&["PTTL", bucket]).await;
+    assert!((400_000..=500_003).contains(&ttl), "{ttl}");
+    client.rate_limiter("k", rate).try_acquire().await.unwrap();
+    eventually("a full bucket is gone", async || {
+        server.keys("*k*").await == [bucket]
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_nested_call_costs_no_command() {
     let (server, client) = connected().await;
     let guard = client.lock("k").fenced().acquire().await.unwrap();
@@ -210,6 +255,10 @@ async fn every_key_has_a_time_to_live() {
     let (server, client) = connected().await;
     let _guard = client.lock("k").fenced().acquire().await.unwrap();
     let _tagged = client.lock("{tenant}:k").fenced().acquire().await.unwrap();
+    for key in ["k", "{tenant}:k"] {
+        let limiter = client.rate_limiter(key, Rate::per_hour(1));
+        limiter.acquire().await.unwrap();
+    }
     let waiting = tokio::spawn(client.lock("k").acquire());
     eventually("it waits", async || {
         client.inspect("k").await.unwrap().waiting == 1
@@ -217,7 +266,7 @@ async fn every_key_has_a_time_to_live() {
     .await;
     let keys = server.keys("*").await;
     assert!(
-        keys.len() >= 5 && keys.iter().all(|key| key.starts_with("lock:")),
+        keys.len() >= 7 && keys.iter().all(|key| key.starts_with("lock:")),
         "{keys:?}"
     );
     for key in keys {

@@ -76,41 +76,40 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
     }
 }
 
-/// A constant, unless an expression of the user's is in it.
+/// A constant, or values with their types, so that a wrong one is one error where it is written.
 fn rate(args: &Args) -> TokenStream {
     let runtime = args.runtime();
     let private = convert::private(args);
     let value = |opt| args.get(opt).map(|given| &given.value);
-    let (rate, known) = match value(Opt::Rate) {
+    let (rate, given_rate) = match value(Opt::Rate) {
         Some(Value::Rate(rate)) => {
             let (tokens, millis) = (rate.tokens, rate.millis);
             let rate = quote_spanned! {Span::mixed_site()=>
                 #runtime::Rate::per(#tokens, #private::Duration::from_millis(#millis))
             };
-            (rate, true)
+            (rate, None)
         }
-        _ => {
-            let expression = args.expression(Opt::Rate);
-            (quote_spanned!(Span::mixed_site()=> #expression), false)
-        }
+        _ => (
+            quote_spanned!(Span::mixed_site()=> __lock_given_rate),
+            args.expression(Opt::Rate)
+                .map(|given| quote_spanned!(Span::mixed_site()=> let __lock_given_rate: #runtime::Rate = #given;)),
+        ),
     };
-    let burst = match value(Opt::Burst) {
-        Some(Value::Count(burst)) => Some((quote!(#burst), true)),
-        Some(Value::Expression(expression)) => Some((expression.to_token_stream(), false)),
-        _ => None,
+    let (rate, given_burst) = match value(Opt::Burst) {
+        Some(Value::Count(burst)) => {
+            let rate = quote_spanned!(Span::mixed_site()=> #runtime::Rate::burst(#rate, #burst));
+            (rate, None)
+        }
+        Some(Value::Expression(given)) => (
+            quote_spanned!(Span::mixed_site()=> #runtime::Rate::burst(#rate, __lock_given_burst)),
+            Some(quote_spanned!(Span::mixed_site()=> let __lock_given_burst: u32 = #given;)),
+        ),
+        _ => (rate, None),
     };
-    match (known, burst) {
-        (true, None) => quote_spanned!(Span::mixed_site()=> const { #rate }),
-        (true, Some((burst, true))) => {
-            quote_spanned!(Span::mixed_site()=> const { #runtime::Rate::burst(#rate, #burst) })
-        }
-        (_, Some((burst, _))) => {
-            quote_spanned!(Span::mixed_site()=> #runtime::Rate::burst(#rate, #burst))
-        }
-        (false, None) => quote_spanned! {Span::mixed_site()=> {
-            let __lock_rate: #runtime::Rate = #rate;
-            __lock_rate
-        }},
+    if given_rate.is_none() && given_burst.is_none() {
+        quote_spanned!(Span::mixed_site()=> const { #rate })
+    } else {
+        quote_spanned!(Span::mixed_site()=> { #given_rate #given_burst #rate })
     }
 }
 

@@ -7,6 +7,8 @@
 //!   which says `tick ID NS` from inside the body every few milliseconds.
 //! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO` for each turn,
 //!   then `contended`
+//! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over and over, and wait up
+//!   to WAIT ms for their turn → `passed FROM TO` for each that passed, then `limited`
 //!
 //! NS is the machine's monotonic clock in nanoseconds, the same in every process.
 #![expect(
@@ -19,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lock_runtime::{Guard, Lock, LockClient};
+use lock_runtime::{Guard, Lock, LockClient, LockError, Rate};
 use lock_tests::monotonic_nanos;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
@@ -51,6 +53,7 @@ async fn main() -> std::io::Result<()> {
             }
             "release" => holds.get(&arguments[0]).expect("held before").notify_one(),
             "contend" => _ = tokio::spawn(contend(connected(&client), arguments)),
+            "limit" => _ = tokio::spawn(limit(connected(&client), arguments)),
             other => say(&format!("error: unknown command {other:?}")),
         }
     }
@@ -137,6 +140,45 @@ async fn contend(client: LockClient, arguments: Vec<String>) {
         say(&format!("turn {task} {from} {to}"));
     }
     say("contended");
+}
+
+async fn limit(client: LockClient, arguments: Vec<String>) {
+    let [key, rate, burst, tasks, millis, wait] = &arguments[..] else {
+        panic!("limit KEY RATE BURST TASKS MS WAIT")
+    };
+    let number = |text: &str| text.parse::<u32>().expect("a number");
+    let until = std::time::Instant::now() + parsed(millis);
+    let limiter = client
+        .rate_limiter(key, Rate::per_second(number(rate)).burst(number(burst)))
+        .wait(parsed(wait));
+    let passes = Arc::new(Mutex::new(Vec::new()));
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..number(tasks) {
+        let (limiter, passes) = (limiter.clone(), Arc::clone(&passes));
+        running.spawn(async move {
+            while std::time::Instant::now() < until {
+                let from = monotonic_nanos();
+                match limiter.acquire().await {
+                    Ok(()) => {
+                        let pass = (from, monotonic_nanos());
+                        passes.lock().expect("not poisoned").push(pass);
+                    }
+                    // Much too early, so that there is always somebody who asks.
+                    Err(LockError::RateLimited { retry_after, .. }) => {
+                        tokio::time::sleep(retry_after.min(Duration::from_millis(2))).await;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        });
+    }
+    while let Some(task) = running.join_next().await {
+        task.expect("no panic");
+    }
+    for (from, to) in passes.lock().expect("not poisoned").iter() {
+        say(&format!("passed {from} {to}"));
+    }
+    say("limited");
 }
 
 /// One event, as one line, at once.

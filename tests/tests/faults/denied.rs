@@ -164,6 +164,8 @@ async fn a_user_with_the_documented_rights_needs_no_others() {
     let next = waiting.await.unwrap().unwrap();
     assert!(client.force_release("k").await.unwrap());
     drop(next);
+    let rate = lock_runtime::Rate::per_second(1);
+    client.rate_limiter("k", rate).acquire().await.unwrap();
     client.health().await.unwrap();
     let denied: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG"]).await;
     assert!(denied.is_empty(), "{denied:?}");

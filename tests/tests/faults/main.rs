@@ -9,6 +9,7 @@ mod connection;
 mod denied;
 mod network;
 mod processes;
+mod rates;
 mod secrets;
 mod server;
 mod tls;

@@ -58,6 +58,65 @@ async fn fair_tasks_of_four_processes_never_hold_at_once_and_all_get_their_turn(
     contended("fair").await;
 }
 
+/// Four processes ask for ten seconds; each pass lies between two times of the machine's clock.
+async fn limited(rate: u32, burst: u32, wait: u32) {
+    let server = RedisServer::start().await;
+    let mut workers = Vec::new();
+    for _ in 0..4 {
+        workers.push(worker(&server.url()).await);
+    }
+    for worker in &mut workers {
+        worker.send(&format!("limit k {rate} {burst} 8 10000 {wait}"));
+    }
+    let mut passes = Vec::new();
+    for worker in &mut workers {
+        worker.wait_for("limited").await;
+        let before = passes.len();
+        for event in worker.take_events() {
+            if let Some(pass) = event.text.strip_prefix("passed ") {
+                let [from, to] = numbers(pass)[..] else {
+                    panic!("{pass}")
+                };
+                passes.push((from, to));
+            }
+        }
+        assert!(passes.len() > before, "every process passes");
+    }
+    let allowed =
+        |nanos: u64| u128::from(nanos) * u128::from(rate) / 1_000_000_000 + u128::from(burst);
+    let mut ends: Vec<u64> = passes.iter().map(|(_, to)| *to).collect();
+    ends.sort_unstable();
+    passes.sort_unstable();
+    // Whoever asked at `first` or later and had passed at `last` passed between the two, whenever that was.
+    for (at, (first, _)) in passes.iter().enumerate() {
+        let mut inside: Vec<u64> = passes[at..].iter().map(|(_, to)| *to).collect();
+        inside.sort_unstable();
+        for (count, last) in inside.iter().enumerate() {
+            let count = count as u128 + 1;
+            let window = last - first;
+            assert!(
+                count <= allowed(window),
+                "{count} in {window} ns, allowed are {}",
+                allowed(window)
+            );
+        }
+    }
+    let whole = ends[ends.len() - 1] - passes[0].0;
+    println!("{} passed of {}", passes.len(), allowed(whole));
+    // And the limiter is no wall: most of what is allowed passes, also on a slow machine.
+    assert!(passes.len() as u128 * 2 > allowed(whole));
+}
+
+#[tokio::test]
+async fn four_processes_together_never_exceed_a_rate() {
+    limited(200, 20, 0).await;
+}
+
+#[tokio::test]
+async fn four_processes_that_wait_for_their_turns_never_exceed_a_rate() {
+    limited(100, 1, 1000).await;
+}
+
 #[tokio::test]
 async fn arrival_order_is_kept_across_processes_under_fair() {
     let server = RedisServer::start().await;
