@@ -33,8 +33,9 @@ pub enum LockError {
         /// How long the request waited for it.
         waited: Duration,
     },
-    /// The lock was held and can no longer be trusted, so the body was stopped.
-    #[error("the lock {} was lost: {reason}; what the body did so far may be half done, check it before a retry", .key.shortened())]
+    /// The lock was held and can no longer be trusted, so the body was stopped. Or there is no [`Latch`](crate::Latch)
+    /// to count down, or none any more to wait for.
+    #[error("{}", WasLost(.key, *.reason))]
     #[non_exhaustive]
     Lost {
         /// What was locked.
@@ -121,6 +122,25 @@ impl fmt::Display for OnKey<'_> {
     }
 }
 
+struct WasLost<'e>(&'e LockKey, LostReason);
+
+impl fmt::Display for WasLost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(key, reason) = self;
+        let key = key.shortened();
+        match reason {
+            LostReason::NotSet => write!(
+                f,
+                "the latch {key} can't open: {reason}; set it again, for as long as it takes"
+            ),
+            _ => write!(
+                f,
+                "the lock {key} was lost: {reason}; what the body did so far may be half done, check it before a retry"
+            ),
+        }
+    }
+}
+
 /// How a hold came to its end before it was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -134,6 +154,8 @@ pub enum LostReason {
     MaxHold,
     /// The client was shut down and its timeout ran out.
     Shutdown,
+    /// Of a latch: it was never set, or its time to live has ended, or the store lost it.
+    NotSet,
 }
 
 impl fmt::Display for LostReason {
@@ -143,6 +165,7 @@ impl fmt::Display for LostReason {
             Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
+            Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
         })
     }
 }

@@ -37,6 +37,7 @@ mod request;
 mod run;
 #[doc(hidden)]
 pub mod store;
+mod sync;
 mod token;
 
 /// The attribute's page, whose examples are compiled here.
@@ -54,4 +55,5 @@ pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key};
 pub use request::Lock;
+pub use sync::Latch;
 pub use token::FencingToken;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lock_runtime::{
-    FencingToken, Guard, Health, Inspection, KeyFault, Lock, LockClient, LockClientBuilder,
+    FencingToken, Guard, Health, Inspection, KeyFault, Latch, Lock, LockClient, LockClientBuilder,
     LockError, LockKey, LostReason, OnLost, StoreError, StoreErrorKind, distributed_lock,
 };
 
@@ -32,6 +32,7 @@ fn types_are_send_sync_and_debug() {
     send_sync_debug::<LockClient>();
     send_sync_debug::<LockClientBuilder>();
     send_sync_debug::<Lock>();
+    send_sync_debug::<Latch>();
     send_sync_debug::<Guard>();
     send_sync_debug::<LockKey>();
     send_sync_debug::<LockError>();
@@ -63,6 +64,12 @@ async fn futures_are_send_when_what_they_run_is() {
     drop(sent(client.inspect("k")));
     drop(sent(client.force_release("k")));
     drop(sent(client.health()));
+    let latch = client.latch("latch");
+    drop(sent(latch.set(1)));
+    drop(sent(latch.count_down()));
+    drop(sent(latch.count()));
+    drop(sent(latch.wait(Duration::ZERO)));
+    drop(sent(latch.wait_forever()));
     drop(sent(client.scope(std::future::ready(()))));
     drop(sent(client.lock("k").run(std::future::ready(()))));
     drop(sent(

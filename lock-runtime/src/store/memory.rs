@@ -2,6 +2,7 @@
 //!
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
+mod latch;
 mod queue;
 
 use std::collections::HashMap;
@@ -9,10 +10,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use self::latch::Latches;
 use self::queue::{Place, Places};
 use super::{
-    Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
+    Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, LatchRequest, Latched, Link,
+    Listener, Owner, Queue, Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
 };
 use crate::clock::Clock;
 use crate::key::LockKey;
@@ -26,6 +28,7 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Server {
     locks: HashMap<Name, Lock>,
+    latches: Latches,
     listeners: HashMap<ClientId, Weak<dyn Listener>>,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
@@ -73,6 +76,7 @@ impl MemoryStore {
             .map_or(0, |time| time.as_micros());
         let server = Server {
             locks: HashMap::new(),
+            latches: Latches::default(),
             listeners: HashMap::new(),
             started_micros: u64::try_from(micros).unwrap_or(0),
             started: None,
@@ -106,6 +110,7 @@ impl MemoryStore {
     pub fn lose_everything(&self) {
         let mut server = self.lock();
         server.locks.clear();
+        server.latches.clear();
         let listeners: Vec<_> = server
             .listeners
             .values()
@@ -124,7 +129,7 @@ impl MemoryStore {
         let count = |lock: &Lock| {
             usize::from(lock.holder.as_ref().is_some_and(|h| h.expires > now)) + lock.queue.len()
         };
-        server.locks.values().map(count).sum()
+        server.locks.values().map(count).sum::<usize>() + server.latches.leftovers(now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Server> {
@@ -141,24 +146,35 @@ struct Connected {
     clock: Clock,
 }
 
+impl Server {
+    /// Its clock, in microseconds since 1970.
+    fn micros(&mut self, now: Instant) -> u64 {
+        let started = *self.started.get_or_insert(now);
+        let elapsed = now.saturating_duration_since(started).as_micros();
+        self.started_micros
+            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+}
+
 impl Connected {
+    fn name(&self, key: &LockKey) -> Name {
+        (Arc::clone(&self.namespace), key.clone())
+    }
+
     /// Runs one verb, and tells the waiter to whom it handed the lock.
     fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
-        let started = *server.started.get_or_insert(now);
-        let elapsed =
-            u64::try_from(now.saturating_duration_since(started).as_micros()).unwrap_or(u64::MAX);
-        let micros = server.started_micros.saturating_add(elapsed);
+        let micros = server.micros(now);
         let mut step = Step {
             now,
             micros,
+            latches: &server.latches,
             listeners: &server.listeners,
             wake_up: None,
         };
-        let name = (Arc::clone(&self.namespace), key.clone());
-        let lock = server.locks.entry(name).or_default();
+        let lock = server.locks.entry(self.name(key)).or_default();
         if lock
             .holder
             .as_ref()
@@ -170,9 +186,7 @@ impl Connected {
         // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
         let (wake_up, idle) = (step.wake_up.take(), lock.is_idle(micros));
         if idle {
-            server
-                .locks
-                .remove(&(Arc::clone(&self.namespace), key.clone()));
+            server.locks.remove(&self.name(key));
         } else if server.locks.len() >= server.sweep_at {
             server.locks.retain(|_, lock| {
                 let held = lock
@@ -193,6 +207,7 @@ impl Connected {
 struct Step<'s> {
     now: Instant,
     micros: u64,
+    latches: &'s Latches,
     listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
     wake_up: Option<WakeUp>,
 }
@@ -313,7 +328,12 @@ impl Connected {
 
 impl Store for Connected {
     fn acquire(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Acquired> {
-        Self::reply(self.with(&request.key, |step, lock| lock.acquire(step, &request)))
+        Self::reply(self.with(&request.key, |step, lock| {
+            if self.is_latch(step, &request.key) {
+                return Acquired::Conflict;
+            }
+            lock.acquire(step, &request)
+        }))
     }
 
     fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
@@ -331,6 +351,9 @@ impl Store for Connected {
 
     fn fence(&self, key: LockKey, owner: Owner, _by: Instant) -> StoreFuture<'_, Fenced> {
         Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return Fenced::Conflict;
+            }
             if lock.is_held_by(owner) {
                 Fenced::Token(lock.mint(step))
             } else {
@@ -370,6 +393,9 @@ impl Store for Connected {
 
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return None;
+            }
             Some(Inspection {
                 holder: lock.holder.as_ref().map(Holder::to_string),
                 remaining: lock.holder.as_ref().map(|holder| holder.expires - step.now),
@@ -380,12 +406,19 @@ impl Store for Connected {
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
         Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return None;
+            }
             let held = lock.holder.is_some();
             if held {
                 lock.end(step);
             }
             Some(held)
         }))
+    }
+
+    fn latch(&self, request: LatchRequest, _by: Instant) -> StoreFuture<'_, Latched> {
+        Self::reply(self.latch_now(&request))
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

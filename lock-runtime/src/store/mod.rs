@@ -4,6 +4,7 @@
 //! A store knows no queue of tasks, no [`Guard`](crate::Guard) and no configuration but its own; the engine knows no
 //! Redis. This module is public for this project's own tests and is not covered by semantic versioning.
 
+pub mod latch;
 pub mod memory;
 pub mod redis;
 
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+pub use self::latch::{LatchRequest, LatchState, LatchVerb, Latched};
 use crate::error::StoreError;
 use crate::key::LockKey;
 
@@ -48,6 +50,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Ends whatever hold there is and hands the key to the next in the queue. True if there was one, `None` if the
     /// key holds something that is not a lock.
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>>;
+
+    /// Does one thing with a count-down latch. A repeat by the same owner changes nothing more, and gets the first
+    /// one's reply.
+    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched>;
 
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;

@@ -10,6 +10,8 @@ mod cancellation;
 mod exclusion;
 mod fencing;
 mod keys;
+mod latch;
+mod latch_verbs;
 mod losing;
 mod reentrancy;
 mod releasing;

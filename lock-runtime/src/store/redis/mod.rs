@@ -6,6 +6,7 @@
 
 mod connection;
 mod errors;
+mod latch;
 pub(crate) mod names;
 mod scripts;
 mod url;
@@ -19,8 +20,8 @@ use self::connection::{Connected, Connection};
 use self::names::Namespace;
 use self::scripts::Text;
 use super::{
-    Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, Link, Listener, Owner, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture,
+    Acquire, Acquired, Answer, ClientId, Failure, Fenced, Inspection, LatchRequest, Latched, Link,
+    Listener, Owner, Queue, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
 use crate::clock::Clock;
 use crate::config::{QUEUE_TTL, Timeouts};
@@ -367,6 +368,10 @@ impl Store for RedisStore {
                 link: answer.link,
             })
         })
+    }
+
+    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched> {
+        Box::pin(async move { self.latch_now(&request, by).await })
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -19,6 +19,9 @@ scripts! {
     FENCE = "lib.lua", "fence.lua";
     RENEW = "renew.lua";
     INSPECT = "inspect.lua";
+    LATCH_SET = "latch.lua", "latch_set.lua";
+    LATCH_COUNT_DOWN = "latch.lua", "latch_count_down.lua";
+    LATCH_LOOK = "latch.lua", "latch_look.lua";
 }
 
 /// A script's text and its SHA-1, by which the server knows it.

@@ -1,0 +1,5 @@
+//! What else than a lock processes agree by.
+
+mod latch;
+
+pub use self::latch::Latch;
