@@ -24,7 +24,8 @@ use crate::key::{KeyFault, LockKey};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holder had the lock for the whole wait. The store is up: it said so.
+    /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) has not opened in it. The store is
+    /// up: it said so.
     #[error("the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
     #[non_exhaustive]
     Busy {

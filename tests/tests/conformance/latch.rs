@@ -25,10 +25,12 @@ crate::on_every_store!(
     an_open_latch_expires_too,
     a_latch_that_has_opened_can_be_used_again,
     a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who_waited,
+    whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_time,
     a_lock_is_no_latch_and_a_latch_is_no_lock,
     a_key_that_can_not_be_used_is_told,
     a_client_that_is_shut_down_tells_at_once_and_leaves_nothing,
     a_latch_works_where_the_callers_time_is_paused,
+    the_longest_of_all_timeouts_is_no_panic,
 );
 
 const LONG: Duration = Duration::from_secs(60);
@@ -337,6 +339,23 @@ async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who
     }
 }
 
+async fn whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_time(store: Backend) {
+    let (a, b) = (store.client().await, store.client().await);
+    let (latch, other) = (a.latch("k"), b.latch("k"));
+    other.set(1).await.unwrap();
+    // One whose task stands still while the latch opens, and is set again.
+    let mut stands_still = Box::pin(latch.wait(LONG));
+    tokio::select! {
+        result = &mut stands_still => panic!("{result:?}"),
+        () = until_waiting(&store, &a, 1, 2) => {}
+    }
+    other.count_down().await.unwrap();
+    other.set(1).await.unwrap();
+    let busy = latch.wait(Duration::from_millis(50)).await;
+    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    stands_still.await.unwrap();
+}
+
 async fn a_lock_is_no_latch_and_a_latch_is_no_lock(store: Backend) {
     let client = store.client().await;
     let conflict = |result: Result<(), LockError>| match result {
@@ -428,17 +447,36 @@ async fn a_latch_works_where_the_callers_time_is_paused(store: Backend) {
             .start_paused(true)
             .build()
             .unwrap();
-        runtime.block_on(async move {
-            let busy = latch.wait(Duration::from_millis(100)).await;
-            assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
-            latch.wait(LONG).await
-        })
+        let started = Instant::now();
+        let outcome = runtime.block_on(async {
+            let mut ticks = tokio::time::interval(Duration::from_millis(1));
+            let waiting = latch.wait(Duration::from_millis(300));
+            tokio::pin!(waiting);
+            loop {
+                // A paused clock runs ahead whenever nothing else is ready.
+                tokio::select! {
+                    outcome = &mut waiting => return outcome,
+                    _ = ticks.tick() => {}
+                }
+            }
+        });
+        (outcome, started.elapsed())
     });
+    let (outcome, elapsed) = paused.join().unwrap();
+    assert!(
+        matches!(outcome, Err(LockError::Busy { .. })),
+        "{outcome:?}"
+    );
+    assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
+}
+
+async fn the_longest_of_all_timeouts_is_no_panic(store: Backend) {
+    let client = store.client().await;
+    let waiter = waiting(&client.latch("k"), Duration::MAX);
     until_waiting(&store, &client, 1, 1).await;
-    let latch = client.latch("k");
-    latch.set(1).await.unwrap();
-    latch.count_down().await.unwrap();
-    eventually("it goes on", async || paused.is_finished()).await;
-    paused.join().unwrap().unwrap();
-    client.latch("k").wait(Duration::MAX).await.unwrap();
+    client.latch("k").set(1).await.unwrap();
+    client.latch("k").count_down().await.unwrap();
+    waiter.await.unwrap().unwrap();
+    let refused = client.latch("k").ttl(Duration::MAX).set(1).await;
+    assert!(matches!(refused, Err(LockError::Config { .. })));
 }

@@ -142,21 +142,18 @@ impl Watcher {
             self.refuse(last, Refusal::Error(failure));
             return time::next_look(sent, None);
         }
-        let earlier = self.room.news.borrow();
-        let earlier = earlier
-            .failing
-            .as_ref()
-            .map(|one| (one.since, one.failures));
-        let (since, failures) = earlier.unwrap_or((sent, 0));
+        let mut failures = 1;
         self.tell(|news| {
+            let earlier = news.failing.take();
+            failures += earlier.as_ref().map_or(0, |one| one.failures);
             news.failing = Some(Failure {
                 asked: last,
-                since,
-                failures: failures + 1,
+                since: earlier.map_or(sent, |one| one.since),
+                failures,
                 error: failure,
             });
         });
-        self.clock.now() + time::backoff(failures + 1)
+        self.clock.now() + time::backoff(failures)
     }
 
     /// Takes in a reply to a look for visitors up to `last`. For how long the latch exists still.
