@@ -25,6 +25,13 @@ pub(crate) const FALLBACK_POLL: Duration = Duration::from_secs(1);
 pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(2);
 /// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
 pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60);
+/// A latch and all that belongs to it is forgotten after this, unless its user says otherwise.
+pub(crate) const LATCH_TTL: Duration = MAX_LEASE;
+/// A store remembers for this long what it did for a call, so that a repeat does it no second time.
+pub(crate) const CALL_REMEMBERED: Duration = Duration::from_secs(60);
+/// A call is repeated for at most this long: what is remembered must outlive the last command sent, wherever it is held
+/// up on its way.
+pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Upper end of the back-off.

@@ -25,7 +25,8 @@ use crate::key::{KeyFault, LockKey};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holder had the lock for the whole wait. The store is up: it said so.
+    /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) has not opened in it. The store is
+    /// up: it said so.
     #[error("the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
     #[non_exhaustive]
     Busy {
@@ -44,8 +45,9 @@ pub enum LockError {
         /// When the same request could pass, if nobody else does meanwhile.
         retry_after: Duration,
     },
-    /// The lock was held and can no longer be trusted, so the body was stopped.
-    #[error("the lock {} was lost: {reason}; what the body did so far may be half done, check it before a retry", .key.shortened())]
+    /// The lock was held and can no longer be trusted, so the body was stopped. Or there is no [`Latch`](crate::Latch)
+    /// to count down, or none any more to wait for.
+    #[error("{}", WasLost(.key, *.reason))]
     #[non_exhaustive]
     Lost {
         /// What was locked.
@@ -132,6 +134,25 @@ impl fmt::Display for OnKey<'_> {
     }
 }
 
+struct WasLost<'e>(&'e LockKey, LostReason);
+
+impl fmt::Display for WasLost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(key, reason) = self;
+        let key = key.shortened();
+        match reason {
+            LostReason::NotSet => write!(
+                f,
+                "the latch {key} can't open: {reason}; set it again, for as long as it takes"
+            ),
+            _ => write!(
+                f,
+                "the lock {key} was lost: {reason}; what the body did so far may be half done, check it before a retry"
+            ),
+        }
+    }
+}
+
 /// How a hold came to its end before it was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -145,6 +166,8 @@ pub enum LostReason {
     MaxHold,
     /// The client was shut down and its timeout ran out.
     Shutdown,
+    /// Of a latch: it was never set, or its time to live has ended, or the store lost it.
+    NotSet,
 }
 
 impl fmt::Display for LostReason {
@@ -154,6 +177,7 @@ impl fmt::Display for LostReason {
             Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
+            Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
         })
     }
 }

@@ -61,5 +61,5 @@ pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 pub use request::Lock;
-pub use sync::{Decision, Rate, RateLimiter, RwLock, Semaphore};
+pub use sync::{Decision, Latch, Rate, RateLimiter, RwLock, Semaphore};
 pub use token::FencingToken;

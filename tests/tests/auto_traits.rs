@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lock_runtime::{
-    Decision, FencingToken, Guard, Health, Inspection, KeyFault, Lock, LockClient,
-    LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, StoreError,
-    StoreErrorKind, distributed_lock, rate_limited,
+    Decision, FencingToken, Guard, Health, Inspection, KeyFault, Latch, Lock, LockClient,
+    LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, RwLock,
+    Semaphore, StoreError, StoreErrorKind, distributed_lock, rate_limited,
 };
 
 fn send_sync_debug<T: Send + Sync + Debug>() {}
@@ -39,6 +39,7 @@ fn types_are_send_sync_and_debug() {
     send_sync_debug::<LockClient>();
     send_sync_debug::<LockClientBuilder>();
     send_sync_debug::<Lock>();
+    send_sync_debug::<(Latch, RwLock, Semaphore)>();
     send_sync_debug::<Guard>();
     send_sync_debug::<RateLimiter>();
     send_sync_debug::<LockKey>();
@@ -76,6 +77,12 @@ async fn futures_are_send_when_what_they_run_is() {
     drop(sent(client.inspect("k")));
     drop(sent(client.force_release("k")));
     drop(sent(client.health()));
+    let latch = client.latch("latch");
+    drop(sent(latch.set(1)));
+    drop(sent(latch.count_down()));
+    drop(sent(latch.count()));
+    drop(sent(latch.wait(Duration::ZERO)));
+    drop(sent(latch.wait_forever()));
     drop(sent(client.scope(std::future::ready(()))));
     drop(sent(client.lock("k").run(std::future::ready(()))));
     drop(sent(

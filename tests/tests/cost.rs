@@ -275,3 +275,88 @@ async fn every_key_has_a_time_to_live() {
     }
     waiting.abort();
 }
+
+#[tokio::test]
+async fn everything_about_a_latch_is_one_command() {
+    let (server, client) = connected().await;
+    let latch = client.latch("k");
+    let other = LockClient::builder().url(server.url()).connect().await;
+    let other = other.unwrap().latch("k");
+    for latch in [&latch, &other] {
+        latch.set(1).await.unwrap();
+        latch.count_down().await.unwrap();
+        latch.wait(Duration::from_secs(1)).await.unwrap();
+    }
+    let mut log = server.requests().await;
+    assert!(latch.set(2).await.unwrap());
+    assert_eq!(latch.count().await.unwrap(), Some(2));
+    assert_eq!(latch.count_down().await.unwrap(), 1);
+    assert_eq!(latch.count_down().await.unwrap(), 0);
+    latch.wait(Duration::from_secs(1)).await.unwrap();
+    latch.wait(Duration::ZERO).await.unwrap();
+    let commands = log.take().await;
+    let commands: Vec<_> = commands.iter().map(|one| one.command.as_str()).collect();
+    assert_eq!(commands, ["evalsha"; 6]);
+    // One that waits until it opens costs nothing but its place.
+    other.set(1).await.unwrap();
+    log.take().await;
+    let waiting = tokio::spawn({
+        let latch = latch.clone();
+        async move { latch.wait(Duration::from_secs(60)).await }
+    });
+    eventually("it waits", async || {
+        !server.keys("lock:%latch*").await.is_empty()
+    })
+    .await;
+    other.count_down().await.unwrap();
+    waiting.await.unwrap().unwrap();
+    let commands = log.take().await;
+    let scripts = commands.iter().filter(|one| one.command == "evalsha");
+    assert!(scripts.count() <= 3, "{commands:?}");
+    for key in server.keys("*").await {
+        let ttl: i64 = server.query(&["PTTL", &key]).await;
+        assert!(ttl > 0, "{key}: {ttl}");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_tasks_that_wait_for_a_latch_cost_the_server_a_few_commands_a_second() {
+    let (server, client) = connected().await;
+    let other = LockClient::builder().url(server.url()).connect().await;
+    let other = other.unwrap().latch("k");
+    other.set(1).await.unwrap();
+    let mut waiting = tokio::task::JoinSet::new();
+    let mut log = server.requests().await;
+    for _ in 0..100 {
+        let latch = client.latch("k");
+        waiting.spawn(async move { latch.wait_forever().await });
+    }
+    eventually("all wait", async || {
+        client.health().await.unwrap().waiting == 100
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let requests = log.take().await;
+    let looks = requests.iter().filter(|one| one.command != "ping").count();
+    assert!(
+        (5..=15).contains(&looks),
+        "{looks} in five seconds, the first looks included"
+    );
+    let places: i64 = server.query(&["ZCARD", "lock:%latch:{lock:k}"]).await;
+    assert_eq!(places, 1);
+    assert_eq!(
+        server.channels().await.len(),
+        1,
+        "one subscription for a hundred"
+    );
+    log.take().await;
+    other.count_down().await.unwrap();
+    for waited in waiting.join_all().await {
+        waited.unwrap();
+    }
+    let requests = log.take().await;
+    assert!(
+        requests.len() <= 3,
+        "a hundred go on at one message: {requests:?}"
+    );
+}

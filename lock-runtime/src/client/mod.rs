@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::error::LockError;
 use crate::key::LockKey;
 use crate::request::{Keys, Lock};
-use crate::sync::{RwLock, Semaphore};
+use crate::sync::{Latch, RwLock, Semaphore};
 
 /// A connection to a lock store, shared by all its clones.
 ///
@@ -169,6 +169,25 @@ impl LockClient {
     /// ```
     pub fn semaphore(&self, key: impl Into<LockKey>, permits: u32) -> Semaphore {
         Semaphore::new(self.clone(), key.into(), permits)
+    }
+
+    /// A count-down latch: something that opens when it was counted down so often; see [`Latch`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let ready = client.latch("ready:42");
+    /// ready.set(1).await?;
+    /// assert_eq!(ready.count_down().await?, 0);
+    /// ready.wait(Duration::from_secs(3)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn latch(&self, key: impl Into<LockKey>) -> Latch {
+        Latch::new(self.clone(), key.into())
     }
 
     /// Who holds the key and who waits for it. For people and dashboards: it may have changed when you read it.

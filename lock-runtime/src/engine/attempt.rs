@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::hold::{Grant, Hold, Late, Part};
 use super::line::Signal;
+use super::patience::Failing;
 use super::reaper::Job;
 use super::time::{self, Budget};
 use super::{Engine, Entered, too_late, unavailable};
@@ -166,7 +167,8 @@ impl<'e> Attempt<'e> {
             if let Some(error) = self.time_is_up(failing.as_ref()).await {
                 return Err(error);
             }
-            let wake = self.wake_at(turn.then_some(look_at), failing.as_ref());
+            let look_at = turn.then_some(look_at);
+            let wake = engine.wake_at(&self.budget, look_at, failing_since(failing.as_ref()));
             let _ = engine.clock.by(wake, place.signal.notified()).await;
         }
     }
@@ -241,6 +243,13 @@ impl<'e> Attempt<'e> {
         }
     }
 
+    async fn time_is_up(&self, failing: Option<&(Instant, u32, StoreError)>) -> Option<LockError> {
+        let (failing, refusing) = (failing_since(failing), self.engine.pulse.refusing());
+        self.engine
+            .time_is_up(&self.request.claim.key, &self.budget, failing, refusing)
+            .await
+    }
+
     /// Takes note of a command that may have been carried out, or may yet be.
     fn note_unknown(&mut self, link: Option<Link>, sent: Instant) {
         if let Some(link) = link {
@@ -291,67 +300,10 @@ impl<'e> Attempt<'e> {
         self.present = false;
         hold
     }
+}
 
-    /// Whether to stop waiting, and with which error: busy only if the store has lately said so.
-    async fn time_is_up(&self, failing: Option<&(Instant, u32, StoreError)>) -> Option<LockError> {
-        let (engine, key) = (self.engine, &self.request.claim.key);
-        let now = engine.clock.now();
-        let since = failing.map_or_else(|| engine.pulse.answered(), |(since, ..)| Some(*since));
-        let gives_up = self.budget.gives_up(since);
-        let Some(ends) = self.budget.ends() else {
-            if now < gives_up {
-                return None;
-            }
-            if let Some((_, _, error)) = failing {
-                return Some(unavailable(Some(key), error.clone()));
-            }
-            let by = now + engine.defaults.command_timeout;
-            let alive = engine.pulse.check(&engine.store, gives_up, by).await;
-            return alive.err().map(|error| unavailable(Some(key), error));
-        };
-        let last_look = self.budget.last_look()?;
-        if now < last_look {
-            return None;
-        }
-        let dead = match failing {
-            Some((_, _, error)) => Some(error.clone()),
-            None => match engine.pulse.refusing() {
-                Some(error) => Some(error),
-                None => engine
-                    .pulse
-                    .check(&engine.store, last_look, gives_up.max(now))
-                    .await
-                    .err(),
-            },
-        };
-        match dead {
-            None if engine.clock.now() < ends => None,
-            None => Some(engine.busy(key, &self.budget)),
-            // It may come back in time for whoever can try again.
-            Some(_) if engine.clock.now() < ends => None,
-            Some(error) => Some(unavailable(Some(key), error)),
-        }
-    }
-
-    /// When to wake up if nothing happens.
-    fn wake_at(
-        &self,
-        look_at: Option<Instant>,
-        failing: Option<&(Instant, u32, StoreError)>,
-    ) -> Instant {
-        let now = self.engine.clock.now();
-        let since =
-            failing.map_or_else(|| self.engine.pulse.answered(), |(since, ..)| Some(*since));
-        let end = self
-            .budget
-            .ends()
-            .unwrap_or_else(|| self.budget.gives_up(since));
-        let last_look = self.budget.last_look().filter(|at| *at > now);
-        [look_at, last_look]
-            .into_iter()
-            .flatten()
-            .fold(end, Instant::min)
-    }
+fn failing_since(failing: Option<&(Instant, u32, StoreError)>) -> Failing<'_> {
+    failing.map(|(since, _, error)| (*since, error))
 }
 
 impl Drop for Attempt<'_> {

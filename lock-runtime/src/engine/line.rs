@@ -65,7 +65,8 @@ impl Signal {
         self.wake_up()
     }
 
-    fn wake_up(&self) -> WakeUp {
+    /// Wakes who waits for this, without a word.
+    pub(super) fn wake_up(&self) -> WakeUp {
         WakeUp(Some(Arc::clone(&self.notify)))
     }
 }

@@ -4,7 +4,9 @@ mod acquire;
 mod all;
 mod attempt;
 pub(crate) mod hold;
+mod latch;
 pub(crate) mod line;
+mod patience;
 mod pulse;
 pub(crate) mod rate;
 pub(crate) mod reaper;
@@ -24,6 +26,7 @@ use tokio::sync::Notify;
 
 pub(crate) use self::acquire::Held;
 use self::hold::Hold;
+use self::latch::Rooms;
 use self::line::Lines;
 use self::pulse::Pulse;
 use self::reaper::{Job, Reaper};
@@ -43,13 +46,14 @@ pub(crate) struct Engine {
     store: Arc<dyn Store>,
     defaults: Defaults,
     lines: Arc<Lines>,
+    latches: Arc<Rooms>,
     pulse: Arc<Pulse>,
     watchdog: Arc<Watchdog>,
     reaper: Reaper,
     requests: AtomicU64,
     lost: AtomicU64,
     closing: AtomicBool,
-    /// Wakes nested requests at a shutdown; the others stand in a line.
+    /// Wakes nested requests and those of latches at a shutdown; the others stand in a line.
     closed: Notify,
     active: Arc<Active>,
 }
@@ -95,6 +99,7 @@ impl Engine {
             store,
             defaults,
             lines,
+            latches: Arc::default(),
             pulse,
             watchdog,
             reaper,
@@ -124,7 +129,7 @@ impl Engine {
     }
 
     pub(crate) fn waiting(&self) -> usize {
-        self.lines.waiting()
+        self.lines.waiting() + self.latches.waiting()
     }
 
     pub(crate) fn lost_holds(&self) -> u64 {

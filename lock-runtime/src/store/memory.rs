@@ -3,6 +3,7 @@
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
 mod holders;
+mod latch;
 mod lock;
 mod queue;
 mod rate;
@@ -11,13 +12,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use self::latch::Latches;
 use self::lock::{Lock, Step, released};
 use self::queue::Place;
 use self::rate::Buckets;
 use super::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection, Link,
-    Listener, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store,
-    StoreFuture,
+    Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection,
+    LatchRequest, Latched, Link, Listener, Queue, RateRequest, Rated, Release, Released, Renewal,
+    Renewed, Share, Store, StoreFuture,
 };
 use crate::clock::Clock;
 use crate::key::LockKey;
@@ -32,6 +34,7 @@ pub struct MemoryStore {
 struct Server {
     locks: HashMap<Name, Lock>,
     rates: Buckets,
+    latches: Latches,
     listeners: HashMap<ClientId, Weak<dyn Listener>>,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
@@ -59,6 +62,7 @@ impl MemoryStore {
         let server = Server {
             locks: HashMap::new(),
             rates: Buckets::default(),
+            latches: Latches::default(),
             listeners: HashMap::new(),
             started_micros: u64::try_from(micros).unwrap_or(0),
             started: None,
@@ -93,6 +97,7 @@ impl MemoryStore {
         let mut server = self.lock();
         server.locks.clear();
         server.rates.clear();
+        server.latches.clear();
         let listeners: Vec<_> = server
             .listeners
             .values()
@@ -109,7 +114,8 @@ impl MemoryStore {
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
         let count = |lock: &Lock| lock.holders.live(now) + lock.queue.len();
-        server.locks.values().map(count).sum::<usize>() + server.rates.count(now)
+        let locks: usize = server.locks.values().map(count).sum();
+        locks + server.rates.count(now) + server.latches.leftovers(now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Server> {
@@ -126,11 +132,25 @@ struct Connected {
     clock: Clock,
 }
 
+impl Server {
+    /// Its clock, in microseconds since 1970.
+    fn micros(&mut self, now: Instant) -> u64 {
+        let started = *self.started.get_or_insert(now);
+        let elapsed = now.saturating_duration_since(started).as_micros();
+        self.started_micros
+            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+    }
+}
+
 impl Connected {
+    fn name(&self, key: &LockKey) -> Name {
+        (Arc::clone(&self.namespace), key.clone())
+    }
+
     /// Runs one verb on one lock.
     fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
         self.step(|step, locks| {
-            let name = (Arc::clone(&self.namespace), key.clone());
+            let name = self.name(key);
             let lock = locks.entry(name.clone()).or_default();
             lock.holders.sweep(step.now);
             let value = verb(step, lock);
@@ -146,13 +166,11 @@ impl Connected {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
-        let started = *server.started.get_or_insert(now);
-        let elapsed =
-            u64::try_from(now.saturating_duration_since(started).as_micros()).unwrap_or(u64::MAX);
-        let micros = server.started_micros.saturating_add(elapsed);
+        let micros = server.micros(now);
         let mut step = Step {
             now,
             micros,
+            latches: &server.latches,
             listeners: &server.listeners,
             wake_ups: Vec::new(),
         };
@@ -179,8 +197,11 @@ impl Connected {
         locks: &mut HashMap<Name, Lock>,
         requests: &[Acquire],
     ) -> AcquiredAll {
-        let name = |request: &Acquire| (Arc::clone(&self.namespace), request.claim.key.clone());
+        let name = |request: &Acquire| self.name(&request.claim.key);
         for (at, request) in requests.iter().enumerate() {
+            if self.is_latch(step, &request.claim.key) {
+                return AcquiredAll::Conflict(at);
+            }
             let Some(lock) = locks.get_mut(&name(request)) else {
                 continue;
             };
@@ -221,6 +242,9 @@ impl Connected {
 impl Store for Connected {
     fn acquire(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Acquired> {
         Self::reply(self.with(&request.claim.key, |step, lock| {
+            if self.is_latch(step, &request.claim.key) {
+                return Acquired::Conflict;
+            }
             lock.acquire(step, &request)
         }))
     }
@@ -244,6 +268,9 @@ impl Store for Connected {
 
     fn fence(&self, claim: Claim, _by: Instant) -> StoreFuture<'_, Fenced> {
         Self::reply(self.with(&claim.key, |step, lock| {
+            if self.is_latch(step, &claim.key) {
+                return Fenced::Conflict;
+            }
             if lock.holders.held(&claim).is_some() {
                 Fenced::Token(lock.mint(step))
             } else {
@@ -301,6 +328,9 @@ impl Store for Connected {
 
     fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
         Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return None;
+            }
             let last = lock.holders.last();
             Some(Inspection {
                 remaining: last.as_ref().map(|(_, expires)| *expires - step.now),
@@ -313,6 +343,9 @@ impl Store for Connected {
 
     fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
         Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return None;
+            }
             let held = !lock.holders.is_empty();
             lock.holders.clear();
             lock.hand_over(step, None);
@@ -322,6 +355,10 @@ impl Store for Connected {
 
     fn rate(&self, request: RateRequest, _by: Instant) -> StoreFuture<'_, Rated> {
         Self::reply(self.take_tokens(&request))
+    }
+
+    fn latch(&self, request: LatchRequest, _by: Instant) -> StoreFuture<'_, Latched> {
+        Self::reply(self.latch_now(&request))
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

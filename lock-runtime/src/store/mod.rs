@@ -4,6 +4,7 @@
 //! A store knows no queue of tasks, no [`Guard`](crate::Guard) and no configuration but its own; the engine knows no
 //! Redis. This module is public for this project's own tests and is not covered by semantic versioning.
 
+pub mod latch;
 pub mod memory;
 mod rate;
 pub mod redis;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+pub use self::latch::{LatchRequest, LatchState, LatchVerb, Latched};
 pub use self::rate::{RateRequest, Rated};
 use crate::error::StoreError;
 use crate::key::LockKey;
@@ -67,6 +69,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Takes tokens of a rate limiter's bucket if they can be had within the request's wait. The one verb that a repeat
     /// does not repeat harmlessly: it takes again, so fewer pass than could, and never more.
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated>;
+
+    /// Does one thing with a count-down latch. A repeat by the same owner changes nothing more, and gets the first
+    /// one's reply.
+    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched>;
 
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;

@@ -17,7 +17,7 @@ crate::on_every_store!(
 );
 
 /// Polls a future at most `polls` times, each when it asked to be, and then drops it. Its output, if it came.
-async fn polled<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+pub(crate) async fn polled<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;
     std::future::poll_fn(|cx: &mut Context<'_>| {

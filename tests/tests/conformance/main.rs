@@ -11,6 +11,8 @@ mod drift;
 mod exclusion;
 mod fencing;
 mod keys;
+mod latch;
+mod latch_verbs;
 mod losing;
 mod rates;
 mod reentrancy;

@@ -7,6 +7,7 @@
 
 mod connection;
 mod denied;
+mod latch;
 mod network;
 mod processes;
 mod rates;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::holders::Holders;
+use super::latch::Latches;
 use super::queue::{Place, Places};
 use crate::store::{
     Acquire, Acquired, Claim, ClientId, Listener, Queue, Release, Released, WakeUp,
@@ -22,6 +23,7 @@ pub(super) struct Lock {
 pub(super) struct Step<'s> {
     pub(super) now: Instant,
     pub(super) micros: u64,
+    pub(super) latches: &'s Latches,
     pub(super) listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
     pub(super) wake_ups: Vec<WakeUp>,
 }

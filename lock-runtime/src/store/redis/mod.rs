@@ -7,6 +7,7 @@
 
 mod connection;
 mod errors;
+mod latch;
 pub(crate) mod names;
 mod rate;
 mod scripts;

@@ -2,7 +2,7 @@
 
 use crate::error::LockError;
 use crate::key::LockKey;
-use crate::store::ClientId;
+use crate::store::{ClientId, Owner};
 
 /// A namespace, checked.
 #[derive(Clone, Debug)]
@@ -16,6 +16,13 @@ pub(super) struct Names {
     pub(super) lock: String,
     pub(super) queue: String,
     pub(super) fence: String,
+}
+
+/// The keys of one latch and of one call on it, all in one Cluster slot.
+pub(super) struct LatchNames {
+    pub(super) latch: String,
+    pub(super) waiters: String,
+    pub(super) call: String,
 }
 
 impl Namespace {
@@ -69,6 +76,20 @@ impl Namespace {
         }
     }
 
+    pub(super) fn latch(&self, key: &LockKey, call: Owner) -> LatchNames {
+        let prefix = &self.prefix;
+        let latch = self.lock(key);
+        let helped = match key.hash_tag() {
+            Some(tag) => format!("{{{tag}}}:{latch}"),
+            None => format!("{{{latch}}}"),
+        };
+        LatchNames {
+            waiters: format!("{prefix}%latch:{helped}"),
+            call: format!("{prefix}%call:{helped}:{call}"),
+            latch,
+        }
+    }
+
     /// What the channel of every client of this namespace begins with.
     pub(super) fn channels(&self) -> String {
         format!("{}%granted:", self.prefix)
@@ -114,6 +135,12 @@ mod tests {
                 assert_eq!(slot(&names.lock), slot(&names.fence), "{}", names.fence);
                 let bucket = namespace.bucket(&key.into());
                 assert_eq!(slot(&names.lock), slot(&bucket), "{bucket}");
+                let client = ClientId(1);
+                let latch = namespace.latch(&key.into(), Owner { client, request: 2 });
+                assert_eq!(latch.latch, names.lock);
+                for helper in [latch.waiters, latch.call] {
+                    assert_eq!(slot(&names.lock), slot(&helper), "{helper}");
+                }
             }
         }
     }

@@ -10,8 +10,9 @@ use super::{RedisStore, Reply, WrongType, invoke, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;
 use crate::key::LockKey;
 use crate::store::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, Link, Queue,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, LatchRequest,
+    Latched, Link, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store,
+    StoreFuture,
 };
 
 impl Store for RedisStore {
@@ -211,6 +212,10 @@ impl Store for RedisStore {
 
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
         Box::pin(self.take_tokens(request, by))
+    }
+
+    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched> {
+        Box::pin(async move { self.latch_now(&request, by).await })
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

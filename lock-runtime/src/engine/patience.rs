@@ -1,0 +1,77 @@
+//! When a request that waits gives up, and with which error: the same for everything that can be waited for.
+
+use std::time::Instant;
+
+use super::time::Budget;
+use super::{Engine, unavailable};
+use crate::error::{LockError, StoreError};
+use crate::key::LockKey;
+
+/// Since when commands have failed, and with what.
+pub(super) type Failing<'f> = Option<(Instant, &'f StoreError)>;
+
+impl Engine {
+    /// Whether to stop waiting, and with which error: busy only if the store has lately said so. `refusing` is what the
+    /// store would say to this request, as far as others have heard.
+    pub(super) async fn time_is_up(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+        failing: Failing<'_>,
+        refusing: Option<StoreError>,
+    ) -> Option<LockError> {
+        let now = self.clock.now();
+        let since = failing.map_or_else(|| self.pulse.answered(), |(since, _)| Some(since));
+        let gives_up = budget.gives_up(since);
+        let Some(ends) = budget.ends() else {
+            if now < gives_up {
+                return None;
+            }
+            if let Some((_, error)) = failing {
+                return Some(unavailable(Some(key), error.clone()));
+            }
+            let by = now + self.defaults.command_timeout;
+            let alive = self.pulse.check(&self.store, gives_up, by).await;
+            return alive.err().map(|error| unavailable(Some(key), error));
+        };
+        let last_look = budget.last_look()?;
+        if now < last_look {
+            return None;
+        }
+        let dead = match failing {
+            Some((_, error)) => Some(error.clone()),
+            None => match refusing {
+                Some(error) => Some(error),
+                None => self
+                    .pulse
+                    .check(&self.store, last_look, gives_up.max(now))
+                    .await
+                    .err(),
+            },
+        };
+        match dead {
+            None if self.clock.now() < ends => None,
+            None => Some(self.busy(key, budget)),
+            // It may come back in time for whoever can try again.
+            Some(_) if self.clock.now() < ends => None,
+            Some(error) => Some(unavailable(Some(key), error)),
+        }
+    }
+
+    /// When to wake up if nothing happens.
+    pub(super) fn wake_at(
+        &self,
+        budget: &Budget,
+        look_at: Option<Instant>,
+        failing: Failing<'_>,
+    ) -> Instant {
+        let now = self.clock.now();
+        let since = failing.map_or_else(|| self.pulse.answered(), |(since, _)| Some(since));
+        let end = budget.ends().unwrap_or_else(|| budget.gives_up(since));
+        let last_look = budget.last_look().filter(|at| *at > now);
+        [look_at, last_look]
+            .into_iter()
+            .flatten()
+            .fold(end, Instant::min)
+    }
+}

@@ -1,0 +1,18 @@
+-- Shared by the scripts of latches; all are O(1) unless they say otherwise. KEYS: latch, its waiters, what this call did.
+-- A latch is a hash, which nothing takes for a lock: how often it must still be counted down; its generation, above
+-- every earlier one; the last one before it that opened. Waiters are owner tokens, scored with the time in ms until
+-- which each counts.
+
+local function conflict()
+  return redis.error_reply('WRONGTYPE the key holds something that is not a latch')
+end
+
+-- The latch; nil if it is not set, and an error if the key is something else.
+local function read()
+  local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened')
+  local pttl = redis.call('PTTL', KEYS[1])
+  if pttl == -2 then return nil end
+  local count, generation = tonumber(found[1]), tonumber(found[2])
+  if not count or not generation or not found[3] then return nil, conflict() end
+  return {count = count, generation = generation, text = found[2], opened = found[3], pttl = pttl}
+end

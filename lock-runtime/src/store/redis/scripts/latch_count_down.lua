@@ -1,0 +1,23 @@
+-- ARGV: ms for which the call is remembered, channel prefix. Reply: how many are left; -1 if the latch is not set.
+-- The one that opens is O(waiters), of which there is one for each process.
+local before = redis.call('GET', KEYS[3])
+if before then return tonumber(before) end
+local latch, wrong = read()
+if wrong then return wrong end
+if not latch then return -1 end
+if latch.count == 0 then return 0 end
+local left = latch.count - 1
+-- DEL of what is not there needs no free memory, and after it neither do the others: who waits gets free even then.
+redis.call('DEL', KEYS[3])
+redis.call('SET', KEYS[3], left, 'PX', ARGV[1])
+redis.call('HSET', KEYS[1], 'count', left)
+if left > 0 then return left end
+local waiters = redis.pcall('ZRANGE', KEYS[2], 0, -1)
+if waiters.err then return 0 end
+redis.pcall('DEL', KEYS[2])
+for _, owner in ipairs(waiters) do
+  local client = string.match(owner, '^(%x+)%-%x+$')
+  -- Without permission for the channel, they find it open when they look again.
+  if client then redis.pcall('PUBLISH', ARGV[2] .. client, owner .. ' ' .. latch.text) end
+end
+return 0

@@ -1,0 +1,14 @@
+-- ARGV: count, TTL ms, ms for which the call is remembered. Reply: 1 set by this call, 0 by another.
+if redis.call('GET', KEYS[3]) then return 1 end
+local latch, wrong = read()
+if wrong then return wrong end
+if latch and latch.count > 0 then return 0 end
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local generation = latch and math.max(latch.generation + 1, now) or now
+-- First what can fail: without free memory nothing has changed.
+redis.call('SET', KEYS[3], 'set', 'PX', ARGV[3])
+redis.call('HSET', KEYS[1], 'count', ARGV[1], 'generation', string.format('%.0f', generation),
+  'opened', latch and latch.text or '0')
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1

@@ -1,0 +1,205 @@
+//! What a store does with a latch, verb by verb: safe to repeat, and replies that say what is so.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lock_runtime::Clock;
+use lock_runtime::store::redis::RedisStore;
+use lock_runtime::store::{
+    ClientId, LatchRequest, LatchState, LatchVerb, Latched, Listener, Owner, Store, WakeUp,
+};
+use lock_tests::{Backend, eventually};
+
+crate::on_every_store!(
+    a_count_down_repeated_counts_once_and_gets_the_same_reply,
+    a_count_down_repeated_after_the_latch_was_set_again_counts_nothing,
+    a_set_repeated_after_the_latch_has_opened_sets_nothing,
+    generations_rise_and_the_last_that_opened_is_known,
+    whoever_has_a_place_is_told_once_which_generation_opened,
+    a_place_that_was_left_is_not_told,
+    a_place_is_not_taken_at_an_open_latch,
+    opening_takes_out_every_place_also_of_clients_that_are_gone,
+);
+
+#[derive(Debug, Default)]
+struct Heard(Mutex<Vec<(Owner, Option<u64>)>>);
+
+impl Listener for Heard {
+    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
+        self.0.lock().unwrap().push((owner, token));
+        WakeUp::default()
+    }
+    fn look_again(&self) {}
+}
+
+/// Clients of one store, and what each hears.
+struct Clients {
+    stores: Vec<Arc<dyn Store>>,
+    heard: Vec<Arc<Heard>>,
+}
+
+const TTL: Duration = Duration::from_secs(10);
+
+const fn set(count: u32) -> LatchVerb {
+    LatchVerb::Set { count, ttl: TTL }
+}
+
+fn owner(client: u128, request: u64) -> Owner {
+    let client = ClientId(client);
+    Owner { client, request }
+}
+
+impl Clients {
+    fn new(backend: &Backend) -> Self {
+        let heard: Vec<Arc<Heard>> = vec![Arc::default(), Arc::default()];
+        let store = |(number, heard): (usize, &Arc<Heard>)| -> Arc<dyn Store> {
+            let clock = Clock::new(tokio::runtime::Handle::current());
+            let listener: Arc<dyn Listener> = heard.clone();
+            let id = ClientId(number as u128 + 1);
+            match backend {
+                Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
+                Backend::Redis(server) => {
+                    RedisStore::connect(&server.url(), "lock", id, &listener, clock).unwrap()
+                }
+            }
+        };
+        let stores = heard.iter().enumerate().map(store).collect();
+        Self { stores, heard }
+    }
+
+    async fn ask(&self, owner: Owner, verb: LatchVerb) -> Latched {
+        let by = Instant::now() + Duration::from_secs(10);
+        let key = "k".into();
+        let store = &self.stores[usize::try_from(owner.client.0 - 1).unwrap()];
+        let answer = store.latch(LatchRequest { key, owner, verb }, by).await;
+        answer.unwrap().value
+    }
+
+    async fn look(&self) -> LatchState {
+        match self.ask(owner(1, 999), LatchVerb::Look).await {
+            Latched::Is(latch) => latch,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn heard(&self, client: usize) -> Vec<(Owner, Option<u64>)> {
+        self.heard[client - 1].0.lock().unwrap().clone()
+    }
+}
+
+async fn a_count_down_repeated_counts_once_and_gets_the_same_reply(store: Backend) {
+    let clients = Clients::new(&store);
+    assert_eq!(clients.ask(owner(1, 1), set(3)).await, Latched::Set(true));
+    for (call, left) in [(2, 2), (3, 1), (4, 0)] {
+        for _ in 0..3 {
+            let counted = clients.ask(owner(1, call), LatchVerb::CountDown).await;
+            assert_eq!(counted, Latched::Counted(left));
+            assert_eq!(clients.look().await.count, left);
+        }
+    }
+    // Also when others have counted since: exactly one call is told that it was the last.
+    let first = clients.ask(owner(1, 2), LatchVerb::CountDown).await;
+    assert_eq!(first, Latched::Counted(2));
+    let more = clients.ask(owner(1, 5), LatchVerb::CountDown).await;
+    assert_eq!(more, Latched::Counted(0), "never below");
+}
+
+async fn a_count_down_repeated_after_the_latch_was_set_again_counts_nothing(store: Backend) {
+    let clients = Clients::new(&store);
+    clients.ask(owner(1, 1), set(1)).await;
+    let last = (owner(1, 2), LatchVerb::CountDown);
+    assert_eq!(clients.ask(last.0, last.1).await, Latched::Counted(0));
+    assert_eq!(clients.ask(owner(2, 1), set(1)).await, Latched::Set(true));
+    assert_eq!(clients.ask(last.0, last.1).await, Latched::Counted(0));
+    assert_eq!(clients.look().await.count, 1);
+}
+
+async fn a_set_repeated_after_the_latch_has_opened_sets_nothing(store: Backend) {
+    let clients = Clients::new(&store);
+    for _ in 0..2 {
+        assert_eq!(clients.ask(owner(1, 1), set(1)).await, Latched::Set(true));
+    }
+    assert_eq!(clients.ask(owner(2, 1), set(7)).await, Latched::Set(false));
+    clients.ask(owner(1, 2), LatchVerb::CountDown).await;
+    assert_eq!(clients.ask(owner(1, 1), set(1)).await, Latched::Set(true));
+    assert_eq!(clients.look().await.count, 0);
+}
+
+async fn generations_rise_and_the_last_that_opened_is_known(store: Backend) {
+    let clients = Clients::new(&store);
+    let (mut generation, mut call) = (0, 0);
+    for _ in 0..3 {
+        call += 2;
+        clients.ask(owner(1, call), set(1)).await;
+        let latch = clients.look().await;
+        assert_eq!((latch.count, latch.opened), (1, generation));
+        assert!(latch.generation > generation, "{latch:?}");
+        let remaining = latch.remaining.unwrap();
+        assert!(remaining <= TTL && remaining > TTL / 2, "{latch:?}");
+        generation = latch.generation;
+        clients.ask(owner(1, call + 1), LatchVerb::CountDown).await;
+        assert_eq!(clients.look().await.generation, generation);
+    }
+}
+
+async fn whoever_has_a_place_is_told_once_which_generation_opened(store: Backend) {
+    let clients = Clients::new(&store);
+    // Before it is set, and after.
+    let early = clients.ask(owner(1, 1), LatchVerb::Wait).await;
+    assert_eq!(early, Latched::NotSet);
+    clients.ask(owner(2, 1), set(2)).await;
+    for _ in 0..2 {
+        let late = clients.ask(owner(2, 2), LatchVerb::Wait).await;
+        assert!(matches!(late, Latched::Is(LatchState { count: 2, .. })));
+    }
+    clients.ask(owner(2, 3), LatchVerb::CountDown).await;
+    assert!(clients.heard(1).is_empty() && clients.heard(2).is_empty());
+    for _ in 0..2 {
+        clients.ask(owner(2, 4), LatchVerb::CountDown).await;
+    }
+    let generation = Some(clients.look().await.generation);
+    eventually("both are told", async || {
+        clients.heard(1) == [(owner(1, 1), generation)]
+            && clients.heard(2) == [(owner(2, 2), generation)]
+    })
+    .await;
+}
+
+async fn a_place_that_was_left_is_not_told(store: Backend) {
+    let clients = Clients::new(&store);
+    for request in 1..=2 {
+        clients.ask(owner(1, request), LatchVerb::Wait).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(
+            clients.ask(owner(1, 1), LatchVerb::Leave).await,
+            Latched::Left
+        );
+    }
+    clients.ask(owner(2, 1), set(1)).await;
+    clients.ask(owner(2, 2), LatchVerb::CountDown).await;
+    let generation = Some(clients.look().await.generation);
+    eventually("one is told", async || !clients.heard(1).is_empty()).await;
+    assert_eq!(clients.heard(1), [(owner(1, 2), generation)]);
+}
+
+async fn a_place_is_not_taken_at_an_open_latch(store: Backend) {
+    let clients = Clients::new(&store);
+    clients.ask(owner(1, 1), set(1)).await;
+    clients.ask(owner(1, 2), LatchVerb::CountDown).await;
+    let open = clients.ask(owner(1, 3), LatchVerb::Wait).await;
+    assert!(matches!(open, Latched::Is(LatchState { count: 0, .. })));
+    assert_eq!(store.leftovers().await, 1, "the latch itself");
+}
+
+async fn opening_takes_out_every_place_also_of_clients_that_are_gone(store: Backend) {
+    let clients = Clients::new(&store);
+    clients.ask(owner(1, 1), set(1)).await;
+    clients.ask(owner(1, 2), LatchVerb::Wait).await;
+    clients.ask(owner(2, 2), LatchVerb::Wait).await;
+    clients.stores[1].close();
+    clients.ask(owner(1, 3), LatchVerb::CountDown).await;
+    eventually("the other is told", async || clients.heard(1).len() == 1).await;
+    assert_eq!(store.leftovers().await, 1, "the latch itself");
+    assert!(clients.heard(2).is_empty());
+}
