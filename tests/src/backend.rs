@@ -7,6 +7,9 @@ use lock_runtime::{LockClient, LockClientBuilder};
 
 use crate::RedisServer;
 
+/// Who the clients of a [`Backend`] are.
+const USER: &str = "app";
+
 /// One store, which any number of clients share.
 #[derive(Debug)]
 pub enum Backend {
@@ -23,9 +26,15 @@ impl Backend {
         Self::Memory(MemoryStore::new())
     }
 
-    /// A new `redis-server`.
+    /// A new `redis-server`, whose clients have the rights that README documents and no others.
     pub async fn redis() -> Self {
-        Self::Redis(Box::new(RedisServer::start().await))
+        let server = RedisServer::start().await;
+        let user = ["ACL", "SETUSER", USER, "on", ">word"];
+        let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
+        let rights = crate::all_documented_rights();
+        let rule: Vec<_> = user.into_iter().chain(keys).chain(rights).collect();
+        server.command(&rule).await;
+        Self::Redis(Box::new(server))
     }
 
     /// A builder for one more client of this store.
@@ -37,7 +46,10 @@ impl Backend {
                     store.connect(namespace, id, listener, clock)
                 })
             }
-            Self::Redis(server) => LockClient::builder().url(server.url()),
+            Self::Redis(server) => {
+                let url = format!("redis://{USER}:word@{}", server.addr());
+                LockClient::builder().url(url)
+            }
         }
     }
 
@@ -63,5 +75,24 @@ impl Backend {
     /// Waits until nothing is left.
     pub async fn until_empty(&self) {
         crate::eventually("the store is empty", async || self.leftovers().await == 0).await;
+    }
+}
+
+/// # Panics
+/// If a client did something that README's rights do not allow.
+impl Drop for Backend {
+    fn drop(&mut self) {
+        let Self::Redis(server) = self else { return };
+        if std::thread::panicking() {
+            return;
+        }
+        let denied: Vec<Vec<redis::Value>> = redis::Client::open(server.url())
+            .and_then(|client| client.get_connection())
+            .and_then(|mut connection| redis::cmd("ACL").arg("LOG").query(&mut connection))
+            .expect("the server tells what it denied");
+        assert!(
+            denied.is_empty(),
+            "denied to the documented rights: {denied:?}"
+        );
     }
 }

@@ -30,6 +30,7 @@ mod proxy;
 mod redis_server;
 mod request_log;
 mod resp;
+mod rights;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
@@ -38,6 +39,7 @@ pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use request_log::{Request, RequestLog};
+pub use rights::{all_documented_rights, documented_rights};
 
 /// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled without its lints.
 #[cfg(doctest)]

@@ -623,6 +623,11 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
             }
             other => panic!("{other:?}"),
         }
+        // What was lost by its client's reckoning is released in the background.
+        eventually("it is free", async || {
+            b.inspect("k").await.unwrap().holder.is_none()
+        })
+        .await;
         let renewed = request.lease(6 * brief).renew(true);
         let body = tokio::spawn(renewed.run(std::future::pending::<()>()));
         eventually("it is held", async || {

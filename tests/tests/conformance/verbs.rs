@@ -411,7 +411,7 @@ async fn a_place_whose_client_is_gone_is_passed_over(backend: Backend) {
             })
             .await;
         } else {
-            eventually("the lease ends", async || two.remaining().await.is_zero()).await;
+            eventually("the lease ends", async || two.is_free().await).await;
         }
         assert!(is_granted(two.acquire(next, false, Queue::Join).await));
         assert_eq!(two.waiting().await, 0);

@@ -11,6 +11,7 @@ mod latch;
 mod network;
 mod processes;
 mod rates;
+mod rights;
 mod secrets;
 mod server;
 mod tls;

@@ -1,0 +1,151 @@
+//! The rights that README documents suffice for each kind, and none of them is one too many.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, Rate};
+use lock_tests::{RedisServer, documented_rights, eventually};
+
+const BASE: &str = "every client, rate limiters";
+const LOCKS: &str = "locks of one or several keys";
+const SHARES: &str = "read-write locks, semaphores";
+const LATCHES: &str = "latches";
+
+/// Makes a user with these rights and no others.
+async fn allow(server: &RedisServer, user: &str, rights: &[&str]) -> String {
+    let user_rule = ["ACL", "SETUSER", user, "on", ">word", "~lock:*", "&lock:*"];
+    let rule: Vec<_> = user_rule.iter().chain(rights).copied().collect();
+    server.command(&rule).await;
+    format!("redis://{user}:word@{}/1", server.addr())
+}
+
+/// Whether this user was denied something. Those before it may still be about to release.
+async fn denied(server: &RedisServer, user: &str) -> bool {
+    let log: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG", "128"]).await;
+    let name = redis::Value::BulkString(user.as_bytes().to_vec());
+    log.iter().any(|entry| entry.contains(&name))
+}
+
+/// Everything that clients do with locks: free and held, handed over, left, extended, lost, repeated, forced.
+async fn use_lock(
+    client: &LockClient,
+    kind: impl Fn() -> lock_runtime::Lock,
+) -> Result<(), LockError> {
+    let short = Duration::from_millis(60);
+    let held = kind()
+        .fenced()
+        .lease(Duration::from_secs(5))
+        .acquire()
+        .await?;
+    held.extend(Duration::from_secs(20)).await?;
+    held.scope(kind().fenced().run(async {})).await?;
+    kind().try_acquire().await?;
+    _ = kind().wait(short).acquire().await;
+    let waiting = tokio::spawn(kind().fenced().acquire());
+    eventually("it waits", async || {
+        client
+            .inspect("k")
+            .await
+            .map_or(true, |found| found.waiting == 1)
+    })
+    .await;
+    held.release().await?;
+    let Ok(next) = waiting.await else {
+        return Ok(());
+    };
+    let next = next?;
+    // Of these two the second is in nobody's way, or has to wait for the first.
+    let brief = kind().lease(short).wait(Duration::ZERO);
+    _ = brief.acquire().await;
+    client.force_release("k").await?;
+    _ = next.release().await;
+    kind().hold_at_least(short).run(async {}).await?;
+    client.health().await?;
+    Ok(())
+}
+
+async fn tour(client: &LockClient, kind: &str) -> Result<(), LockError> {
+    match kind {
+        BASE => {
+            let limiter = client.rate_limiter("k", Rate::per_second(1));
+            limiter.acquire().await?;
+            limiter.try_acquire().await?;
+            client.health().await.map(drop)
+        }
+        LOCKS => {
+            use_lock(client, || client.lock("k")).await?;
+            use_lock(client, || client.lock("k").fair()).await?;
+            let several = || client.multi_lock(["k", "l"]).wait(Duration::from_secs(5));
+            use_lock(client, several).await
+        }
+        SHARES => {
+            let lock = client.rw_lock("k");
+            use_lock(client, || lock.write()).await?;
+            let (reader, dying) = (lock.read(), lock.read().lease(Duration::from_millis(60)));
+            let (reader, dying) = (reader.acquire().await?, dying.acquire().await?);
+            dying.lost().await;
+            client.inspect("k").await?;
+            reader.release().await?;
+            lock.write().acquire().await?.downgrade().await?;
+            let semaphore = client.semaphore("s", 2);
+            let both = semaphore.acquire_many(2).acquire().await?;
+            let one = tokio::spawn(semaphore.acquire_many(2).acquire());
+            crate::until_waiting(client, "s", 1).await;
+            let late = semaphore.acquire_many(2).wait(Duration::from_millis(60));
+            _ = late.acquire().await;
+            client.semaphore("s", 3).resize().await?;
+            both.release().await?;
+            one.await.map_or(Ok(()), |one| one.map(drop))
+        }
+        _ => {
+            let latch = client.latch("k");
+            latch.set(1).await?;
+            let waiting = {
+                let latch = latch.clone();
+                tokio::spawn(async move { latch.wait(Duration::from_secs(2)).await })
+            };
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            latch.count_down().await?;
+            latch.count().await?;
+            waiting.await.map_or(Ok(()), |open| open.map(drop))
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_documented_rights_suffice_for_each_kind_and_none_is_one_too_many() {
+    let server = RedisServer::start().await;
+    for kind in [BASE, LOCKS, SHARES, LATCHES] {
+        let mut rights = documented_rights(BASE);
+        if kind != BASE {
+            rights.extend(documented_rights(kind));
+        }
+        let user = kind.replace([' ', ','], "");
+        let url = allow(&server, &user, &rights).await;
+        let client = LockClient::builder().url(&url).connect().await.unwrap();
+        tour(&client, kind).await.unwrap();
+        drop(client);
+        assert!(!denied(&server, &user).await, "{kind}");
+        for right in documented_rights(kind) {
+            server.command(&["FLUSHALL"]).await;
+            // The server has to learn the scripts by their text again.
+            server.command(&["SCRIPT", "FLUSH"]).await;
+            let mut others = rights.clone();
+            others.retain(|other| *other != right);
+            let user = format!("{user}-{right}").replace('|', "-");
+            let url = allow(&server, &user, &others).await;
+            let builder = LockClient::builder().url(&url).wait(Duration::from_secs(1));
+            if let Ok(client) = builder.connect().await {
+                let until = eventually("it is denied", async || denied(&server, &user).await);
+                tokio::select! {
+                    () = until => {}
+                    _ = tour(&client, kind) => {}
+                }
+            }
+            assert!(
+                denied(&server, &user).await,
+                "{kind}: {right} is not needed"
+            );
+        }
+        server.command(&["FLUSHALL"]).await;
+    }
+}
