@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, Rate};
-use lock_tests::{RedisServer, eventually};
+use lock_tests::{RedisServer, Request, RequestLog, eventually};
 
 async fn connected() -> (RedisServer, LockClient) {
     let server = RedisServer::start().await;
@@ -101,6 +101,88 @@ async fn an_uncontended_acquire_and_release_are_exactly_two_commands() {
         1,
         "fair queues: {commands:?}"
     );
+}
+
+/// How many keys a request names: `SET` one, a script as many as it says.
+fn keys_of(request: &Request) -> String {
+    let second = request
+        .text
+        .split('"')
+        .filter(|word| word.trim() != "")
+        .nth(2);
+    match request.command.as_str() {
+        "set" => "1 key".to_owned(),
+        "evalsha" if second == Some("1") => "1 key".to_owned(),
+        "evalsha" => format!("{} keys", second.unwrap()),
+        other => panic!("{other} is not in the table"),
+    }
+}
+
+/// What clients sent since the last time, without the questions of the test itself.
+async fn sent(log: &mut RequestLog) -> Vec<Request> {
+    let mut requests = log.take().await;
+    requests.retain(|request| matches!(request.command.as_str(), "set" | "eval" | "evalsha"));
+    requests
+}
+
+fn only(requests: Vec<Request>) -> String {
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    format!("1, {}", keys_of(&requests[0]))
+}
+
+#[tokio::test]
+async fn each_kind_costs_what_the_readme_says() {
+    let readme = include_str!("../../README.md");
+    let (server, client) = connected().await;
+    let lock = client.lock("k");
+    let kinds = [
+        ("exclusive", lock.clone(), 1),
+        ("exclusive, fenced", lock.clone().fenced(), 1),
+        ("exclusive, fair", lock.fair(), 1),
+        ("read", client.rw_lock("k").read(), 1),
+        ("write", client.rw_lock("k").write(), 1),
+        ("semaphore", client.semaphore("k", 5).acquire_many(2), 1),
+        ("several keys", client.multi_lock(["k", "l", "m"]), 3),
+    ];
+    for (kind, request, keys) in kinds {
+        let row = readme
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("| {kind} | ")));
+        let told: Vec<_> = row.unwrap().split(" | ").collect();
+        let told = |column: usize| {
+            told[column]
+                .replace("3n keys", "9 keys")
+                .replace("n keys", "3 keys")
+        };
+        let request = request.lease(Duration::from_millis(900)).renew(true);
+        // The first time the server learns the scripts, and the client subscribes for its place in the queue.
+        let first = request.clone().acquire().await.unwrap();
+        first.extend(Duration::from_secs(5)).await.unwrap();
+        first.release().await.unwrap();
+        let mut log = server.requests().await;
+        let guard = request.acquire().await.unwrap();
+        assert_eq!(only(sent(&mut log).await), told(0), "{kind}");
+        let mut locks = server.keys("lock:?").await;
+        assert_eq!(locks.len(), keys, "{kind}: {locks:?}");
+        let stays: String = server.query(&["TYPE", &locks.pop().unwrap()]).await;
+        let stays = if stays == "zset" {
+            "sorted set"
+        } else {
+            "string"
+        };
+        assert!(told(3).contains(stays), "{kind}: {stays}");
+        let mut renewal = Vec::new();
+        while renewal.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            renewal = sent(&mut log).await;
+        }
+        assert_eq!(only(renewal), told(2), "{kind}");
+        guard.release().await.unwrap();
+        // Another renewal may have come before it.
+        let release = sent(&mut log).await.pop().into_iter().collect();
+        assert_eq!(only(release), told(1), "{kind}");
+        server.command(&["FLUSHALL"]).await;
+    }
 }
 
 #[tokio::test]
