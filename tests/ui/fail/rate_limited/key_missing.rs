@@ -3,7 +3,7 @@
 use lock_runtime::{LockError, rate_limited};
 
 #[rate_limited(rate = "1/s")]
-async fn work(_app_id: u64) -> Result<(), LockError> {
+async fn work(app_id: u64) -> Result<(), LockError> {
     Ok(())
 }
 
