@@ -2,7 +2,7 @@
 
 use lock_runtime::{LockError, rate_limited};
 
-#[rate_limited(key = "a", rate = "1/s", crate = nowhere::lock)]
+#[rate_limited(key = "a", rate = "1/s", wait = "1s", crate = nowhere::lock)]
 async fn work() -> Result<(), LockError> {
     Ok(())
 }
