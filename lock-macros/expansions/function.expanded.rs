@@ -26,7 +26,7 @@ pub async fn deduct(product_id: u64, amount: u32) -> Result<u32, OrderError> {
             const {
                 &::lock_runtime::__private::Spec {
                     lease: ::core::option::Option::Some(
-                        ::lock_runtime::__private::Duration::from_millis(10000u64),
+                        ::core::time::Duration::from_millis(10000u64),
                     ),
                     ..::lock_runtime::__private::Spec::DEFAULT
                 }

@@ -14,20 +14,20 @@ async fn job(name: String) {
             const {
                 &facade::locks::__private::Spec {
                     lease: ::core::option::Option::Some(
-                        facade::locks::__private::Duration::from_millis(90000u64),
+                        ::core::time::Duration::from_millis(90000u64),
                     ),
                     max_hold: ::core::option::Option::Some(
-                        facade::locks::__private::Duration::from_millis(300000u64),
+                        ::core::time::Duration::from_millis(300000u64),
                     ),
                     hold_at_least: ::core::option::Option::Some(
-                        facade::locks::__private::Duration::from_millis(5000u64),
+                        ::core::time::Duration::from_millis(5000u64),
                     ),
                     renew: ::core::option::Option::Some(true),
                     fair: true,
                     reentrant: false,
                     wait: ::core::option::Option::Some(
                         facade::locks::__private::Wait::For(
-                            facade::locks::__private::Duration::from_millis(500u64),
+                            ::core::time::Duration::from_millis(500u64),
                         ),
                     ),
                     on_lost: facade::locks::OnLost::Continue,

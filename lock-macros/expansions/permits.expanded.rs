@@ -30,7 +30,7 @@ impl Gateway {
                     &::lock_runtime::__private::Spec {
                         wait: ::core::option::Option::Some(
                             ::lock_runtime::__private::Wait::For(
-                                ::lock_runtime::__private::Duration::from_millis(0u64),
+                                ::core::time::Duration::from_millis(0u64),
                             ),
                         ),
                         ..::lock_runtime::__private::Spec::DEFAULT

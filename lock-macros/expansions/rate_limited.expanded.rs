@@ -19,12 +19,12 @@ pub async fn search(app_id: u64, mut text: String) -> Result<u32, ApiError> {
             ::lock_runtime::Rate::burst(
                 ::lock_runtime::Rate::per(
                     100u32,
-                    ::lock_runtime::__private::Duration::from_millis(1000u64),
+                    ::core::time::Duration::from_millis(1000u64),
                 ),
                 20u32,
             )
         };
-        let __lock_wait = ::lock_runtime::__private::Duration::from_millis(0u64);
+        let __lock_wait = ::core::time::Duration::from_millis(0u64);
         let __lock_passed = ::lock_runtime::__private::pass(
                 __lock_client,
                 __lock_key,
@@ -54,7 +54,7 @@ async fn from_expressions(plan: &Plan, size: u32, locks: &LockClient) -> Reply {
             let __lock_given_burst: u32 = size;
             ::lock_runtime::Rate::burst(__lock_given_rate, __lock_given_burst)
         };
-        let __lock_wait = ::lock_runtime::__private::Duration::from_millis(1500u64);
+        let __lock_wait = ::core::time::Duration::from_millis(1500u64);
         let __lock_passed = ::lock_runtime::__private::pass(
                 __lock_client,
                 __lock_key,
@@ -117,10 +117,10 @@ impl Store for Memory {
                 let __lock_rate = const {
                     ::lock_runtime::Rate::per(
                         10u32,
-                        ::lock_runtime::__private::Duration::from_millis(500u64),
+                        ::core::time::Duration::from_millis(500u64),
                     )
                 };
-                let __lock_wait = ::lock_runtime::__private::Duration::from_millis(0u64);
+                let __lock_wait = ::core::time::Duration::from_millis(0u64);
                 let __lock_passed = ::lock_runtime::__private::pass(
                         __lock_client,
                         __lock_key,

@@ -84,19 +84,22 @@ fn options(args: &Args, faults: &mut Faults) {
     }
     match args.get(Opt::Rate).map(|given| (given, &given.value)) {
         Some((given, Value::Rate(rate))) => {
-            let (size, span) = match burst {
-                Some((given, Value::Count(burst))) => (*burst, given.span),
-                Some(_) => return,
-                None => (rate.tokens, given.span),
-            };
-            if !rate.fills(size) {
-                faults.at(
-                    span,
+            match burst {
+                Some((given, Value::Count(size))) if !rate.fills(*size) => faults.at(
+                    given.span,
                     format!(
                         "at this rate a burst of {size} takes longer than 30 days to come back: write a faster rate \
                          or a smaller `burst`"
                     ),
-                );
+                ),
+                None if !rate.fills(rate.tokens) => faults.at(
+                    given.span,
+                    format!(
+                        "the time of this rate is longer than 30 days: write a shorter one, for example \"{}/24h\"",
+                        rate.tokens
+                    ),
+                ),
+                _ => {}
             }
         }
         Some(_) => {}

@@ -71,7 +71,7 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
     let private = quote!(#runtime::__private);
     let duration = |millis: u64| {
         quote! {
-            ::core::option::Option::Some(#private::Duration::from_millis(#millis))
+            ::core::option::Option::Some(::core::time::Duration::from_millis(#millis))
         }
     };
     let mut fields = TokenStream::new();
@@ -99,7 +99,7 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
     if let Some(given) = args.get(Opt::Wait) {
         let wait = match given.value {
             Value::Millis(millis) => {
-                quote!(#private::Wait::For(#private::Duration::from_millis(#millis)))
+                quote!(#private::Wait::For(::core::time::Duration::from_millis(#millis)))
             }
             _ => quote!(#private::Wait::Forever),
         };

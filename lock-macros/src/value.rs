@@ -132,6 +132,13 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             match duration::parse(&literal.value()) {
                 _ if forever && literal.value() == "forever" => Value::Forever,
                 Ok(millis) => Value::Millis(millis),
+                Err(_) if literal.value() == "forever" => {
+                    faults.on(
+                        &literal,
+                        format!("`{name}` can't be forever: write, for example, `{example}`"),
+                    );
+                    Value::Wrong
+                }
                 Err(message) => {
                     let or = if forever { "; or \"forever\"" } else { "" };
                     faults.on(&literal, format!("{message}{or}"));

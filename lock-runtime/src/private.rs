@@ -1,12 +1,11 @@
 //! What the attribute's expansion calls. Not for people: no name here is covered by semantic versioning.
 
-pub use core::time::Duration;
-
 pub use crate::config::{Mode, Spec, Wait};
 pub use crate::key::KeyWriter;
 pub use crate::run::Run;
 
 use core::marker::PhantomData;
+use core::time::Duration;
 
 use crate::client::{self, LockClient};
 use crate::error::{LockError, StoreError, StoreErrorKind};

@@ -1,7 +1,7 @@
 //! Runs every file of `ui/pass`, one for each shape that a function under the attribute can have.
 //!
 //! As modules and not by `trybuild`, which would build all dependencies once more, with their code, for minutes; so
-//! clippy looks at them too. `ui.rs` has the same files as programs of their own, for whoever has the time.
+//! clippy looks at them too.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 )]
 #[allow(
     clippy::duplicate_mod,
-    reason = "each file is a program of its own too, with its own support"
+    reason = "each file reads like a program, with its own support"
 )]
 #[allow(
     clippy::panic,

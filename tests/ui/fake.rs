@@ -104,7 +104,7 @@ pub(crate) enum OnLost {
 
 pub(crate) mod __private {
     use super::*;
-    pub(crate) use core::time::Duration;
+    use core::time::Duration;
     use std::fmt::{Display, Write};
 
     #[derive(Debug)]

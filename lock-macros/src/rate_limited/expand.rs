@@ -65,7 +65,7 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
             let __lock_key = #key;
             let __lock_client = #client;
             let __lock_rate = #rate;
-            let __lock_wait = #private::Duration::from_millis(#wait);
+            let __lock_wait = ::core::time::Duration::from_millis(#wait);
             let __lock_passed =
                 #private::pass(__lock_client, __lock_key, __lock_rate, __lock_wait).await;
             if let ::core::result::Result::Err(error) = __lock_passed {
@@ -79,13 +79,12 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
 /// A constant, or values with their types, so that a wrong one is one error where it is written.
 fn rate(args: &Args) -> TokenStream {
     let runtime = args.runtime();
-    let private = convert::private(args);
     let value = |opt| args.get(opt).map(|given| &given.value);
     let (rate, given_rate) = match value(Opt::Rate) {
         Some(Value::Rate(rate)) => {
             let (tokens, millis) = (rate.tokens, rate.millis);
             let rate = quote_spanned! {Span::mixed_site()=>
-                #runtime::Rate::per(#tokens, #private::Duration::from_millis(#millis))
+                #runtime::Rate::per(#tokens, ::core::time::Duration::from_millis(#millis))
             };
             (rate, None)
         }

@@ -1,6 +1,6 @@
 //! Many mistakes, in one attribute and in many: all are reported in one build, and none makes one more.
 
-use lock_runtime::{LockError, distributed_lock};
+use lock_runtime::{LockError, distributed_lock, rate_limited};
 
 type Result<T> = std::result::Result<T, LockError>;
 
@@ -63,6 +63,21 @@ async fn too_many_kinds(id: u64) -> Result<()> {
 #[distributed_lock(key = "")]
 struct Structure;
 
+#[rate_limited(key = "<ap_id>", rate = "1/sec", burst = 0, wiat = "0s")]
+async fn limited_all_at_once(app_id: u64) -> Result<()> {
+    Ok(())
+}
+
+#[rate_limited]
+async fn limited_by_nothing(app_id: u64) -> Result<()> {
+    Ok(())
+}
+
+#[rate_limited(kye = "a", limit = 3, lease = "10s", banana = 1, "100/s", burst)]
+async fn limited_by_unknown() -> Result<()> {
+    Ok(())
+}
+
 fn main() {
     // All of it is there.
     let _ = (
@@ -77,5 +92,10 @@ fn main() {
         half_written(),
         not_even_async(),
         Structure,
+    );
+    let _ = (
+        limited_all_at_once(1),
+        limited_by_nothing(1),
+        limited_by_unknown(),
     );
 }

@@ -1,0 +1,10 @@
+//! A wrong value of `client`.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate = "1/s", client = 'c')]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

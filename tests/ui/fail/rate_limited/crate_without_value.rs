@@ -1,0 +1,10 @@
+//! `crate` without a value.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate = "1/s", crate)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

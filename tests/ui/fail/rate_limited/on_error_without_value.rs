@@ -1,0 +1,10 @@
+//! `on_error` without a value.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate = "1/s", on_error)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

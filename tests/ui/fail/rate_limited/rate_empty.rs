@@ -1,0 +1,10 @@
+//! An empty rate.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate = "")]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! A fraction.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate = "0.5/s")]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

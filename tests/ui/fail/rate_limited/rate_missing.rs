@@ -1,0 +1,10 @@
+//! No rate.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a")]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//! `rate` without a value.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate)]
+async fn work() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}
