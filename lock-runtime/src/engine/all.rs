@@ -110,7 +110,7 @@ impl Engine {
                 self.watchdog.watch(Arc::clone(&hold), renew_at);
                 Ok(AtOnce::Held(hold))
             }
-            Ok(AcquiredAll::Busy) => {
+            Ok(AcquiredAll::Busy(_)) => {
                 under_way.settled();
                 Ok(AtOnce::Busy)
             }

@@ -14,6 +14,7 @@ mod keys;
 mod latch;
 mod latch_verbs;
 mod losing;
+mod multi_verbs;
 mod rates;
 mod reentrancy;
 mod releasing;
