@@ -14,6 +14,8 @@ mod keys;
 mod latch;
 mod latch_verbs;
 mod losing;
+mod multi_hold;
+mod multi_lock;
 mod multi_verbs;
 mod rates;
 mod reentrancy;
