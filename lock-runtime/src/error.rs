@@ -64,8 +64,9 @@ pub enum LockError {
         /// What the store said, or that it did not.
         source: StoreError,
     },
-    /// The caller's own call chain holds this lock, and the request asked not to share it (`reentrant = false`).
-    #[error("the lock {} is already held further up in this call chain, and `reentrant = false` was asked for: waiting would never end", .key.shortened())]
+    /// The caller's own call chain holds this lock, and the request can't share that hold: it asks for more (a writer
+    /// inside of a reader, or other keys besides), or not to share it (`reentrant = false`).
+    #[error("the lock {} is already held further up in this call chain, and this request can't share it, since it asks for more than is held there, or for `reentrant = false`: waiting might never end", .key.shortened())]
     #[non_exhaustive]
     WouldDeadlock {
         /// What was to be locked.

@@ -5,7 +5,7 @@
 //! "Avoiding deadlock in multitasking systems", 1968).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::attempt::Attempt;
 use super::hold::{Grant, Hold, Late, Part};
@@ -13,7 +13,7 @@ use super::reaper::Job;
 use super::time::{self, Budget};
 use super::{Engine, too_late, unavailable};
 use crate::config::Resolved;
-use crate::error::{LockError, LostReason};
+use crate::error::{LockError, LostReason, StoreError};
 use crate::key::LockKey;
 use crate::store::{Acquire, AcquiredAll, Claim, Queue, Renewed};
 
@@ -36,15 +36,23 @@ impl Engine {
         if !budget.may_wait() || keys.iter().all(|key| self.lines.is_idle(key)) {
             match self.at_once(&keys, options, &budget).await? {
                 AtOnce::Held(hold) => return Ok(hold),
-                AtOnce::Busy if !budget.may_wait() => return Err(self.busy(&keys[0], &budget)),
+                AtOnce::Busy(key) if !budget.may_wait() => return Err(self.busy(&key, &budget)),
                 AtOnce::Failed(error) if !budget.may_wait() => return Err(error),
-                AtOnce::Busy | AtOnce::Failed(_) => {}
+                AtOnce::Busy(_) | AtOnce::Failed(_) => {}
             }
         }
+        let mut failures = 0;
         loop {
-            let gathered = self.gather(&keys, options, budget).await?;
-            if let Some(hold) = gathered {
+            if let Some(hold) = self.gather(&keys, options, budget).await? {
                 return Ok(hold);
+            }
+            // What took one of them away may do so again.
+            failures += 1;
+            let again = self.clock.now() + time::backoff(failures);
+            let again = budget.ends().map_or(again, |ends| again.min(ends));
+            let closed = self.closed.notified();
+            if !self.is_closing() {
+                let _ = self.clock.by(again, closed).await;
             }
         }
     }
@@ -56,6 +64,9 @@ impl Engine {
         options: &Resolved,
         budget: &Budget,
     ) -> Result<AtOnce, LockError> {
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
         let sent = self.clock.now();
         let by = budget.command_by(sent, self.pulse.answered()).max(sent);
         let request = |key: &LockKey| Acquire {
@@ -99,6 +110,7 @@ impl Engine {
                     Part::new(request.claim.key.clone(), request.claim.owner, token)
                 };
                 let grant = Grant {
+                    id: under_way.requests[0].claim.owner.request,
                     deadline,
                     ends: time::hold_ends(sent, options),
                     late: Vec::new(),
@@ -110,9 +122,9 @@ impl Engine {
                 self.watchdog.watch(Arc::clone(&hold), renew_at);
                 Ok(AtOnce::Held(hold))
             }
-            Ok(AcquiredAll::Busy) => {
+            Ok(AcquiredAll::Busy(at)) => {
                 under_way.settled();
-                Ok(AtOnce::Busy)
+                Ok(AtOnce::Busy(keys.get(at).unwrap_or(&keys[0]).clone()))
             }
             Ok(AcquiredAll::Conflict(at)) => {
                 under_way.settled();
@@ -161,61 +173,105 @@ impl Engine {
             let mut attempt = Attempt::new(self, key.clone(), &alone, budget);
             gathered.holds.push(attempt.wait().await?);
         }
-        // The first of them have used up some of their lease: all get the whole of it, in one command.
-        let renewals = gathered
-            .holds
-            .iter()
-            .flat_map(|hold| hold.renewals(options.lease));
         let sent = self.clock.now();
-        let result = self
-            .store
-            .renew(renewals.collect(), self.command_by())
-            .await;
-        self.pulse.note(sent, &result);
-        let deadline = match result {
-            Ok(answer) => {
-                let gone = answer.value.iter().zip(&gathered.holds);
-                for (_, hold) in gone.filter(|(renewed, _)| **renewed != Renewed::Renewed) {
-                    hold.lose(LostReason::Gone);
-                }
-                time::deadline(sent, options.lease)
-            }
-            // What is left of the first of them has to do.
-            Err(failure) if failure.error.kind().is_transient() => {
+        let failed = self.confirm(&gathered.holds, options, &budget).await.err();
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let (deadline, renew_at) = match &failed {
+            None => (
+                time::deadline(sent, options.lease),
+                options.renew.then(|| time::renewal_at(sent, options.lease)),
+            ),
+            // What is left of the first of them has to do, until the watchdog has got more.
+            Some(error) if error.kind().is_transient() => {
                 let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
-                deadlines.min().unwrap_or(sent)
+                (deadlines.min().unwrap_or(sent), Some(sent))
             }
-            Err(failure) => return Err(unavailable(keys.first(), failure.error)),
+            Some(error) => return Err(unavailable(keys.first(), error.clone())),
         };
         let now = self.clock.now();
-        if now >= deadline || gathered.holds.iter().any(|hold| hold.loss().is_some()) {
-            if budget.ends().is_some_and(|ends| now >= ends) {
-                return Err(self.busy(&keys[0], &budget));
-            }
+        let mut holds = gathered.holds.iter();
+        let lost = holds.find_map(|hold| Some((hold.key(), hold.loss()?)));
+        if lost.is_none() && now < deadline {
+            return Ok(self.merge(gathered, sent, deadline, renew_at, options));
+        }
+        if budget.ends().is_none_or(|ends| now < ends) {
             return Ok(None);
         }
+        Err(match (lost, failed) {
+            (Some((key, LostReason::Gone)), None) => self.busy(key, &budget),
+            (lost, failed) => {
+                let key = lost.map_or(&keys[0], |(key, _)| key);
+                unavailable(Some(key), failed.unwrap_or_else(too_late))
+            }
+        })
+    }
+
+    /// The first of them have used up some of their lease: all get the whole of it, in one command. Those that are gone
+    /// are lost then.
+    async fn confirm(
+        &self,
+        holds: &[Arc<Hold>],
+        options: &Resolved,
+        budget: &Budget,
+    ) -> Result<(), StoreError> {
+        let sent = self.clock.now();
+        let by = budget.command_by(sent, self.pulse.answered()).max(sent);
+        let renewals = holds.iter().flat_map(|hold| hold.renewals(options.lease));
+        let result = self.store.renew(renewals.collect(), by).await;
+        // Silence in less than a command's time says nothing about the store.
+        if result.is_ok() || !budget.is_cut(sent, by) {
+            self.pulse.note(sent, &result);
+        }
+        let replies = result.map_err(|failure| failure.error)?.value;
+        for (at, hold) in holds.iter().enumerate() {
+            if replies.get(at) != Some(&Renewed::Renewed) {
+                hold.lose(LostReason::Gone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one hold of several. `None` if one of them is lost after all.
+    fn merge(
+        &self,
+        mut gathered: Gathered<'_>,
+        since: Instant,
+        deadline: Instant,
+        renew_at: Option<Instant>,
+        options: &Resolved,
+    ) -> Option<Arc<Hold>> {
         let holds = std::mem::take(&mut gathered.holds);
         let parts = holds.iter().flat_map(|hold| hold.parts());
         let parts: Vec<Part> = parts.map(Part::again).collect();
         let grant = Grant {
+            id: self.next_owner().request,
             deadline,
-            ends: time::hold_ends(sent, options),
+            ends: time::hold_ends(since, options),
             late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
         };
         let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
-        let renew_at = options.renew.then(|| time::renewal_at(sent, options.lease));
         self.watchdog.watch(Arc::clone(&hold), renew_at);
+        let mut whole = true;
         for part in holds {
-            part.end();
+            whole &= part.pass_on();
             self.watchdog.forget(&part);
         }
-        Ok(Some(hold))
+        if whole {
+            return Some(hold);
+        }
+        hold.end();
+        self.watchdog.forget(&hold);
+        self.send_release(&hold, true, true);
+        None
     }
 }
 
 enum AtOnce {
     Held(Arc<Hold>),
-    Busy,
+    /// Somebody else has this one.
+    Busy(LockKey),
     Failed(LockError),
 }
 

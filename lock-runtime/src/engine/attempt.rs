@@ -283,6 +283,7 @@ impl<'e> Attempt<'e> {
     ) -> Arc<Hold> {
         let engine = self.engine;
         let grant = Grant {
+            id: self.request.claim.owner.request,
             deadline,
             ends: time::hold_ends(since, self.options),
             late: self

@@ -15,6 +15,7 @@ use crate::token::FencingToken;
 /// A lock that the store granted to this process, or several that are held, renewed, lost and released together.
 #[derive(Debug)]
 pub(crate) struct Hold {
+    id: u64,
     /// At least one.
     parts: Box<[Part]>,
     pub(crate) lease: Duration,
@@ -102,6 +103,8 @@ struct State {
 /// What a grant was for.
 #[derive(Debug)]
 pub(crate) struct Grant {
+    /// What tells the hold from every other one of its client, those that it was made of included.
+    pub(crate) id: u64,
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
     pub(crate) late: Vec<(Late, Acquire)>,
@@ -116,6 +119,7 @@ impl Hold {
     ) -> Self {
         let keep_until = clock.now() + options.hold_at_least;
         Self {
+            id: grant.id,
             parts: parts.into(),
             lease: options.lease,
             renew: options.renew,
@@ -144,7 +148,7 @@ impl Hold {
 
     /// What tells it from every other hold of its client.
     pub(crate) fn id(&self) -> u64 {
-        self.parts[0].owner.request
+        self.id
     }
 
     /// Which of its parts is of this client and key.
@@ -259,6 +263,14 @@ impl Hold {
     /// Marks the end of the hold; true the first time.
     pub(crate) fn end(&self) -> bool {
         !std::mem::replace(&mut self.state().released, true)
+    }
+
+    /// Marks the end of a hold whose key another hold of this client has from now on. False if it was lost or released
+    /// before.
+    pub(crate) fn pass_on(&self) -> bool {
+        let mut state = self.state();
+        let ended = std::mem::replace(&mut state.released, true);
+        !ended && state.lost.is_none()
     }
 
     /// Whether it was released.

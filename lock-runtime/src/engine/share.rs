@@ -53,7 +53,9 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
     ) -> Result<(), LockError> {
-        let key = keys.first().unwrap_or(hold.key());
+        // The one that is held already is what the message is about.
+        let held = keys.iter().find(|key| hold.find(self.id, key).is_some());
+        let key = held.unwrap_or(hold.key());
         match (hold.share(), options.share) {
             (None, None) => {}
             (Some(has), Some(wants)) if has.of == wants.of => {

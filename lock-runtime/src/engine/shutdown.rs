@@ -36,7 +36,10 @@ impl Engine {
         for hold in self.watchdog.holds() {
             hold.lose(LostReason::Shutdown);
             self.watchdog.forget(&hold);
-            self.send_release(&hold, false, true);
+            // One that was released, or became part of another hold, is no longer this function's to end.
+            if !hold.ended() {
+                self.send_release(&hold, false, true);
+            }
         }
     }
 }

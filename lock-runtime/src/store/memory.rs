@@ -210,9 +210,11 @@ impl Connected {
                 return AcquiredAll::Conflict(at);
             }
             let held = lock.holders.held(&request.claim).is_some();
-            let passes = request.queue == Queue::Respect && lock.queue.len() > 0;
-            if !held && (passes || !lock.holders.is_empty()) {
-                return AcquiredAll::Busy;
+            if request.queue == Queue::Respect && lock.holders.is_empty() {
+                lock.hand_over(step, None);
+            }
+            if !held && !lock.holders.is_empty() {
+                return AcquiredAll::Busy(at);
             }
         }
         let take = |request: &Acquire| {

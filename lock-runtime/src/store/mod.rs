@@ -254,8 +254,8 @@ pub enum AcquiredAll {
         /// The fencing tokens, in the order of the requests, if asked for.
         tokens: Vec<Option<u64>>,
     },
-    /// Somebody else holds one, or waits for it and the request respects that.
-    Busy,
+    /// Somebody else holds the key of this request, or waited for it and the request respects that.
+    Busy(usize),
     /// The key of this request, or a helper key of it, is something else.
     Conflict(usize),
 }

@@ -2,11 +2,13 @@
 //! says on its standard output what happened. It ends when its input ends.
 //!
 //! - `connect URL`: makes the client all else uses → `connected`
-//! - `hold ID KEY OPTIONS…`: takes the lock and keeps it until `release ID` → `asking ID`, `held ID TOKEN NS`, then
+//! - `hold ID KEY OPTIONS…`: takes the lock (or several: `KEY,KEY`) and keeps it until `release ID` → `asking ID`, `held ID TOKEN NS`, then
 //!   `done ID NS` or `failed ID NS ERROR`. Options: `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`,
 //!   which says `tick ID NS` from inside the body every few milliseconds.
 //! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO` for each turn,
 //!   then `contended`
+//! - `transfer URL ACCOUNTS TASKS MS`: so many tasks move money between `balance:0`, `balance:1`, … at that server, each
+//!   time between two by lot and under the locks of both → `moved TASK TIMES LONGEST_WAIT` for each, then `transferred`
 //! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over and over, and wait up
 //!   to WAIT ms for their turn → `passed FROM TO` for each that passed, then `limited`
 //!
@@ -18,8 +20,9 @@
 )]
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Lock, LockClient, LockError, Rate};
 use lock_tests::monotonic_nanos;
@@ -53,6 +56,7 @@ async fn main() -> std::io::Result<()> {
             }
             "release" => holds.get(&arguments[0]).expect("held before").notify_one(),
             "contend" => _ = tokio::spawn(contend(connected(&client), arguments)),
+            "transfer" => _ = tokio::spawn(transfer(connected(&client), arguments)),
             "limit" => _ = tokio::spawn(limit(connected(&client), arguments)),
             other => say(&format!("error: unknown command {other:?}")),
         }
@@ -65,8 +69,13 @@ fn connected(client: &Option<LockClient>) -> LockClient {
 }
 
 fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
-    options.iter().fold(client.lock(key), |lock, option| {
-        match option.split_once('=') {
+    let lock = match key.contains(',') {
+        true => client.multi_lock(key.split(',')),
+        false => client.lock(key),
+    };
+    options
+        .iter()
+        .fold(lock, |lock, option| match option.split_once('=') {
             Some(("lease", millis)) => lock.lease(parsed(millis)),
             Some(("wait", millis)) => lock.wait(parsed(millis)),
             None if option == "renew" => lock.renew(true),
@@ -74,8 +83,7 @@ fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
             None if option == "fenced" => lock.fenced(),
             None if option == "ticks" => lock,
             _ => panic!("unknown option {option}"),
-        }
-    })
+        })
 }
 
 fn parsed(millis: &str) -> Duration {
@@ -116,14 +124,14 @@ async fn contend(client: LockClient, arguments: Vec<String>) {
     let [key, tasks, millis, options @ ..] = &arguments[..] else {
         panic!("contend KEY TASKS MS [fair]")
     };
-    let until = std::time::Instant::now() + parsed(millis);
+    let until = Instant::now() + parsed(millis);
     let turns = Arc::new(Mutex::new(Vec::new()));
     let mut running = tokio::task::JoinSet::new();
     for task in 0..tasks.parse::<usize>().expect("a number of tasks") {
         let request = request(&client, key, options).wait_forever();
         let turns = Arc::clone(&turns);
         running.spawn(async move {
-            while std::time::Instant::now() < until {
+            while Instant::now() < until {
                 let guard = request.clone().acquire().await.expect("the lock");
                 let from = monotonic_nanos();
                 tokio::task::yield_now().await;
@@ -140,6 +148,57 @@ async fn contend(client: LockClient, arguments: Vec<String>) {
         say(&format!("turn {task} {from} {to}"));
     }
     say("contended");
+}
+
+async fn transfer(client: LockClient, arguments: Vec<String>) {
+    let [url, accounts, tasks, millis] = &arguments[..] else {
+        panic!("transfer URL ACCOUNTS TASKS MS")
+    };
+    let accounts: u64 = accounts.parse().expect("a number of accounts");
+    let bank = redis::Client::open(url.as_str()).expect("a URL");
+    let bank = bank.get_multiplexed_async_connection().await;
+    let bank = bank.expect("the bank is open");
+    let until = Instant::now() + parsed(millis);
+    let mut running = tokio::task::JoinSet::new();
+    for task in 0..tasks.parse::<u64>().expect("a number of tasks") {
+        let (client, mut bank) = (client.clone(), bank.clone());
+        running.spawn(async move {
+            let (lots, mut times, mut longest) = (RandomState::new(), 0, Duration::ZERO);
+            while Instant::now() < until {
+                let lot = lots.hash_one(times);
+                let from = lot % accounts;
+                let to = (from + 1 + (lot >> 32) % (accounts - 1)) % accounts;
+                let keys = [format!("account:{from}"), format!("account:{to}")];
+                let asked = Instant::now();
+                let guard = client.multi_lock(keys).wait_forever().acquire().await;
+                let guard = guard.expect("the locks");
+                longest = longest.max(asked.elapsed());
+                // Read, think, write: without the locks, money is made or lost.
+                let balances = [format!("balance:{from}"), format!("balance:{to}")];
+                let read: Result<(i64, i64), _> = redis::cmd("MGET")
+                    .arg(&balances)
+                    .query_async(&mut bank)
+                    .await;
+                let (source, target) = read.expect("two balances");
+                tokio::task::yield_now().await;
+                let write: Result<(), _> = redis::cmd("MSET")
+                    .arg(&balances[0])
+                    .arg(source - 1)
+                    .arg(&balances[1])
+                    .arg(target + 1)
+                    .query_async(&mut bank)
+                    .await;
+                write.expect("two balances");
+                guard.release().await.expect("a release");
+                times += 1;
+            }
+            say(&format!("moved {task} {times} {}", longest.as_nanos()));
+        });
+    }
+    while let Some(task) = running.join_next().await {
+        task.expect("no panic");
+    }
+    say("transferred");
 }
 
 async fn limit(client: LockClient, arguments: Vec<String>) {

@@ -63,7 +63,7 @@ impl Two {
         }
     }
 
-    async fn acquire(&self, owner: Owner, fence: bool, queue: Queue) -> Acquired {
+    pub(super) async fn acquire(&self, owner: Owner, fence: bool, queue: Queue) -> Acquired {
         self.stores[store_of(owner)]
             .acquire(request(owner, fence, queue), by())
             .await
@@ -71,7 +71,7 @@ impl Two {
             .value
     }
 
-    async fn release(&self, owner: Owner) -> Released {
+    pub(super) async fn release(&self, owner: Owner) -> Released {
         let request = Release {
             claim: claim("k", owner),
             keep: Duration::ZERO,
@@ -148,7 +148,7 @@ pub(super) fn store_of(owner: Owner) -> usize {
     usize::try_from(owner.client.0 - 1).unwrap()
 }
 
-fn claim(key: &str, owner: Owner) -> Claim {
+pub(super) fn claim(key: &str, owner: Owner) -> Claim {
     Claim {
         key: key.into(),
         owner,
@@ -156,7 +156,7 @@ fn claim(key: &str, owner: Owner) -> Claim {
     }
 }
 
-fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
+pub(super) fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
     Acquire {
         claim: claim("k", owner),
         lease: LEASE,
@@ -166,7 +166,7 @@ fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
     }
 }
 
-fn is_granted(reply: Acquired) -> bool {
+pub(super) fn is_granted(reply: Acquired) -> bool {
     matches!(reply, Acquired::Granted { .. })
 }
 

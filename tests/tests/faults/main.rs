@@ -14,6 +14,7 @@ mod rates;
 mod rights;
 mod secrets;
 mod server;
+mod several;
 mod tls;
 
 use std::time::{Duration, Instant};

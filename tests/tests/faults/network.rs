@@ -7,7 +7,7 @@ use lock_tests::{Proxy, RedisServer, eventually};
 
 use crate::{client, unavailable, until_waiting};
 
-async fn behind_proxy() -> (RedisServer, Proxy, LockClient) {
+pub(crate) async fn behind_proxy() -> (RedisServer, Proxy, LockClient) {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let client = client(&proxy.url()).await;
@@ -165,7 +165,7 @@ async fn a_partition_loses_the_hold_before_the_next_one_gets_it() {
 }
 
 /// Starts a future before anything else happens, and lets it go on in a task.
-async fn started<T: Send + 'static>(
+pub(crate) async fn started<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> tokio::task::JoinHandle<T> {
     let mut future = Box::pin(future);

@@ -60,7 +60,8 @@ impl Store for RedisStore {
                     command
                         .arg(millis(first.lease))
                         .arg(u8::from(first.fence))
-                        .arg(mode(first.queue));
+                        .arg(mode(first.queue))
+                        .arg(&self.channels);
                     for request in &requests {
                         command.arg(request.claim.owner.to_string());
                     }
@@ -319,14 +320,17 @@ fn acquired(reply: Vec<Value>) -> Acquired {
 
 fn acquired_all(reply: Vec<Value>) -> AcquiredAll {
     let mut reply = reply.into_iter();
-    match reply.next() {
-        Some(Value::Int(1)) => AcquiredAll::Granted {
+    let outcome = reply.next();
+    if outcome == Some(Value::Int(1)) {
+        return AcquiredAll::Granted {
             tokens: reply.map(token).collect(),
-        },
-        Some(Value::Int(2)) => {
-            let at = reply.next().and_then(|at| usize::from_redis_value(at).ok());
-            AcquiredAll::Conflict(at.unwrap_or(1).saturating_sub(1))
-        }
-        _ => AcquiredAll::Busy,
+        };
+    }
+    // Lua counts from one.
+    let at = reply.next().and_then(|at| usize::from_redis_value(at).ok());
+    let at = at.unwrap_or(1).saturating_sub(1);
+    match outcome {
+        Some(Value::Int(2)) => AcquiredAll::Conflict(at),
+        _ => AcquiredAll::Busy(at),
     }
 }

@@ -1,26 +1,31 @@
--- ARGV: lease ms, fenced 0|1, mode barge|respect, and the owner of each lock. Exclusive locks only.
--- Reply: {1, token or '' for each} granted; {0} busy; {2, number of the lock} it is something else. O(locks).
-local lease, held, tokens = tonumber(ARGV[1]), {}, {1}
-for i = 4, #ARGV do
-  local at = names(i - 3)
-  local holder = redis.pcall('GET', at.lock)
-  if type(holder) == 'table' then return {2, i - 3} end
-  held[i] = holder == ARGV[i]
-  if holder and not held[i] then return {0} end
-  if not held[i] and ARGV[3] == 'respect' and redis.pcall('ZCARD', at.queue) ~= 0 then return {0} end
-  tokens[i - 2] = ''
+-- ARGV: lease ms, fenced 0|1, mode barge|respect, channel prefix, and the owner of each lock. Exclusive locks only.
+-- Reply: {1, token or '' for each} granted; {0, number of the lock} busy; {2, number of the lock} it is something else.
+-- O(locks), and once for each hold that ended by itself and each waiter that gets its turn.
+local lease, time, held, tokens = tonumber(ARGV[1]), now(), {}, {1}
+for i = 1, #KEYS / 3 do
+  local at, owner = names(i), ARGV[4 + i]
+  local state = state_of(at, time)
+  if state.err then return {2, i} end
+  local other_kind = state.shared and state.used > 0
+  -- A free lock is of those who wait for it, if they still do.
+  if ARGV[3] == 'respect' and state.used == 0 then hand_over(at, state, ARGV[4], time) end
+  settle(at, state)
+  if other_kind then return {2, i} end
+  held[i] = state.holder == owner
+  if state.used > 0 and not held[i] then return {0, i} end
+  tokens[i + 1] = ''
   if ARGV[2] == '1' then
-    tokens[i - 2] = mint(at)
-    if not tokens[i - 2] then return {2, i - 3} end
+    tokens[i + 1] = mint(at)
+    if not tokens[i + 1] then return {2, i} end
   end
 end
-for i = 4, #ARGV do
-  local at = names(i - 3)
+for i = 1, #KEYS / 3 do
+  local at = names(i)
   if not held[i] then
-    redis.call('SET', at.lock, ARGV[i], 'PX', lease)
+    redis.call('SET', at.lock, ARGV[4 + i], 'PX', lease)
   elseif redis.call('PTTL', at.lock) < lease then
     redis.call('PEXPIRE', at.lock, lease)
   end
-  if tokens[i - 2] ~= '' then keep_token(at, tokens[i - 2]) end
+  if tokens[i + 1] ~= '' then keep_token(at, tokens[i + 1]) end
 end
 return tokens

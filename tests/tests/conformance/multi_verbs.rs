@@ -1,0 +1,266 @@
+//! The store contract, for the verbs that take several locks.
+
+use std::time::Duration;
+
+use lock_runtime::store::{
+    Acquire, AcquiredAll, Claim, Owner, Queue, Release, Released, Renewal, Renewed, Share,
+};
+use lock_tests::{Backend, eventually};
+
+use crate::verbs::{LEASE, Two, by, claim, is_granted, owner, request};
+
+crate::on_every_store!(
+    all_free_keys_are_granted_each_to_its_owner_and_with_a_token_of_its_own,
+    one_busy_key_is_named_and_none_is_taken,
+    a_repeat_by_its_owners_is_granted_again_and_never_shortens,
+    a_repeat_after_one_was_lost_takes_that_one_again,
+    another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken,
+    a_shared_lock_whose_leases_have_ended_is_free,
+    a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges,
+    a_place_whose_client_is_gone_keeps_nobody_off,
+    each_of_several_is_renewed_and_released_for_itself,
+);
+
+fn all(
+    keys: &[&str],
+    owner_of: impl Fn(usize) -> Owner,
+    fence: bool,
+    queue: Queue,
+) -> Vec<Acquire> {
+    let one = |(at, key): (usize, &&str)| Acquire {
+        claim: claim(key, owner_of(at)),
+        ..request(owner_of(at), fence, queue)
+    };
+    keys.iter().enumerate().map(one).collect()
+}
+
+/// An owner of the first client for each key.
+fn mine(at: usize) -> Owner {
+    owner(0, at as u64 + 1)
+}
+
+fn others(at: usize) -> Owner {
+    owner(1, at as u64 + 1)
+}
+
+fn tokens(reply: &AcquiredAll) -> Vec<u64> {
+    match reply {
+        AcquiredAll::Granted { tokens } => tokens.iter().map(|token| token.unwrap()).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn take(two: &Two, requests: Vec<Acquire>) -> AcquiredAll {
+    let store = usize::try_from(requests[0].claim.owner.client.0 - 1).unwrap();
+    let reply = two.stores[store].acquire_all(requests, by()).await;
+    reply.unwrap().value
+}
+
+async fn release(two: &Two, keys: &[&str], owner_of: impl Fn(usize) -> Owner) -> Vec<Released> {
+    let one = |(at, key): (usize, &&str)| Release {
+        claim: claim(key, owner_of(at)),
+        keep: Duration::ZERO,
+    };
+    let requests = keys.iter().enumerate().map(one).collect();
+    two.stores[0].release(requests, by()).await.unwrap().value
+}
+
+async fn holder(two: &Two, key: &str) -> Option<String> {
+    let found = two.stores[0].inspect(key.into(), by()).await;
+    found.unwrap().value.unwrap().holder
+}
+
+async fn remaining(two: &Two, key: &str) -> Duration {
+    let found = two.stores[0].inspect(key.into(), by()).await;
+    found.unwrap().value.unwrap().remaining.unwrap()
+}
+
+async fn all_free_keys_are_granted_each_to_its_owner_and_with_a_token_of_its_own(store: Backend) {
+    let two = Two::new(&store);
+    let keys = ["c", "a", "b"];
+    let unfenced = take(&two, all(&keys, others, false, Queue::Barge)).await;
+    let tokens_of = |tokens| AcquiredAll::Granted { tokens };
+    assert_eq!(unfenced, tokens_of(vec![None; 3]));
+    release(&two, &keys, others).await;
+    let mut last = vec![0; 3];
+    for queue in [Queue::Barge, Queue::Respect] {
+        let granted = tokens(&take(&two, all(&keys, mine, true, queue)).await);
+        assert!(granted.iter().zip(&last).all(|(token, last)| token > last));
+        last = granted;
+        for (at, key) in keys.iter().enumerate() {
+            assert_eq!(holder(&two, key).await, Some(mine(at).to_string()), "{key}");
+            assert!(remaining(&two, key).await > LEASE / 2);
+        }
+        assert_eq!(release(&two, &keys, mine).await, [Released::Released; 3]);
+    }
+    assert_eq!(store.leftovers().await, 0);
+}
+
+async fn one_busy_key_is_named_and_none_is_taken(store: Backend) {
+    let two = Two::new(&store);
+    let keys = ["a", "b", "c"];
+    for busy in 0..3 {
+        take(&two, all(&keys[busy..=busy], others, false, Queue::Barge)).await;
+        for (queue, fence) in [(Queue::Barge, false), (Queue::Respect, true)] {
+            let reply = take(&two, all(&keys, mine, fence, queue)).await;
+            assert_eq!(reply, AcquiredAll::Busy(busy));
+            assert_eq!(store.leftovers().await, 1);
+        }
+        release(&two, &keys[busy..=busy], others).await;
+    }
+}
+
+async fn a_repeat_by_its_owners_is_granted_again_and_never_shortens(store: Backend) {
+    let two = Two::new(&store);
+    let keys = ["a", "b"];
+    let first = tokens(&take(&two, all(&keys, mine, true, Queue::Barge)).await);
+    let mut shorter = all(&keys, mine, true, Queue::Barge);
+    for request in &mut shorter {
+        request.lease = LEASE / 10;
+    }
+    let second = tokens(&take(&two, shorter).await);
+    assert!(
+        first
+            .iter()
+            .zip(&second)
+            .all(|(first, second)| second > first)
+    );
+    for key in keys {
+        assert!(remaining(&two, key).await > LEASE / 2);
+    }
+}
+
+async fn a_repeat_after_one_was_lost_takes_that_one_again(store: Backend) {
+    let two = Two::new(&store);
+    let keys = ["a", "b"];
+    take(&two, all(&keys, mine, false, Queue::Barge)).await;
+    two.stores[1].force_release("b".into(), by()).await.unwrap();
+    let again = take(&two, all(&keys, mine, false, Queue::Barge)).await;
+    assert!(matches!(again, AcquiredAll::Granted { .. }), "{again:?}");
+    two.stores[1].force_release("b".into(), by()).await.unwrap();
+    take(&two, all(&["x", "b"], others, false, Queue::Barge)).await;
+    let again = take(&two, all(&keys, mine, false, Queue::Barge)).await;
+    assert_eq!(again, AcquiredAll::Busy(1));
+}
+
+fn permit(key: &str, owner: Owner, lease: Duration) -> Acquire {
+    Acquire {
+        claim: Claim {
+            share: Some(Share { permits: 1, of: 3 }),
+            ..claim(key, owner)
+        },
+        lease,
+        ..request(owner, false, Queue::Respect)
+    }
+}
+
+async fn another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken(store: Backend) {
+    let two = Two::new(&store);
+    let permit = permit("b", others(0), LEASE);
+    assert!(is_granted(
+        two.stores[1].acquire(permit, by()).await.unwrap().value
+    ));
+    for queue in [Queue::Barge, Queue::Respect] {
+        let reply = take(&two, all(&["a", "b"], mine, true, queue)).await;
+        assert_eq!(reply, AcquiredAll::Conflict(1));
+    }
+    let Backend::Redis(server) = &store else {
+        return;
+    };
+    server
+        .command(&["RPUSH", "lock:c", "somebody's list"])
+        .await;
+    server
+        .command(&["SET", "lock:%fence:{lock:d}", "no number"])
+        .await;
+    for foreign in ["c", "d"] {
+        let reply = take(&two, all(&["a", foreign], mine, true, Queue::Barge)).await;
+        assert_eq!(reply, AcquiredAll::Conflict(1), "{foreign}");
+    }
+    assert_eq!(server.keys("lock:a").await, Vec::<String>::new());
+    assert_eq!(server.keys("lock:d").await, Vec::<String>::new());
+}
+
+async fn a_shared_lock_whose_leases_have_ended_is_free(store: Backend) {
+    let two = Two::new(&store);
+    // Redis keeps the set a second longer than the leases in it.
+    let permit = permit("b", others(0), Duration::from_millis(20));
+    assert!(is_granted(
+        two.stores[1].acquire(permit, by()).await.unwrap().value
+    ));
+    eventually("its lease ends", async || holder(&two, "b").await.is_none()).await;
+    let reply = take(&two, all(&["a", "b"], mine, false, Queue::Barge)).await;
+    assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
+}
+
+async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store: Backend) {
+    for barges in [true, false] {
+        let two = Two::new(&store);
+        let (keys, waiter) = (["a", "k"], owner(1, 7));
+        let brief = Acquire {
+            lease: Duration::from_millis(20),
+            ..request(owner(0, 9), false, Queue::Barge)
+        };
+        two.stores[0].acquire(brief, by()).await.unwrap();
+        two.acquire(waiter, false, Queue::Join).await;
+        eventually("the lease ends", async || holder(&two, "k").await.is_none()).await;
+        let queue = if barges { Queue::Barge } else { Queue::Respect };
+        let reply = take(&two, all(&keys, mine, false, queue)).await;
+        if barges {
+            assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
+            release(&two, &keys, mine).await;
+        } else {
+            assert_eq!(reply, AcquiredAll::Busy(1));
+        }
+        eventually("the waiter hears of its turn", async || {
+            *two.heard[1].0.lock().unwrap() == [(waiter, None)]
+        })
+        .await;
+        assert_eq!(two.release(waiter).await, Released::Released);
+        assert_eq!(store.leftovers().await, 0);
+    }
+}
+
+async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
+    let mut two = Two::new(&store);
+    let keys = ["a", "k"];
+    let brief = Acquire {
+        lease: Duration::from_millis(20),
+        ..request(owner(0, 9), false, Queue::Barge)
+    };
+    two.stores[0].acquire(brief, by()).await.unwrap();
+    two.acquire(owner(1, 7), false, Queue::Join).await;
+    two.stores[1] = two.stores[0].clone();
+    two.heard[1] = two.heard[0].clone();
+    if let Backend::Redis(server) = &store {
+        eventually("the server noticed", async || {
+            server.channels().await.is_empty()
+        })
+        .await;
+    }
+    eventually("the lease ends", async || holder(&two, "k").await.is_none()).await;
+    let reply = take(&two, all(&keys, mine, false, Queue::Respect)).await;
+    assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
+    assert_eq!(release(&two, &keys, mine).await, [Released::Released; 2]);
+    assert_eq!(store.leftovers().await, 0);
+}
+
+async fn each_of_several_is_renewed_and_released_for_itself(store: Backend) {
+    let two = Two::new(&store);
+    let keys = ["a", "b", "c"];
+    take(&two, all(&keys, mine, false, Queue::Barge)).await;
+    two.stores[1].force_release("b".into(), by()).await.unwrap();
+    let renewals = keys.iter().enumerate().map(|(at, key)| Renewal {
+        claim: claim(key, mine(at)),
+        lease: LEASE * 3,
+    });
+    let renewed = two.stores[0].renew(renewals.collect(), by()).await;
+    let gone = [Renewed::Renewed, Renewed::Gone, Renewed::Renewed];
+    assert_eq!(renewed.unwrap().value, gone);
+    assert!(remaining(&two, "c").await > LEASE * 2);
+    assert_eq!(holder(&two, "b").await, None);
+    let ended = [Released::Released, Released::NotHeld, Released::Released];
+    assert_eq!(release(&two, &keys, mine).await, ended);
+    assert_eq!(release(&two, &keys, mine).await, [Released::NotHeld; 3]);
+    assert_eq!(store.leftovers().await, 0);
+}
