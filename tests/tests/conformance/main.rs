@@ -19,6 +19,7 @@ mod reentrancy;
 mod releasing;
 mod rw_lock;
 mod semaphore;
+mod semaphore_holds;
 mod shares;
 mod verbs;
 mod waiting;
