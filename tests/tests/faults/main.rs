@@ -7,11 +7,13 @@
 
 mod connection;
 mod denied;
+mod fairness;
 mod latch;
 mod network;
 mod processes;
 mod rates;
 mod secrets;
+mod semaphore;
 mod server;
 mod tls;
 
