@@ -18,6 +18,7 @@ mod rates;
 mod reentrancy;
 mod releasing;
 mod rw_lock;
+mod rw_lock_holds;
 mod semaphore;
 mod semaphore_holds;
 mod shares;

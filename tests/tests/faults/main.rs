@@ -12,6 +12,7 @@ mod latch;
 mod network;
 mod processes;
 mod rates;
+mod rw_lock;
 mod secrets;
 mod semaphore;
 mod server;
