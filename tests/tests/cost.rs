@@ -439,3 +439,36 @@ async fn a_million_permits_cost_no_more_than_five() {
     assert!(calls <= few[0] + 60, "{calls} calls, {} for five", few[0]);
     println!("{calls} calls, {bytes} bytes; for five {few:?}");
 }
+
+#[tokio::test]
+async fn keys_held_in_shares_have_a_time_to_live_also_after_a_resize_or_a_downgrade() {
+    let (server, client) = connected().await;
+    let permit = client.semaphore("s", 2).acquire().acquire().await.unwrap();
+    let writer = client.rw_lock("k").write().acquire().await.unwrap();
+    let waiting = tokio::spawn(client.rw_lock("k").write().acquire());
+    eventually("it waits", async || {
+        client.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    let all_end = async || {
+        let keys = server.keys("lock:*").await;
+        assert!(keys.len() >= 3, "{keys:?}");
+        for key in keys {
+            let ttl: i64 = server.query(&["PTTL", &key]).await;
+            let most = if key.contains("%fence") {
+                24 * 60 * 60
+            } else {
+                70
+            };
+            assert!(ttl > 0 && ttl <= most * 1000, "{key}: {ttl}");
+        }
+    };
+    all_end().await;
+    client.semaphore("s", 3).resize().await.unwrap();
+    writer.downgrade().await.unwrap();
+    all_end().await;
+    permit.extend(Duration::from_secs(60)).await.unwrap();
+    all_end().await;
+    waiting.abort();
+    drop((permit, writer));
+}

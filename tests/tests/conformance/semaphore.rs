@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, Lock, LockClient, LockError};
+use lock_runtime::{Guard, Lock, LockClient, LockError, distributed_lock};
 use lock_tests::{Backend, eventually};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
 crate::on_every_store!(
@@ -24,6 +25,7 @@ crate::on_every_store!(
     a_resize_down_takes_nothing_away_and_lets_nobody_in_before_there_is_room,
     who_waits_for_more_than_a_resize_leaves_is_told,
     a_resize_that_changes_nothing_or_can_not_be,
+    five_run_an_annotated_function_at_once_and_the_sixth_waits,
 );
 
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
@@ -424,4 +426,38 @@ async fn a_resize_that_changes_nothing_or_can_not_be(store: Backend) {
     a.shutdown(Duration::ZERO).await;
     let result = a.semaphore("k", 2).resize().await;
     assert!(matches!(result, Err(LockError::Shutdown)), "{result:?}");
+}
+
+#[distributed_lock(key = "k", permits = 5, wait = "60s", client = client)]
+async fn download(
+    client: &LockClient,
+    inside: &AtomicU32,
+    go: &Semaphore,
+) -> Result<(), LockError> {
+    assert!(inside.fetch_add(1, Ordering::SeqCst) < 5, "a sixth");
+    go.acquire().await.unwrap().forget();
+    inside.fetch_sub(1, Ordering::SeqCst);
+    Ok(())
+}
+
+async fn five_run_an_annotated_function_at_once_and_the_sixth_waits(store: Backend) {
+    let (a, b, _) = three(&store).await;
+    let state = Arc::new((AtomicU32::new(0), Semaphore::new(0)));
+    let mut running = JoinSet::new();
+    for number in 0..6 {
+        let (client, state) = ([&a, &b][number % 2].clone(), state.clone());
+        running.spawn(async move { download(&client, &state.0, &state.1).await });
+    }
+    until_waiting(&a, 1).await;
+    eventually("five are inside", async || {
+        state.0.load(Ordering::SeqCst) == 5
+    })
+    .await;
+    state.1.add_permits(1);
+    until_waiting(&a, 0).await;
+    state.1.add_permits(5);
+    while let Some(one) = running.join_next().await {
+        one.unwrap().unwrap();
+    }
+    store.until_empty().await;
 }
