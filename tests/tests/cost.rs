@@ -442,3 +442,115 @@ async fn a_hundred_tasks_that_wait_for_a_latch_cost_the_server_a_few_commands_a_
         "a hundred go on at one message: {requests:?}"
     );
 }
+
+#[tokio::test]
+async fn readers_writers_and_permits_cost_one_command_each_way() {
+    let (server, client) = connected().await;
+    let semaphore = client.semaphore("s", 3);
+    let requests = [
+        client.rw_lock("k").read(),
+        client.rw_lock("k").write().fenced(),
+        semaphore.acquire(),
+        semaphore.acquire_many(3).fenced(),
+    ];
+    // They may be handed over, so the first of them subscribes.
+    requests[0].clone().run(async {}).await.unwrap();
+    let mut log = server.requests().await;
+    for request in requests {
+        let guard = request.clone().acquire().await.unwrap();
+        guard
+            .scope(request.clone().run(request.run(async {})))
+            .await
+            .unwrap()
+            .unwrap();
+        guard.release().await.unwrap();
+        let commands = log.take().await;
+        let commands: Vec<_> = commands.iter().map(|one| one.command.as_str()).collect();
+        assert_eq!(commands, ["evalsha"; 2], "and none for what is nested");
+    }
+    let held = semaphore.acquire_many(3).acquire().await.unwrap();
+    log.take().await;
+    assert!(semaphore.acquire().try_acquire().await.unwrap().is_none());
+    assert_eq!(log.take().await.len(), 1, "a try");
+    held.release().await.unwrap();
+}
+
+/// What it costs a server to give out `of` permits in a few requests, and to take them back: the commands that it ran,
+/// also inside scripts, the bytes of the key, and its fields.
+async fn cost_of_permits(of: u32) -> [u64; 3] {
+    let (server, client) = connected().await;
+    let permits = |permits| client.semaphore("k", of).acquire_many(permits);
+    permits(1).run(async {}).await.unwrap();
+    server.reset_stats().await;
+    let most = permits(of - 1).acquire().await.unwrap();
+    let last = permits(1).acquire().await.unwrap();
+    let waiting = tokio::spawn(permits(of).acquire());
+    eventually("it waits", async || {
+        !server.keys("lock:%queue*").await.is_empty()
+    })
+    .await;
+    let bytes: u64 = server.query(&["MEMORY", "USAGE", "lock:k"]).await;
+    let fields: u64 = server.query(&["ZCARD", "lock:k"]).await;
+    most.extend(Duration::from_secs(60)).await.unwrap();
+    client.semaphore("k", of).resize().await.unwrap();
+    for guard in [most, last] {
+        guard.release().await.unwrap();
+    }
+    let all = waiting.await.unwrap().unwrap();
+    client.inspect("k").await.unwrap();
+    all.release().await.unwrap();
+    let statistics: String = server.query(&["INFO", "commandstats"]).await;
+    let calls = statistics
+        .lines()
+        .filter(|line| line.starts_with("cmdstat_") && !line.starts_with("cmdstat_keys:"))
+        .filter_map(|line| line.split_once("calls=")?.1.split(',').next())
+        .map(|calls| calls.parse::<u64>().unwrap());
+    [calls.sum(), bytes, fields]
+}
+
+#[tokio::test]
+async fn a_million_permits_cost_no_more_than_five() {
+    let [calls, bytes, fields] = cost_of_permits(1_000_000).await;
+    let few = cost_of_permits(5).await;
+    assert_eq!(
+        fields, few[2],
+        "one for each holder, and not for each permit"
+    );
+    // A longer number is a few bytes longer; a waiter on a slow machine looks again now and then.
+    assert!(bytes <= few[1] + 40, "{bytes} bytes, {} for five", few[1]);
+    assert!(calls <= few[0] + 60, "{calls} calls, {} for five", few[0]);
+    println!("{calls} calls, {bytes} bytes; for five {few:?}");
+}
+
+#[tokio::test]
+async fn keys_held_in_shares_have_a_time_to_live_also_after_a_resize_or_a_downgrade() {
+    let (server, client) = connected().await;
+    let permit = client.semaphore("s", 2).acquire().acquire().await.unwrap();
+    let writer = client.rw_lock("k").write().acquire().await.unwrap();
+    let waiting = tokio::spawn(client.rw_lock("k").write().acquire());
+    eventually("it waits", async || {
+        client.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    let all_end = async || {
+        let keys = server.keys("lock:*").await;
+        assert!(keys.len() >= 3, "{keys:?}");
+        for key in keys {
+            let ttl: i64 = server.query(&["PTTL", &key]).await;
+            let most = if key.contains("%fence") {
+                24 * 60 * 60
+            } else {
+                70
+            };
+            assert!(ttl > 0 && ttl <= most * 1000, "{key}: {ttl}");
+        }
+    };
+    all_end().await;
+    client.semaphore("s", 3).resize().await.unwrap();
+    writer.downgrade().await.unwrap();
+    all_end().await;
+    permit.extend(Duration::from_secs(60)).await.unwrap();
+    all_end().await;
+    waiting.abort();
+    drop((permit, writer));
+}

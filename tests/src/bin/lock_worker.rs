@@ -4,7 +4,8 @@
 //! - `connect URL`: makes the client all else uses → `connected`
 //! - `hold ID KEY OPTIONS…`: takes the lock (or several: `KEY,KEY`) and keeps it until `release ID` → `asking ID`, `held ID TOKEN NS`, then
 //!   `done ID NS` or `failed ID NS ERROR`. Options: `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`,
-//!   which says `tick ID NS` from inside the body every few milliseconds.
+//!   which says `tick ID NS` from inside the body every few milliseconds. Of another kind: `read`, `write`,
+//!   `permits=N/OF`, or `KEY,KEY` for several keys.
 //! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO` for each turn,
 //!   then `contended`
 //! - `transfer URL ACCOUNTS TASKS MS`: so many tasks move money between `balance:0`, `balance:1`, … at that server, each
@@ -68,11 +69,29 @@ fn connected(client: &Option<LockClient>) -> LockClient {
     client.clone().expect("`connect` comes first")
 }
 
-fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
-    let lock = match key.contains(',') {
+/// A request of the kind that the key and the options say.
+fn of_kind(client: &LockClient, key: &str, options: &[String]) -> Lock {
+    let mut kind = options
+        .iter()
+        .filter_map(|option| match option.split_once('=') {
+            Some(("permits", permits)) => {
+                let (permits, of) = permits.split_once('/').expect("N/OF");
+                let number = |text: &str| text.parse().expect("a number of permits");
+                let semaphore = client.semaphore(key, number(of));
+                Some(semaphore.acquire_many(number(permits)))
+            }
+            None if option == "read" => Some(client.rw_lock(key).read()),
+            None if option == "write" => Some(client.rw_lock(key).write()),
+            _ => None,
+        });
+    kind.next().unwrap_or_else(|| match key.contains(',') {
         true => client.multi_lock(key.split(',')),
         false => client.lock(key),
-    };
+    })
+}
+
+fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
+    let lock = of_kind(client, key, options);
     options
         .iter()
         .fold(lock, |lock, option| match option.split_once('=') {
@@ -81,7 +100,8 @@ fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
             None if option == "renew" => lock.renew(true),
             None if option == "fair" => lock.fair(),
             None if option == "fenced" => lock.fenced(),
-            None if option == "ticks" => lock,
+            Some(("permits", _)) => lock,
+            None if matches!(option.as_str(), "ticks" | "read" | "write") => lock,
             _ => panic!("unknown option {option}"),
         })
 }

@@ -7,12 +7,15 @@
 
 mod connection;
 mod denied;
+mod fairness;
 mod latch;
 mod network;
 mod processes;
 mod rates;
 mod rights;
+mod rw_lock;
 mod secrets;
+mod semaphore;
 mod server;
 mod several;
 mod tls;
