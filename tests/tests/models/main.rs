@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
+use queue::{Mistake, Queue};
+
 mod queue;
 
 /// Whether to go further than what every change has to pass.
@@ -62,8 +64,8 @@ where
     );
 }
 
-fn small_queue() -> queue::Queue {
-    queue::Queue {
+fn small_queue() -> Queue {
+    Queue {
         requests: vec![1, 1],
         faults: 1,
         fair: false,
@@ -78,4 +80,39 @@ fn small_queue() -> queue::Queue {
 #[test]
 fn the_queue_keeps_its_promises() {
     holds("queue", small_queue());
+}
+
+fn mistaken(mistake: Mistake, requests: &[u8], faults: u8) -> Queue {
+    Queue {
+        requests: requests.to_vec(),
+        faults,
+        mistake: Some(mistake),
+        ..small_queue()
+    }
+}
+
+/// One test for each deliberate mistake, named after it: the requests of each client, the faults, the property.
+macro_rules! found {
+    ($($name:ident: $mistake:ident, $requests:expr, $faults:expr => $property:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            fails(mistaken(Mistake::$mistake, &$requests, $faults), queue::$property);
+        }
+    )*};
+}
+
+found! {
+    a_release_without_owner_check_is_found: ReleaseWithoutOwnerCheck, [1, 1], 0 => OWNER;
+    validity_counted_from_the_reply_is_found: ValidityFromTheReply, [1, 1], 0 => EXCLUSION;
+    a_reply_trusted_after_its_deadline_is_found: ReplyTrustedAfterItsDeadline, [1, 1], 0 => EXCLUSION;
+    a_grant_counted_from_its_message_is_found: GrantCountedFromItsMessage, [1, 1], 0 => EXCLUSION;
+    a_stale_grant_that_is_kept_is_found: StaleGrantKept, [1, 1], 0 => EXCLUSION;
+    grants_in_no_order_are_found: GrantsInNoOrder, [1, 1], 0 => EXCLUSION;
+    an_old_connection_that_is_heard_is_found: OldConnectionHeard, [1, 1], 1 => EXCLUSION;
+    no_undo_of_the_unknown_is_found: NoUndoOfUnknown, [1, 1], 2 => NOTHING_LEFT;
+    an_undo_done_only_once_is_found: UndoneOnlyOnce, [1, 1], 2 => NOTHING_LEFT;
+    a_release_that_counts_as_undo_is_found: ReleaseCountsAsUndo, [1, 1], 1 => NOTHING_LEFT;
+    an_abandon_that_leaves_the_grant_is_found: AbandonLeavesTheGrant, [1, 1], 1 => NOTHING_LEFT;
+    no_fallback_poll_is_found: NoFallbackPoll, [1, 1], 1 => HAND_OFF;
+    looking_again_by_barging_is_found: LookingAgainBarges, [1, 1, 1], 0 => ORDER;
 }

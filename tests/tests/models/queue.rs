@@ -75,12 +75,12 @@ pub(crate) enum Mistake {
     NoUndoOfUnknown,
     /// An undo counts as done with its first answer, over whichever connection.
     UndoneOnlyOnce,
+    /// A release that finds no hold counts as the undo of an unknown acquire, which may have left a place in the queue.
+    ReleaseCountsAsUndo,
     /// A request that gives up leaves the queue, but does not end a grant that came meanwhile.
     AbandonLeavesTheGrant,
     /// A waiter relies on its message alone.
     NoFallbackPoll,
-    /// A release gives the lock to nobody.
-    ReleaseHandsNothingOver,
     /// A waiter that looks again takes a free lock without a look at the queue.
     LookingAgainBarges,
 }

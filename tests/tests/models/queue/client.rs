@@ -207,7 +207,11 @@ impl Queue {
                 reply,
                 ..
             } => self.hear_renewed(client, reply),
-            Message::Reply { attempt, verb, .. } => self.hear_ended(client, attempt, verb),
+            Message::Reply {
+                attempt,
+                verb,
+                reply,
+            } => self.hear_ended(client, attempt, verb, reply),
         }
     }
 
@@ -273,7 +277,7 @@ impl Queue {
                     self.ask(client, Mode::Join);
                 }
             }
-            Reply::Renewed | Reply::Gone | Reply::Done => {}
+            Reply::Renewed | Reply::Gone | Reply::Done { .. } => {}
         }
     }
 
@@ -389,7 +393,7 @@ impl Queue {
     }
 
     /// The answer to a job: it is done once what is unknown is undone for sure (`Late::is_undone`).
-    fn hear_ended(&self, client: &mut Client, attempt: u8, verb: Verb) {
+    fn hear_ended(&self, client: &mut Client, attempt: u8, verb: Verb, reply: Reply) {
         let link = client.link;
         let Some(at) = client
             .jobs
@@ -401,7 +405,11 @@ impl Queue {
         let job = &mut client.jobs[at];
         let sure =
             job.sent == Some(true) || job.unknown.is_some_and(|unknown| unknown.link == link);
-        if sure || self.makes(Mistake::UndoneOnlyOnce) {
+        // A release that finds no hold leaves a place in the queue as it is.
+        let tells = verb == Verb::Abandon
+            || reply == Reply::Done { held: true }
+            || self.makes(Mistake::ReleaseCountsAsUndo);
+        if job.unknown.is_none() || sure && tells || self.makes(Mistake::UndoneOnlyOnce) {
             client.jobs.remove(at);
         } else {
             (job.verb, job.sent, job.first) = (Verb::Abandon, None, false);

@@ -21,8 +21,10 @@ pub(super) enum Reply {
     },
     Renewed,
     Gone,
-    /// Released or not held, undone or nothing to undo: the engine treats them alike.
-    Done,
+    /// Ended the hold, or there was none.
+    Done {
+        held: bool,
+    },
 }
 
 impl Queue {
@@ -39,20 +41,17 @@ impl Queue {
             },
             Verb::Release => {
                 let unchecked = self.makes(Mistake::ReleaseWithoutOwnerCheck);
-                self.free(state, owner, unchecked);
-                if !self.makes(Mistake::ReleaseHandsNothingOver) {
-                    self.hand_over(state, None);
-                }
-                Reply::Done
+                let held = self.free(state, owner, unchecked);
+                self.hand_over(state, None);
+                Reply::Done { held }
             }
             Verb::Abandon => {
                 state.queue.retain(|place| *place != owner);
                 state.arrived.retain(|place| *place != owner);
-                if !self.makes(Mistake::AbandonLeavesTheGrant) {
-                    self.free(state, owner, false);
-                }
+                let held =
+                    !self.makes(Mistake::AbandonLeavesTheGrant) && self.free(state, owner, false);
                 self.hand_over(state, None);
-                Reply::Done
+                Reply::Done { held }
             }
         }
     }
@@ -65,9 +64,12 @@ impl Queue {
             None => self.hand_over(state, Some(owner)) && state.lock.is_none(),
         };
         if mine {
-            let left = state.lock.map_or(0, |hold| hold.left).max(self.lease);
-            // A first try by `SET … NX` may go before those who wait; that is what `fair` is for.
-            self.grant(state, owner, left, mode != Mode::Barge);
+            match &mut state.lock {
+                // A repeat never makes the owner's hold shorter.
+                Some(hold) => hold.left = hold.left.max(self.lease),
+                // A first try by `SET … NX` may go before those who wait; that is what `fair` is for.
+                None => self.grant(state, owner, self.lease, mode != Mode::Barge),
+            }
             state.queue.retain(|place| *place != owner);
             return Reply::Granted;
         }
@@ -81,13 +83,13 @@ impl Queue {
     }
 
     /// Ends the owner's hold, and takes note if it was another's.
-    fn free(&self, state: &mut State, owner: Owner, unchecked: bool) {
-        if let Some(hold) = state.lock
-            && (hold.owner == owner || unchecked)
-        {
+    fn free(&self, state: &mut State, owner: Owner, unchecked: bool) -> bool {
+        let held = state.lock.filter(|hold| hold.owner == owner || unchecked);
+        if let Some(hold) = held {
             state.ended_by_another |= hold.owner != owner;
             state.lock = None;
         }
+        held.is_some()
     }
 
     /// Gives a free lock to the first whose client listens. True at the end of the queue and in front of `me`.
