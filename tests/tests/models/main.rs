@@ -9,8 +9,10 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
+use fence::Fence;
 use queue::{Mistake, Queue};
 
+mod fence;
 mod queue;
 
 /// Whether to go further than what every change has to pass.
@@ -115,4 +117,23 @@ found! {
     an_abandon_that_leaves_the_grant_is_found: AbandonLeavesTheGrant, [1, 1], 1 => NOTHING_LEFT;
     no_fallback_poll_is_found: NoFallbackPoll, [1, 1], 1 => HAND_OFF;
     looking_again_by_barging_is_found: LookingAgainBarges, [1, 1, 1], 0 => ORDER;
+}
+
+fn small_fence() -> Fence {
+    Fence {
+        clients: 2,
+        acquires: 3,
+        renewals: 1,
+        writes: 2,
+        losses: 1,
+        drift: 1,
+        set_backs: 0,
+        lease: 3,
+        mistake: None,
+    }
+}
+
+#[test]
+fn fencing_tokens_keep_their_promises() {
+    holds("fence", small_fence());
 }

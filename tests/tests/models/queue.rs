@@ -105,7 +105,7 @@ struct Hold {
     left: u8,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
     lock: Option<Hold>,
     queue: Vec<Owner>,
@@ -458,48 +458,23 @@ impl State {
             || self.astray
             || !self.queue.iter().any(leaves) && self.lock.is_none_or(|hold| !leaves(&hold.owner))
     }
-
-    /// The same state with the clients in a fixed order: which of several like clients is which makes no difference.
-    fn in_order(&self) -> Self {
-        let mut order: Vec<usize> = (0..self.clients.len()).collect();
-        order.sort_by_key(|at| (&self.clients[*at], *at));
-        let mut state = self.clone();
-        let mut names = vec![0; order.len()];
-        for (name, at) in (0..).zip(&order) {
-            names[*at] = name;
-            state.clients[usize::from(name)].clone_from(&self.clients[*at]);
-        }
-        let owners = state.queue.iter_mut().chain(&mut state.arrived);
-        owners
-            .chain(state.lock.iter_mut().map(|hold| &mut hold.owner))
-            .for_each(|owner| owner.client = names[usize::from(owner.client)]);
-        state
-    }
 }
 
-/// Told apart only by what makes a difference.
+/// Which of several like clients is which makes no difference, so states that differ in it alone count as one.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let state = self.in_order();
-        (state.lock, state.queue, state.clients, state.faults).hash(hasher);
+        let mut order: Vec<usize> = (0..self.clients.len()).collect();
+        order.sort_by_key(|at| &self.clients[*at]);
+        let name = |owner: &Owner| {
+            let at = usize::from(owner.client);
+            let name = order.iter().position(|other| *other == at);
+            (name, owner.attempt)
+        };
+        let names = |owners: &[Owner]| owners.iter().map(name).collect::<Vec<_>>();
+        order.iter().for_each(|at| self.clients[*at].hash(hasher));
+        let lock = self.lock.map(|hold| (name(&hold.owner), hold.left));
+        (lock, names(&self.queue), names(&self.arrived)).hash(hasher);
         let notes = (self.overtaken, self.ended_by_another, self.astray);
-        (state.arrived, notes).hash(hasher);
-    }
-}
-
-impl PartialEq for State {
-    fn eq(&self, other: &Self) -> bool {
-        let both = [self.in_order(), other.in_order()].map(|state| {
-            let notes = (state.overtaken, state.ended_by_another, state.astray);
-            (
-                state.lock,
-                state.queue,
-                state.clients,
-                state.faults,
-                state.arrived,
-                notes,
-            )
-        });
-        both[0] == both[1]
+        (self.faults, notes).hash(hasher);
     }
 }
