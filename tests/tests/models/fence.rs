@@ -26,8 +26,6 @@ use stateright::{Model, Property};
 pub(crate) const TOKENS: &str = "tokens are unique and rise with every grant";
 pub(crate) const STALE: &str = "the resource never accepts a stale write";
 pub(crate) const EXCLUSION: &str = "mutual exclusion of beliefs while the store keeps its data";
-const STALE_ARRIVES: &str = "a stale write arrives";
-const TWO_BELIEVE: &str = "two believe after the store has lost its data";
 
 /// The bounds, and at most one mistake.
 #[derive(Clone, Debug)]
@@ -510,15 +508,19 @@ impl Model for Fence {
             Property::always(EXCLUSION, |_, state: &State| {
                 state.lost_data || state.believing() <= 1
             }),
-            // Without the check of the token the resource would take it: what tokens are for.
-            Property::sometimes(STALE_ARRIVES, |_, state: &State| {
-                state.resource.stale_arrived
-            }),
         ];
+        if self.writes > 1 {
+            // Without the check of the token the resource would take it: what tokens are for.
+            properties.push(Property::sometimes(
+                "a stale write arrives",
+                |_, state: &State| state.resource.stale_arrived,
+            ));
+        }
         if self.losses > 0 {
-            properties.push(Property::sometimes(TWO_BELIEVE, |_, state: &State| {
-                state.believing() > 1
-            }));
+            properties.push(Property::sometimes(
+                "two believe after the store has lost its data",
+                |_, state: &State| state.believing() > 1,
+            ));
         }
         properties
     }

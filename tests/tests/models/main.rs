@@ -66,12 +66,13 @@ where
     );
 }
 
-fn small_queue() -> Queue {
+/// Two clients, one request each, one fault.
+fn queue() -> Queue {
     Queue {
         requests: vec![1, 1],
         faults: 1,
         fair: false,
-        renews: true,
+        renews: false,
         lease: 3,
         first_lease: 2,
         poll: 1,
@@ -79,54 +80,15 @@ fn small_queue() -> Queue {
     }
 }
 
-#[test]
-fn the_queue_keeps_its_promises() {
-    holds("queue", small_queue());
-}
-
-fn mistaken(mistake: Mistake, requests: &[u8], faults: u8) -> Queue {
-    Queue {
-        requests: requests.to_vec(),
-        faults,
-        mistake: Some(mistake),
-        ..small_queue()
-    }
-}
-
-/// One test for each deliberate mistake, named after it: the requests of each client, the faults, the property.
-macro_rules! found {
-    ($($name:ident: $mistake:ident, $requests:expr, $faults:expr => $property:ident;)*) => {$(
-        #[test]
-        fn $name() {
-            fails(mistaken(Mistake::$mistake, &$requests, $faults), queue::$property);
-        }
-    )*};
-}
-
-found! {
-    a_release_without_owner_check_is_found: ReleaseWithoutOwnerCheck, [1, 1], 0 => OWNER;
-    validity_counted_from_the_reply_is_found: ValidityFromTheReply, [1, 1], 0 => EXCLUSION;
-    a_reply_trusted_after_its_deadline_is_found: ReplyTrustedAfterItsDeadline, [1, 1], 0 => EXCLUSION;
-    a_grant_counted_from_its_message_is_found: GrantCountedFromItsMessage, [1, 1], 0 => EXCLUSION;
-    a_stale_grant_that_is_kept_is_found: StaleGrantKept, [1, 1], 0 => EXCLUSION;
-    grants_in_no_order_are_found: GrantsInNoOrder, [1, 1], 0 => EXCLUSION;
-    an_old_connection_that_is_heard_is_found: OldConnectionHeard, [1, 1], 1 => EXCLUSION;
-    no_undo_of_the_unknown_is_found: NoUndoOfUnknown, [1, 1], 2 => NOTHING_LEFT;
-    an_undo_done_only_once_is_found: UndoneOnlyOnce, [1, 1], 2 => NOTHING_LEFT;
-    a_release_that_counts_as_undo_is_found: ReleaseCountsAsUndo, [1, 1], 1 => NOTHING_LEFT;
-    an_abandon_that_leaves_the_grant_is_found: AbandonLeavesTheGrant, [1, 1], 1 => NOTHING_LEFT;
-    no_fallback_poll_is_found: NoFallbackPoll, [1, 1], 1 => HAND_OFF;
-    looking_again_by_barging_is_found: LookingAgainBarges, [1, 1, 1], 0 => ORDER;
-}
-
-fn small_fence() -> Fence {
+/// Two clients, three acquires, two writes.
+fn fence() -> Fence {
     Fence {
         clients: 2,
         acquires: 3,
-        renewals: 1,
+        renewals: 0,
         writes: 2,
-        losses: 1,
-        drift: 1,
+        losses: 0,
+        drift: 0,
         set_backs: 0,
         lease: 3,
         mistake: None,
@@ -134,6 +96,69 @@ fn small_fence() -> Fence {
 }
 
 #[test]
+fn the_queue_keeps_its_promises() {
+    holds(
+        "q: three clients",
+        Queue {
+            faults: 0,
+            requests: [1, 1, 1].to_vec(),
+            ..queue()
+        },
+    );
+    holds(
+        "q: (2, 1) f1",
+        Queue {
+            faults: 1,
+            requests: [2, 1].to_vec(),
+            ..queue()
+        },
+    );
+    holds(
+        "q: (2, 2) f0 renews",
+        Queue {
+            faults: 0,
+            renews: true,
+            requests: [2, 2].to_vec(),
+            ..queue()
+        },
+    );
+}
+
+#[test]
 fn fencing_tokens_keep_their_promises() {
-    holds("fence", small_fence());
+    holds(
+        "fence: leases",
+        Fence {
+            renewals: 2,
+            writes: 0,
+            drift: 1,
+            ..fence()
+        },
+    );
+    holds(
+        "fence: writes",
+        Fence {
+            losses: 1,
+            ..fence()
+        },
+    );
+    holds(
+        "fence: clock set back",
+        Fence {
+            set_backs: 1,
+            ..fence()
+        },
+    );
+    if large() {
+        holds(
+            "fence: all",
+            Fence {
+                losses: 1,
+                drift: 1,
+                renewals: 1,
+                clients: 3,
+                ..fence()
+            },
+        );
+    }
 }

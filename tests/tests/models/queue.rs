@@ -402,14 +402,10 @@ impl Model for Queue {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![
+        let mut properties = vec![
             Property::always(EXCLUSION, |_, state: &State| {
-                state
-                    .clients
-                    .iter()
-                    .filter(|client| client.believes())
-                    .count()
-                    <= 1
+                let believe = state.clients.iter().filter(|client| client.believes());
+                believe.count() <= 1
             }),
             Property::always(OWNER, |_, state: &State| !state.ended_by_another),
             Property::always(ORDER, |_, state: &State| !state.overtaken),
@@ -418,39 +414,48 @@ impl Model for Queue {
             // What makes it difficult does happen.
             Property::sometimes(
                 "a grant's message outlives the grant",
-                |_, state: &State| {
-                    (0..).zip(&state.clients).any(|(at, client)| {
-                        client.inbound.iter().any(|message| {
-                            let Message::Grant { attempt, .. } = *message else {
-                                return false;
-                            };
-                            let owner = Owner {
-                                client: at,
-                                attempt,
-                            };
-                            client.waits_as(attempt)
-                                && state.lock.is_none_or(|hold| hold.owner != owner)
-                        })
-                    })
-                },
+                |_, state: &State| state.has_stale_grant(),
             ),
-            Property::sometimes(
+        ];
+        if self.faults > 0 {
+            properties.push(Property::sometimes(
                 "a grant races the undo of its request",
-                |_, state: &State| {
-                    state.lock.is_some_and(|hold| {
-                        let client = &state.clients[usize::from(hold.owner.client)];
-                        let is_undo = |job: &client::Job| {
-                            job.verb == Verb::Abandon && job.attempt == hold.owner.attempt
-                        };
-                        client.alive && client.jobs.iter().any(is_undo)
-                    })
-                },
-            ),
-        ]
+                |_, state: &State| state.has_grant_to_undo(),
+            ));
+        }
+        properties
     }
 }
 
 impl State {
+    /// A message is under way to somebody who waits, of a grant that is over.
+    fn has_stale_grant(&self) -> bool {
+        (0..).zip(&self.clients).any(|(at, client)| {
+            client.inbound.iter().any(|message| match *message {
+                Message::Grant { attempt, .. } => {
+                    let owner = Owner {
+                        client: at,
+                        attempt,
+                    };
+                    client.waits_as(attempt) && self.lock.is_none_or(|hold| hold.owner != owner)
+                }
+                Message::Reply { .. } => false,
+            })
+        })
+    }
+
+    /// Who holds the lock has given up, and the undo is not carried out yet.
+    fn has_grant_to_undo(&self) -> bool {
+        self.lock.is_some_and(|hold| {
+            let client = &self.clients[usize::from(hold.owner.client)];
+            client.alive
+                && client
+                    .jobs
+                    .iter()
+                    .any(|job| job.verb == Verb::Abandon && job.attempt == hold.owner.attempt)
+        })
+    }
+
     /// When all that is under way has ended, no live process has a hold or a place.
     fn is_clean(&self) -> bool {
         let leaves = |owner: &Owner| self.clients[usize::from(owner.client)].alive;
