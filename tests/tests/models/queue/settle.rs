@@ -22,7 +22,8 @@ impl Queue {
         {
             return true;
         }
-        self.settles_if(state, Strays::Arrive) && self.settles_if(state, Strays::Vanish)
+        let stray = state.clients.iter().any(|client| !client.stray.is_empty());
+        self.settles_if(state, Strays::Vanish) && (!stray || self.settles_if(state, Strays::Arrive))
     }
 
     fn settles_if(&self, state: &State, strays: Strays) -> bool {
