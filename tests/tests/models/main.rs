@@ -122,16 +122,30 @@ fn a_fair_queue_keeps_its_promises_with_a_fault() {
 
 #[test]
 fn the_queue_keeps_its_promises_to_three_clients() {
-    let (requests, faults) = (vec![1, 1, 1], u8::from(large()));
-    let lease = 2;
-    holds(
-        "queue: three clients",
-        Queue {
-            requests,
-            faults,
-            ..queue()
-        },
-    );
+    let requests = vec![1, 1, 1];
+    let short = Queue {
+        requests,
+        faults: 0,
+        lease: 2,
+        first_lease: 1,
+        ..queue()
+    };
+    if large() {
+        holds(
+            "queue: three clients",
+            Queue {
+                lease: 3,
+                first_lease: 2,
+                ..short.clone()
+            },
+        );
+        holds(
+            "queue: three clients, a fault",
+            Queue { faults: 1, ..short },
+        );
+    } else {
+        holds("queue: three clients, short leases", short);
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! | here | the code |
 //! |---|---|
 //! | `queue/store.rs` | `store/redis/scripts/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
-//! | `queue/client.rs` | `engine/attempt.rs` (what to ask, what to trust, what to undo), `engine/hold.rs` and `engine/watchdog.rs` (deadline, renewal), `engine/reaper.rs` (undo, release), `engine/line.rs` (grants heard), `store/redis/connection.rs` (links) |
+//! | `queue/client.rs` | `engine/attempt.rs` (what to ask, what to trust, what to undo), `engine/line.rs` (grants heard), `engine/hold.rs` and `engine/watchdog.rs` (deadline, renewal), `store/redis/connection.rs` (links) |
+//! | `queue/reaper.rs` | `engine/reaper.rs`: releases and undos |
 //! | `Unknown` | `hold::Late` |
 //! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `time::handed_over_deadline` |
 //!
@@ -22,15 +23,17 @@
 //! store's data (it breaks exclusion, which is what tokens are for), clocks at different speeds (see `fence.rs`), and the
 //! line inside a process, of which only the first talks to the store. Pauses between retries are any number of ticks.
 
-use std::hash::{Hash, Hasher};
-
 use stateright::{Model, Property};
 
 use self::client::{Client, Message, Phase};
+pub(crate) use self::state::State;
+use self::state::{Hold, Owner};
 use self::store::Verb;
 
 mod client;
+mod reaper;
 mod settle;
+mod state;
 mod store;
 
 pub(crate) const EXCLUSION: &str = "mutual exclusion of beliefs";
@@ -90,35 +93,6 @@ pub(crate) enum Mistake {
 pub(crate) enum Mode {
     Barge,
     Join,
-}
-
-/// The owner token of one request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Owner {
-    client: u8,
-    attempt: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Hold {
-    owner: Owner,
-    left: u8,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct State {
-    lock: Option<Hold>,
-    queue: Vec<Owner>,
-    clients: Vec<Client>,
-    faults: u8,
-    /// Who joined the queue and did not get its turn, in order: told by the events, not by the queue.
-    arrived: Vec<Owner>,
-    /// Somebody got the lock before a live waiter that came earlier.
-    overtaken: bool,
-    /// A hold was ended in the name of another owner.
-    ended_by_another: bool,
-    /// A stray acquire was carried out after the time at which the engine counts it as lost.
-    astray: bool,
 }
 
 /// One step; the number is the client.
@@ -424,62 +398,5 @@ impl Model for Queue {
             ));
         }
         properties
-    }
-}
-
-impl State {
-    /// A message is under way to somebody who waits, of a grant that is over.
-    fn has_stale_grant(&self) -> bool {
-        (0..).zip(&self.clients).any(|(at, client)| {
-            client.inbound.iter().any(|message| match *message {
-                Message::Grant { attempt, .. } => {
-                    let owner = Owner {
-                        client: at,
-                        attempt,
-                    };
-                    client.waits_as(attempt) && self.lock.is_none_or(|hold| hold.owner != owner)
-                }
-                Message::Reply { .. } => false,
-            })
-        })
-    }
-
-    /// Who holds the lock has given up, and the undo is not carried out yet.
-    fn has_grant_to_undo(&self) -> bool {
-        self.lock.is_some_and(|hold| {
-            let client = &self.clients[usize::from(hold.owner.client)];
-            client.alive
-                && client
-                    .jobs
-                    .iter()
-                    .any(|job| job.verb == Verb::Abandon && job.attempt == hold.owner.attempt)
-        })
-    }
-
-    /// When all that is under way has ended, no live process has a hold or a place.
-    fn is_clean(&self) -> bool {
-        let leaves = |owner: &Owner| self.clients[usize::from(owner.client)].alive;
-        !self.clients.iter().all(Client::rests)
-            || self.astray
-            || !self.queue.iter().any(leaves) && self.lock.is_none_or(|hold| !leaves(&hold.owner))
-    }
-}
-
-/// Which of several like clients is which makes no difference, so states that differ in it alone count as one.
-impl Hash for State {
-    fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let mut order: Vec<usize> = (0..self.clients.len()).collect();
-        order.sort_by_key(|at| &self.clients[*at]);
-        let name = |owner: &Owner| {
-            let at = usize::from(owner.client);
-            let name = order.iter().position(|other| *other == at);
-            (name, owner.attempt)
-        };
-        let names = |owners: &[Owner]| owners.iter().map(name).collect::<Vec<_>>();
-        order.iter().for_each(|at| self.clients[*at].hash(hasher));
-        let lock = self.lock.map(|hold| (name(&hold.owner), hold.left));
-        (lock, names(&self.queue), names(&self.arrived)).hash(hasher);
-        let notes = (self.overtaken, self.ended_by_another, self.astray);
-        (self.faults, notes).hash(hasher);
     }
 }
