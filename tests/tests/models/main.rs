@@ -2,7 +2,10 @@
 //!
 //! `cargo test -p lock-tests --test models` is the short form; `LOCK_MODEL_BOUNDS=large` goes further, which takes hours
 //! without `--release`. Each model can be built with a deliberate mistake, which the checker has to find.
-#![allow(missing_docs, reason = "a test target")]
+#![expect(
+    clippy::panic,
+    reason = "a property that does not hold must end the test"
+)]
 
 use std::hash::Hash;
 use std::time::Instant;

@@ -163,11 +163,8 @@ impl Queue {
                     actions.push(Action::Start(at));
                 }
             }
-            Phase::Waiting { look_in: 0 } if client.linked => {
-                if !self.makes(Mistake::NoFallbackPoll) || client.confirmed == 0 && !client.present
-                {
-                    actions.push(Action::LookAgain(at));
-                }
+            Phase::Waiting { look_in: 0 } if client.linked && self.looks_again(client) => {
+                actions.push(Action::LookAgain(at));
             }
             Phase::Holding { left, renewing } => {
                 actions.push(Action::Release(at));
@@ -185,6 +182,11 @@ impl Queue {
         if state.faults > 0 {
             self.faults_of(client, at, actions);
         }
+    }
+
+    fn looks_again(&self, client: &Client) -> bool {
+        let placed = client.present || client.confirmed > 0;
+        !(placed && self.makes(Mistake::NoFallbackPoll))
     }
 
     /// The first message of each connection.
