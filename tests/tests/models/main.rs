@@ -1,9 +1,9 @@
 //! Models of the protocols, and a checker that goes through every state that they can reach within small bounds.
 //!
 //! `cargo test -p lock-tests --test models -- --nocapture` is the short form and tells how many states there were: about
-//! a minute of one core. `LOCK_MODEL_BOUNDS=large`, with `--release`, goes further: from minutes (two clients and two
-//! faults: 4.7 million states) to hours (three clients and a fault). Each model can be built with a deliberate mistake,
-//! which the checker has to find.
+//! a minute of one core. `LOCK_MODEL_BOUNDS=large`, with `--release`, goes further: two clients and two faults are 4.7
+//! million states and minutes; three requests or clients with a fault were not yet run to their end. Each model can be
+//! built with a deliberate mistake, which the checker has to find.
 #![expect(
     clippy::panic,
     reason = "a property that does not hold must end the test"
