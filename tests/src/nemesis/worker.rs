@@ -1,0 +1,416 @@
+//! One process of a service under load, which writes down what it does.
+//!
+//! It takes locks from its start on. On its standard input: `prove` makes it take each key once more, `stop` ends the
+//! load. When its input ends, it ends. What it says: `up`; `unproved KEY ERROR` for each key that it could not have,
+//! then `proved`; `unexpected ERROR` for an answer that no fault explains; `stopped HELD WAITING`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Guard, LockClient, LockError};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::task::JoinSet;
+
+use super::mistake::Mistake;
+use super::plan::{KEYS, Plan, Style};
+use super::resource::Resource;
+use super::wrongly::Wrongly;
+use crate::history::{Operation, Outcome, Record, Recorder};
+use crate::monotonic_nanos;
+use crate::seeded::Seeded;
+
+/// Shorter than the default, so that a minute has many timeouts.
+pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// What a worker is started with.
+#[derive(Clone, Debug)]
+pub(super) struct Arguments {
+    pub(super) url: String,
+    pub(super) resource: String,
+    pub(super) history: String,
+    pub(super) process: u32,
+    pub(super) tasks: usize,
+    pub(super) seed: u64,
+    pub(super) mistake: Option<Mistake>,
+}
+
+impl Arguments {
+    pub(super) fn words(&self) -> Vec<String> {
+        let mistake = self.mistake.map_or("-".to_owned(), |m| format!("{m:?}"));
+        let (process, tasks, seed) = (self.process, self.tasks, self.seed);
+        vec![
+            "worker".to_owned(),
+            self.url.clone(),
+            self.resource.clone(),
+            self.history.clone(),
+            process.to_string(),
+            tasks.to_string(),
+            seed.to_string(),
+            mistake,
+        ]
+    }
+
+    fn parse(words: &[String]) -> Option<Self> {
+        let [url, resource, history, process, tasks, seed, mistake] = words else {
+            return None;
+        };
+        Some(Self {
+            url: url.clone(),
+            resource: resource.clone(),
+            history: history.clone(),
+            process: process.parse().ok()?,
+            tasks: tasks.parse().ok()?,
+            seed: seed.parse().ok()?,
+            mistake: Mistake::named(mistake),
+        })
+    }
+}
+
+/// What all tasks of the process share.
+pub(super) struct Worker {
+    pub(super) client: LockClient,
+    pub(super) resource: Resource,
+    recorder: Recorder,
+    process: u32,
+    attempts: AtomicU64,
+    stop: AtomicBool,
+    pub(super) wrongly: Option<Wrongly>,
+}
+
+/// Runs a worker process; `words` are its arguments after the word `worker`.
+///
+/// # Panics
+/// If it can't begin; what started it then fails.
+pub async fn run_worker(words: &[String]) {
+    let arguments = Arguments::parse(words).expect("the arguments of a worker");
+    let client = LockClient::builder()
+        .url(&arguments.url)
+        .command_timeout(COMMAND_TIMEOUT)
+        .connect_timeout(Duration::from_millis(500))
+        .connect_lazy()
+        .expect("a client");
+    let checks = arguments.mistake != Some(Mistake::NoTokenCheck);
+    let resource = Resource::connect(&arguments.resource, checks)
+        .await
+        .expect("the resource is up");
+    let worker = Arc::new(Worker {
+        client,
+        resource,
+        recorder: Recorder::append_to(Path::new(&arguments.history)),
+        process: arguments.process,
+        attempts: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        wrongly: arguments
+            .mistake
+            .map(|mistake| Wrongly::new(mistake, &arguments.url)),
+    });
+    let mut random = Seeded::new(arguments.seed);
+    let mut load = JoinSet::new();
+    for _ in 0..arguments.tasks {
+        let (worker, mut random) = (Arc::clone(&worker), Seeded::new(random.any()));
+        load.spawn(async move {
+            while !worker.stop.load(Ordering::Relaxed) {
+                let _ = worker.take(&Plan::random(&mut random)).await;
+                tokio::time::sleep(random.millis(0, 10)).await;
+            }
+        });
+    }
+    say("up");
+    let mut commands = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(command)) = commands.next_line().await {
+        match command.as_str() {
+            "prove" => worker.prove().await,
+            "stop" => {
+                worker.stop.store(true, Ordering::Relaxed);
+                while let Some(task) = load.join_next().await {
+                    task.expect("no task panics");
+                }
+                let (held, waiting) = worker.until_idle().await;
+                say(&format!("stopped {held} {waiting}"));
+            }
+            other => say(&format!("unexpected command {other}")),
+        }
+    }
+}
+
+impl Worker {
+    /// Takes each key once more.
+    async fn prove(&self) {
+        for key in KEYS {
+            let plan = Plan::proof(key);
+            if let Err(error) = self.take(&plan).await {
+                say(&format!("unproved {key} {error}"));
+            }
+        }
+        say("proved");
+    }
+
+    /// What the client still holds and waits for, when that changes no more.
+    async fn until_idle(&self) -> (usize, usize) {
+        let started = Instant::now();
+        loop {
+            match self.client.health().await {
+                Ok(health) => {
+                    let idle = health.held == 0 && health.waiting == 0;
+                    if idle || started.elapsed() > Duration::from_secs(10) {
+                        return (health.held, health.waiting);
+                    }
+                }
+                Err(error) if started.elapsed() > Duration::from_secs(10) => {
+                    say(&format!("unexpected {error:?}"));
+                    return (0, 0);
+                }
+                Err(_) => {}
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// One use of a lock, from the request to the release.
+    async fn take(&self, plan: &Plan) -> Result<(), LockError> {
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let log = Log {
+            worker: self,
+            plan,
+            number,
+        };
+        let asked = monotonic_nanos();
+        let by = asked + nanos(plan.wait.max(COMMAND_TIMEOUT));
+        log.all(asked, Operation::Acquire, Outcome::Asked, Some(by));
+        let mut request = plan.request(&self.client);
+        if let Some(wrongly) = &self.wrongly {
+            request = wrongly.request(request);
+        }
+        let result = if plan.style == Style::Body && self.wrongly.is_none() {
+            self.with_body(&log, request).await
+        } else {
+            self.with_guard(&log, request).await
+        };
+        if let Err(error) = &result {
+            self.answered(&log, error);
+        }
+        result
+    }
+
+    /// Not granted.
+    fn answered(&self, log: &Log<'_>, error: &LockError) {
+        let outcome = match error {
+            LockError::Busy { .. } => Outcome::Busy,
+            LockError::Unavailable { .. } => Outcome::Failed,
+            other => {
+                say(&format!("unexpected {:?} {other:?}", log.plan.keys));
+                Outcome::Failed
+            }
+        };
+        log.all(monotonic_nanos(), Operation::Acquire, outcome, None);
+    }
+
+    async fn with_guard(
+        &self,
+        log: &Log<'_>,
+        request: lock_runtime::Lock,
+    ) -> Result<(), LockError> {
+        let acquire = request.acquire();
+        let guard = match log.plan.gives_up {
+            None => acquire.await?,
+            Some(patience) => match tokio::time::timeout(patience, acquire).await {
+                Ok(result) => result?,
+                Err(_) => {
+                    log.all(
+                        monotonic_nanos(),
+                        Operation::Acquire,
+                        Outcome::Unknown,
+                        None,
+                    );
+                    return Ok(());
+                }
+            },
+        };
+        if let Some(wrongly) = &self.wrongly {
+            wrongly.work(self, log, guard).await;
+            return Ok(());
+        }
+        log.granted(&guard, None);
+        if !self.work(log, &guard).await {
+            return Ok(());
+        }
+        log.all(monotonic_nanos(), Operation::Release, Outcome::Asked, None);
+        if log.plan.style == Style::Drop {
+            drop(guard);
+            return Ok(());
+        }
+        let outcome = released(&guard.release().await);
+        log.all(monotonic_nanos(), Operation::Release, outcome, None);
+        Ok(())
+    }
+
+    async fn with_body(&self, log: &Log<'_>, request: lock_runtime::Lock) -> Result<(), LockError> {
+        let began = AtomicBool::new(false);
+        let body = async |guard: &Guard| {
+            began.store(true, Ordering::Relaxed);
+            log.granted(guard, None);
+            self.work(log, guard).await;
+            log.all(monotonic_nanos(), Operation::Release, Outcome::Asked, None);
+        };
+        let mut run = std::pin::pin!(request.run_with(body));
+        let result = match log.plan.gives_up {
+            None => run.await,
+            Some(patience) => match tokio::time::timeout(patience, run.as_mut()).await {
+                Ok(result) => result,
+                Err(_) => {
+                    // It is dropped after this is written down: nobody else may have the lock before.
+                    let operation = if began.load(Ordering::Relaxed) {
+                        (Operation::Hold, Outcome::Failed)
+                    } else {
+                        (Operation::Acquire, Outcome::Unknown)
+                    };
+                    log.all(monotonic_nanos(), operation.0, operation.1, None);
+                    return Ok(());
+                }
+            },
+        };
+        if !began.load(Ordering::Relaxed) {
+            return result;
+        }
+        let (operation, outcome) = match &result {
+            Err(LockError::Lost { .. }) => (Operation::Hold, Outcome::Failed),
+            other => (Operation::Release, released(other)),
+        };
+        log.all(monotonic_nanos(), operation, outcome, None);
+        Ok(())
+    }
+
+    /// Works under a guard, as long as it can be trusted: false if it was lost.
+    async fn work(&self, log: &Log<'_>, guard: &Guard) -> bool {
+        let until = Instant::now() + log.plan.hold;
+        loop {
+            let Some((at, deadline)) = trusted(guard) else {
+                log.all(monotonic_nanos(), Operation::Hold, Outcome::Failed, None);
+                return false;
+            };
+            log.all(at, Operation::Hold, Outcome::Ok, Some(deadline));
+            if log.plan.writes() {
+                let tokens = guard.fencing_tokens().unwrap_or_default();
+                for ((key, _), token) in log.plan.keys.iter().zip(tokens) {
+                    self.read_and_write(key, token.into()).await;
+                }
+            }
+            if Instant::now() >= until {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Reads, decides, and writes, as a body does that has no time to look at its guard in between.
+    pub(super) async fn read_and_write(&self, key: &str, token: u64) {
+        let read = self.resource.read(monotonic_nanos(), key, token).await;
+        if let Some(base) = read {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let _ = self
+                .resource
+                .write(monotonic_nanos(), key, token, base)
+                .await;
+        }
+    }
+}
+
+/// What one use of a lock writes down.
+pub(super) struct Log<'w> {
+    worker: &'w Worker,
+    pub(super) plan: &'w Plan,
+    number: u64,
+}
+
+impl Log<'_> {
+    /// The same of every key.
+    pub(super) fn all(
+        &self,
+        at: u64,
+        operation: Operation,
+        outcome: Outcome,
+        deadline: Option<u64>,
+    ) {
+        for at_key in 0..self.plan.keys.len() {
+            self.one(at_key, at, operation, outcome, None, deadline);
+        }
+    }
+
+    /// The grant, with the tokens of the guard or another one.
+    pub(super) fn granted(&self, guard: &Guard, instead: Option<u64>) {
+        let now = monotonic_nanos();
+        // A grant whose deadline has passed already is one all the same, and its tokens count.
+        let (at, deadline) = trusted(guard).unwrap_or((now, now));
+        let tokens = guard.fencing_tokens();
+        for at_key in 0..self.plan.keys.len() {
+            let own = tokens.as_ref().and_then(|tokens| tokens.get(at_key));
+            let token = instead.or(own.map(|token| u64::from(*token)));
+            self.one(
+                at_key,
+                at,
+                Operation::Acquire,
+                Outcome::Ok,
+                token.filter(|_| self.plan.fenced),
+                Some(deadline),
+            );
+        }
+    }
+
+    fn one(
+        &self,
+        at_key: usize,
+        at: u64,
+        operation: Operation,
+        outcome: Outcome,
+        token: Option<u64>,
+        deadline: Option<u64>,
+    ) {
+        let (key, kind) = self.plan.keys[at_key];
+        self.worker.recorder.record(&Record {
+            at,
+            process: self.worker.process,
+            attempt: self.number,
+            key: key.to_owned(),
+            kind,
+            operation,
+            outcome,
+            token,
+            deadline,
+        });
+    }
+}
+
+/// Now, and until when a guard is trusted; `None` if it is no more.
+pub(super) fn trusted(guard: &Guard) -> Option<(u64, u64)> {
+    loop {
+        let before = monotonic_nanos();
+        let remaining = guard.remaining();
+        let after = monotonic_nanos();
+        if remaining.is_zero() {
+            return None;
+        }
+        // If the process was stopped in between, the two say nothing about each other.
+        if after - before < 1_000_000 {
+            return Some((before, before + nanos(remaining)));
+        }
+    }
+}
+
+pub(super) fn released<T>(result: &Result<T, LockError>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Ok,
+        Err(LockError::Lost { .. }) => Outcome::Failed,
+        Err(_) => Outcome::Unknown,
+    }
+}
+
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// One event, as one line, at once.
+fn say(event: &str) {
+    println!("{event}");
+}
