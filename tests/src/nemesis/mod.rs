@@ -43,6 +43,8 @@ pub struct Settings {
     pub tasks: usize,
     /// Which faults there are.
     pub faults: Vec<Fault>,
+    /// For how long each process may then wait for each key, and all that it left to be gone.
+    pub patience: Duration,
     /// What the processes do wrong.
     pub mistake: Option<Mistake>,
 }
@@ -63,6 +65,7 @@ impl Settings {
             processes: 4,
             tasks: 6,
             faults: faults.concat(),
+            patience: Duration::from_secs(20),
             mistake: None,
         }
     }
@@ -114,7 +117,7 @@ impl Phase {
 
     async fn run(&self, service: &Service, started: Instant, random: &mut Seeded) {
         if self.faults.is_empty() {
-            return;
+            return tokio::time::sleep(self.until.saturating_sub(started.elapsed())).await;
         }
         let mut coming = Vec::new();
         while started.elapsed() < self.until {
@@ -134,7 +137,11 @@ impl Phase {
                 service.inject(fault, random).await;
             }
             // Now and then long enough to see when all is well again.
-            let calm = if random.chance(40) { (800, 2500) } else { (20, 400) };
+            let calm = if random.chance(40) {
+                (800, 2500)
+            } else {
+                (20, 400)
+            };
             tokio::time::sleep(random.millis(calm.0, calm.1)).await;
         }
     }

@@ -84,7 +84,7 @@ impl Plan {
     }
 
     /// What shows that a key can be had again.
-    pub(super) fn proof(key: &'static str) -> Self {
+    pub(super) fn proof(key: &'static str, wait: Duration) -> Self {
         let kind = match key {
             "rw" => Kind::Write,
             "sem" => permits(PERMITS),
@@ -96,7 +96,7 @@ impl Plan {
             lease: Duration::from_secs(1),
             renew: true,
             fenced: true,
-            wait: Duration::from_secs(20),
+            wait,
             gives_up: None,
             hold: Duration::ZERO,
             style: Style::Release,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -143,19 +144,21 @@ impl Service {
     pub(super) async fn finish(self) -> Report {
         self.heal().await;
         let mut slots = std::mem::take(&mut *self.slots.lock().await);
+        let patience = self.settings.patience;
+        let millis = patience.as_millis();
+        // Key after key, and a little for what the machine is slow with.
+        let limit = 7 * patience + Duration::from_secs(30);
         for slot in &mut slots {
-            slot.process.send("prove");
+            slot.process.send(&format!("prove {millis}"));
         }
         for slot in &mut slots {
-            slot.process
-                .wait_within(verdict::PROOF_LIMIT, "proved")
-                .await;
+            slot.process.wait_within(limit, "proved").await;
         }
         for slot in &mut slots {
-            slot.process.send("stop");
+            slot.process.send(&format!("stop {millis}"));
         }
         for slot in &mut slots {
-            let stopped = slot.process.wait_for("stopped").await.text;
+            let stopped = slot.process.wait_within(limit, "stopped").await.text;
             if stopped != "0 0" {
                 let text = format!("process {} holds and waits: {stopped}", slot.number);
                 self.notice(Check::Leftovers, text);
@@ -180,7 +183,7 @@ impl Service {
 
     /// Nothing of a lock stays in the server when nobody uses it, but its fence counter.
     async fn look_for_leftovers(&self, processes: usize) {
-        let left = verdict::until_none(async || {
+        let left = verdict::until_none(self.settings.patience, async || {
             let keys = self.server.keys("*").await;
             let lasting = |key: &String| !key.contains("%fence") && !key.starts_with("wrong:");
             keys.into_iter().filter(lasting).collect()
@@ -198,7 +201,10 @@ impl Service {
 
     /// No subscription outlives its process.
     async fn look_for_channels(&self) {
-        let left = verdict::until_none(async || self.server.channels().await).await;
+        let left = verdict::until_none(self.settings.patience, async || {
+            self.server.channels().await
+        })
+        .await;
         if !left.is_empty() {
             self.notice(Check::Leftovers, format!("subscriptions: {left:?}"));
         }

@@ -8,19 +8,17 @@ use crate::history::{
     Access, Check, Disturbance, History, Outcome, Record, Violation, stale_accesses,
 };
 
-/// What each process may take to get each key once more. Six keys, each with a wait of 20 s.
-pub(super) const PROOF_LIMIT: Duration = Duration::from_secs(125);
 /// What an attempt may take longer than it was given, on a machine that is busy with all this.
 const SLACK: Duration = Duration::from_secs(3);
-/// When the last lease and the last undo are over.
-const LEFTOVERS_LIMIT: Duration = Duration::from_secs(15);
-
-/// What is left when it became nothing, or after some time.
-pub(super) async fn until_none(mut look: impl AsyncFnMut() -> Vec<String>) -> Vec<String> {
+/// What is left when it became nothing, or when patience has ended.
+pub(super) async fn until_none(
+    patience: Duration,
+    mut look: impl AsyncFnMut() -> Vec<String>,
+) -> Vec<String> {
     let started = Instant::now();
     loop {
         let left = look().await;
-        if left.is_empty() || started.elapsed() > LEFTOVERS_LIMIT {
+        if left.is_empty() || started.elapsed() > patience {
             return left;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,7 +1,7 @@
 //! One process of a service under load, which writes down what it does.
 //!
-//! It takes locks from its start on. On its standard input: `prove` makes it take each key once more, `stop` ends the
-//! load. When its input ends, it ends. What it says: `up`; `unproved KEY ERROR` for each key that it could not have,
+//! It takes locks from its start on. On its standard input: `prove MS` makes it take each key once more, with so long a
+//! wait, and `stop MS` ends the load, and gives the client so long to become idle. When its input ends, it ends. What it says: `up`; `unproved KEY ERROR` for each key that it could not have,
 //! then `proved`; `unexpected ERROR` for an answer that no fault explains; `stopped HELD WAITING`.
 
 use std::path::Path;
@@ -120,14 +120,16 @@ pub async fn run_worker(words: &[String]) {
     say("up");
     let mut commands = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(command)) = commands.next_line().await {
-        match command.as_str() {
-            "prove" => worker.prove().await,
+        let (command, millis) = command.split_once(' ').unwrap_or((&command, ""));
+        let patience = Duration::from_millis(millis.parse().unwrap_or(0));
+        match command {
+            "prove" => worker.prove(patience).await,
             "stop" => {
                 worker.stop.store(true, Ordering::Relaxed);
                 while let Some(task) = load.join_next().await {
                     task.expect("no task panics");
                 }
-                let (held, waiting) = worker.until_idle().await;
+                let (held, waiting) = worker.until_idle(patience).await;
                 say(&format!("stopped {held} {waiting}"));
             }
             other => say(&format!("unexpected command {other}")),
@@ -137,9 +139,9 @@ pub async fn run_worker(words: &[String]) {
 
 impl Worker {
     /// Takes each key once more.
-    async fn prove(&self) {
+    async fn prove(&self, wait: Duration) {
         for key in KEYS {
-            let plan = Plan::proof(key);
+            let plan = Plan::proof(key, wait);
             if let Err(error) = self.take(&plan).await {
                 say(&format!("unproved {key} {error}"));
             }
@@ -148,17 +150,17 @@ impl Worker {
     }
 
     /// What the client still holds and waits for, when that changes no more.
-    async fn until_idle(&self) -> (usize, usize) {
+    async fn until_idle(&self, patience: Duration) -> (usize, usize) {
         let started = Instant::now();
         loop {
             match self.client.health().await {
                 Ok(health) => {
                     let idle = health.held == 0 && health.waiting == 0;
-                    if idle || started.elapsed() > Duration::from_secs(10) {
+                    if idle || started.elapsed() > patience {
                         return (health.held, health.waiting);
                     }
                 }
-                Err(error) if started.elapsed() > Duration::from_secs(10) => {
+                Err(error) if started.elapsed() > patience => {
                     say(&format!("unexpected {error:?}"));
                     return (0, 0);
                 }

@@ -1,8 +1,5 @@
 //! Real processes, a real server, and faults at random: what must never happen, and that it would be seen.
-#![expect(
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
+#![expect(clippy::panic, reason = "a test that can't go on has failed")]
 
 mod mistakes;
 

@@ -14,7 +14,8 @@ async fn found_by(mistake: Mistake, faults: &[Fault], check: Check) {
     let _one = ONE.lock().await;
     let mut others = BTreeSet::new();
     for seed in 0..RUNS {
-        let mut settings = settings(seed, Duration::from_secs(5));
+        let mut settings = settings(seed, Duration::from_secs(3));
+        settings.patience = Duration::from_secs(2);
         settings.mistake = Some(mistake);
         settings.faults = faults.to_vec();
         settings.processes = 3;
@@ -60,12 +61,7 @@ async fn a_resource_that_checks_no_token_is_found_by_its_stale_accesses() {
 
 #[tokio::test]
 async fn a_token_that_is_only_counted_is_found_when_the_data_is_lost() {
-    found_by(
-        Mistake::TokenByIncr,
-        &[Fault::LoseData],
-        Check::TokenOrder,
-    )
-    .await;
+    found_by(Mistake::TokenByIncr, &[Fault::LoseData], Check::TokenOrder).await;
 }
 
 #[tokio::test]
