@@ -41,14 +41,12 @@ pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) 
     })
 }
 
-/// Whether tokens may have come again by `at`: only where data was lost **and** the clock went back.
+/// Whether tokens may have come again by `at`: only where data was lost **after** the clock had been moved, so that it may
+/// have been set back. A counter that is still there rises on any clock.
 pub(super) fn excuses_tokens(disturbances: &[Disturbance], at: u64) -> bool {
-    let before = |effect| {
-        disturbances
-            .iter()
-            .any(|disturbance| disturbance.effect == effect && disturbance.from <= at)
-    };
-    before(Effect::DataLost) && before(Effect::ClockMoved)
+    let with = |effect| disturbances.iter().filter(move |one| one.effect == effect);
+    with(Effect::DataLost)
+        .any(|lost| lost.from <= at && with(Effect::ClockMoved).any(|moved| moved.from <= lost.to))
 }
 
 /// For how long of a time a process stood still.

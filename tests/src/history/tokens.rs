@@ -96,22 +96,24 @@ mod tests {
     fn a_token_that_falls_is_found() {
         let lines = || [grant(1, 1, 5, 7), grant(2, 6, 9, 6)];
         assert_eq!(faults(lines()).len(), 1);
-        let disturbance = |effect| Disturbance {
-            from: 2,
-            to: 3,
+        let disturbance = |at, effect| Disturbance {
+            from: at,
+            to: at,
             effect,
         };
-        let (lost, moved) = (
-            disturbance(Effect::DataLost),
-            disturbance(Effect::ClockMoved),
-        );
+        let lost = |at| disturbance(at, Effect::DataLost);
+        let moved = disturbance(3, Effect::ClockMoved);
         let in_model =
             |disturbances: &[Disturbance]| history(lines()).token_faults(disturbances)[0].in_model;
-        assert!(in_model(&[lost]), "tokens rise without data");
+        assert!(in_model(&[lost(2)]), "tokens rise without data");
         assert!(
             in_model(&[moved]),
             "tokens rise on a clock that was set back"
         );
-        assert!(!in_model(&[lost, moved]), "both together are too much");
+        assert!(
+            in_model(&[lost(2), moved]),
+            "the counter was there when the clock was moved"
+        );
+        assert!(!in_model(&[moved, lost(4)]), "both together are too much");
     }
 }

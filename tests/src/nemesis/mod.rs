@@ -35,7 +35,7 @@ pub struct Settings {
     pub program: PathBuf,
     /// What all choices come from.
     pub seed: u64,
-    /// For how long faults are injected.
+    /// For how long faults are injected, and at least until each of them was.
     pub length: Duration,
     /// How many processes take locks.
     pub processes: usize,
@@ -119,10 +119,13 @@ impl Phase {
         if self.faults.is_empty() {
             return tokio::time::sleep(self.until.saturating_sub(started.elapsed())).await;
         }
-        let mut coming = Vec::new();
-        while started.elapsed() < self.until {
-            // Each of them once, in any order, before one comes again.
+        // Each of them once, in any order, before one comes again or the time is up.
+        let mut coming = random.shuffled(&self.faults);
+        loop {
             if coming.is_empty() {
+                if started.elapsed() >= self.until {
+                    return;
+                }
                 coming = random.shuffled(&self.faults);
             }
             let Some(fault) = coming.pop() else { return };

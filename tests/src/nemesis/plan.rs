@@ -41,7 +41,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn random(random: &mut Seeded) -> Self {
+    /// So many of a hundred last until the lease ends by itself, or far beyond it with renewals.
+    pub(super) fn random(random: &mut Seeded, long: u64) -> Self {
         let key = *random.pick(&[
             "a", "b", "c", "a", "b", "c", "all", "all", "fair", "rw", "sem",
         ]);
@@ -71,13 +72,12 @@ impl Plan {
                 random.millis(50, 3000)
             },
             gives_up: random.chance(15).then(|| random.millis(0, 200)),
-            // Mostly short; sometimes until the lease ends by itself, or far beyond it with renewals.
-            hold: if random.chance(80) {
-                random.millis(0, 60)
+            hold: if !random.chance(long) {
+                random.millis(0, 40)
             } else if renew {
                 random.millis(100, 2000)
             } else {
-                random.millis(100, 1000).min(lease + lease / 5)
+                lease + lease / 5
             },
             style: *random.pick(&[Style::Release, Style::Release, Style::Drop, Style::Body]),
         }

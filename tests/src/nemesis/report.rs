@@ -127,11 +127,10 @@ impl fmt::Display for Report {
             "violations: {in_model} in the model, {} outside",
             self.violations.len() - in_model
         )?;
-        for violation in self.violations.iter().take(20) {
+        // Those outside of the model are many where there are any.
+        let outside = self.violations.iter().filter(|found| !found.in_model);
+        for violation in self.in_model().take(20).chain(outside.take(3)) {
             writeln!(f, "  {violation}")?;
-        }
-        if self.violations.len() > 20 {
-            writeln!(f, "  … and {} more", self.violations.len() - 20)?;
         }
         Ok(())
     }

@@ -107,12 +107,14 @@ pub async fn run_worker(words: &[String]) {
             .map(|mistake| Wrongly::new(mistake, &arguments.url)),
     });
     let mut random = Seeded::new(arguments.seed);
+    // Most mistakes show at the end of a lease.
+    let long = if worker.wrongly.is_some() { 40 } else { 8 };
     let mut load = JoinSet::new();
     for _ in 0..arguments.tasks {
         let (worker, mut random) = (Arc::clone(&worker), Seeded::new(random.any()));
         load.spawn(async move {
             while !worker.stop.load(Ordering::Relaxed) {
-                let _ = worker.take(&Plan::random(&mut random)).await;
+                let _ = worker.take(&Plan::random(&mut random, long)).await;
                 tokio::time::sleep(random.millis(0, 10)).await;
             }
         });
@@ -310,7 +312,9 @@ impl Worker {
     pub(super) async fn read_and_write(&self, key: &str, token: u64) {
         let read = self.resource.read(monotonic_nanos(), key, token).await;
         if let Some(base) = read {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            // Most mistakes show when something comes in between.
+            let decides = if self.wrongly.is_some() { 20 } else { 2 };
+            tokio::time::sleep(Duration::from_millis(decides)).await;
             let _ = self
                 .resource
                 .write(monotonic_nanos(), key, token, base)

@@ -104,6 +104,8 @@ impl Wrongly {
         }
         log.all(monotonic_nanos(), Operation::Release, Outcome::Asked, None);
         if self.mistake == Mistake::ReleaseByDel && plain {
+            // Whoever comes late has most to destroy.
+            tokio::time::sleep(Duration::from_millis(50)).await;
             for (key, _) in &log.plan.keys {
                 let _: Option<i64> = self.ask(&["DEL", &lock(key)]).await;
             }

@@ -14,8 +14,10 @@ async fn found_by(mistake: Mistake, faults: &[Fault], check: Check) {
     let _one = ONE.lock().await;
     let mut others = BTreeSet::new();
     for seed in 0..RUNS {
-        let mut settings = settings(seed, Duration::from_secs(3));
-        settings.patience = Duration::from_secs(2);
+        let mut settings = settings(seed, Duration::from_secs(5));
+        // Long enough for what has a lease to be gone, where it matters.
+        let patient = matches!(check, Check::Leftovers | Check::Progress);
+        settings.patience = Duration::from_millis(if patient { 2000 } else { 300 });
         settings.mistake = Some(mistake);
         settings.faults = faults.to_vec();
         settings.processes = 3;
