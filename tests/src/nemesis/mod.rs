@@ -6,9 +6,11 @@
 //! that it can't bear, where the store forgets what it acknowledged; last, the store's clock is moved. Then everything is
 //! healed, each process must get each key again, and nothing may be left behind.
 
+mod arguments;
 mod clock_shim;
 mod fault;
 mod inject;
+mod log;
 mod mistake;
 mod plan;
 mod report;

@@ -112,7 +112,11 @@ impl fmt::Display for Report {
                 .stalls
                 .get(fault)
                 .map_or("undisturbed: none".to_owned(), |stall| {
-                    format!("{:.0?} until {:?} was granted", stall.lasted, stall.key)
+                    format!(
+                        "{} ms until {:?} was granted",
+                        stall.lasted.as_millis(),
+                        stall.key
+                    )
                 });
             let outside = if fault.is_in_model() {
                 ""

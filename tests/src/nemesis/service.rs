@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::arguments::Arguments;
 use super::clock_shim::ClockShim;
 use super::report::{Injected, Report};
-use super::worker::Arguments;
 use super::{Fault, Settings, verdict};
 use crate::history::{Check, Effect, Violation};
 use crate::monotonic_nanos;

@@ -13,67 +13,25 @@ use lock_runtime::{Guard, LockClient, LockError};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
 
+use super::arguments::Arguments;
+use super::log::{Log, nanos, released, trusted};
 use super::mistake::Mistake;
 use super::plan::{KEYS, Plan, Style};
 use super::resource::Resource;
 use super::wrongly::Wrongly;
-use crate::history::{Operation, Outcome, Record, Recorder};
+use crate::history::{Operation, Outcome, Recorder};
 use crate::monotonic_nanos;
 use crate::seeded::Seeded;
 
 /// Shorter than the default, so that a minute has many timeouts.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What a worker is started with.
-#[derive(Clone, Debug)]
-pub(super) struct Arguments {
-    pub(super) url: String,
-    pub(super) resource: String,
-    pub(super) history: String,
-    pub(super) process: u32,
-    pub(super) tasks: usize,
-    pub(super) seed: u64,
-    pub(super) mistake: Option<Mistake>,
-}
-
-impl Arguments {
-    pub(super) fn words(&self) -> Vec<String> {
-        let mistake = self.mistake.map_or("-".to_owned(), |m| format!("{m:?}"));
-        let (process, tasks, seed) = (self.process, self.tasks, self.seed);
-        vec![
-            "worker".to_owned(),
-            self.url.clone(),
-            self.resource.clone(),
-            self.history.clone(),
-            process.to_string(),
-            tasks.to_string(),
-            seed.to_string(),
-            mistake,
-        ]
-    }
-
-    fn parse(words: &[String]) -> Option<Self> {
-        let [url, resource, history, process, tasks, seed, mistake] = words else {
-            return None;
-        };
-        Some(Self {
-            url: url.clone(),
-            resource: resource.clone(),
-            history: history.clone(),
-            process: process.parse().ok()?,
-            tasks: tasks.parse().ok()?,
-            seed: seed.parse().ok()?,
-            mistake: Mistake::named(mistake),
-        })
-    }
-}
-
 /// What all tasks of the process share.
 pub(super) struct Worker {
     pub(super) client: LockClient,
     pub(super) resource: Resource,
-    recorder: Recorder,
-    process: u32,
+    pub(super) recorder: Recorder,
+    pub(super) process: u32,
     attempts: AtomicU64,
     stop: AtomicBool,
     pub(super) wrongly: Option<Wrongly>,
@@ -321,99 +279,6 @@ impl Worker {
                 .await;
         }
     }
-}
-
-/// What one use of a lock writes down.
-pub(super) struct Log<'w> {
-    worker: &'w Worker,
-    pub(super) plan: &'w Plan,
-    number: u64,
-}
-
-impl Log<'_> {
-    /// The same of every key.
-    pub(super) fn all(
-        &self,
-        at: u64,
-        operation: Operation,
-        outcome: Outcome,
-        deadline: Option<u64>,
-    ) {
-        for at_key in 0..self.plan.keys.len() {
-            self.one(at_key, at, operation, outcome, None, deadline);
-        }
-    }
-
-    /// The grant, with the tokens of the guard or another one.
-    pub(super) fn granted(&self, guard: &Guard, instead: Option<u64>) {
-        let now = monotonic_nanos();
-        // A grant whose deadline has passed already is one all the same, and its tokens count.
-        let (at, deadline) = trusted(guard).unwrap_or((now, now));
-        let tokens = guard.fencing_tokens();
-        for at_key in 0..self.plan.keys.len() {
-            let own = tokens.as_ref().and_then(|tokens| tokens.get(at_key));
-            let token = instead.or(own.map(|token| u64::from(*token)));
-            self.one(
-                at_key,
-                at,
-                Operation::Acquire,
-                Outcome::Ok,
-                token.filter(|_| self.plan.fenced),
-                Some(deadline),
-            );
-        }
-    }
-
-    fn one(
-        &self,
-        at_key: usize,
-        at: u64,
-        operation: Operation,
-        outcome: Outcome,
-        token: Option<u64>,
-        deadline: Option<u64>,
-    ) {
-        let (key, kind) = self.plan.keys[at_key];
-        self.worker.recorder.record(&Record {
-            at,
-            process: self.worker.process,
-            attempt: self.number,
-            key: key.to_owned(),
-            kind,
-            operation,
-            outcome,
-            token,
-            deadline,
-        });
-    }
-}
-
-/// Now, and until when a guard is trusted; `None` if it is no more.
-pub(super) fn trusted(guard: &Guard) -> Option<(u64, u64)> {
-    loop {
-        let before = monotonic_nanos();
-        let remaining = guard.remaining();
-        let after = monotonic_nanos();
-        if remaining.is_zero() {
-            return None;
-        }
-        // If the process was stopped in between, the two say nothing about each other.
-        if after - before < 1_000_000 {
-            return Some((before, before + nanos(remaining)));
-        }
-    }
-}
-
-pub(super) fn released<T>(result: &Result<T, LockError>) -> Outcome {
-    match result {
-        Ok(_) => Outcome::Ok,
-        Err(LockError::Lost { .. }) => Outcome::Failed,
-        Err(_) => Outcome::Unknown,
-    }
-}
-
-pub(super) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// One event, as one line, at once.

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Lock};
 
+use super::log::{Log, nanos, released, trusted};
 use super::mistake::Mistake;
-use super::worker::{Log, Worker, nanos, released, trusted};
+use super::worker::Worker;
 use crate::history::{Kind, Operation, Outcome};
 use crate::monotonic_nanos;
 
