@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use lock_tests::nemesis::{Report, Settings, run, run_worker};
 use lock_tests::seeded::Seeded;
+use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: soak [--minutes N] [--seed S]";
 const MINUTE: Duration = Duration::from_secs(60);
@@ -25,6 +26,8 @@ async fn main() -> Result<ExitCode, String> {
     }
     let (minutes, seed) = options(&arguments)?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut terminated =
+        signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
     // A signal ends this here, and so everything that was started.
     tokio::select! {
         report = soak(program, minutes, seed) => {
@@ -33,6 +36,7 @@ async fn main() -> Result<ExitCode, String> {
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }
         _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+        _ = terminated.recv() => Err("terminated".to_owned()),
     }
 }
 

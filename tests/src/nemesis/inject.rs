@@ -79,11 +79,9 @@ impl Service {
         self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
     }
 
+    /// What is refused is no fault, so it must not be counted as one.
     async fn ask(&self, words: &[&str]) {
-        // A server that is busy with another fault may refuse; then this one did not happen.
-        if let Err(error) = self.server.try_command(words).await {
-            eprintln!("{}: {error}", words.join(" "));
-        }
+        self.server.command(words).await;
     }
 
     async fn stop_client(&self, random: &mut Seeded) -> Effect {
@@ -186,13 +184,28 @@ impl Service {
         };
         let by = random.millis(100, 60_000).as_millis();
         let by = i64::try_from(by).unwrap_or(0);
-        clock.shift(if fault == Fault::ClockAhead { by } else { -by });
+        let by = if fault == Fault::ClockAhead { by } else { -by };
+        clock.shift(by);
+        let before = wall_millis();
+        let (seconds, micros): (i64, i64) = self.server.query(&["TIME"]).await;
+        let shown = seconds * 1000 + micros / 1000 - by;
+        assert!(
+            (before - 10..=wall_millis() + 10).contains(&shown),
+            "the server's clock was to be moved by {by} ms and was not"
+        );
         tokio::time::sleep(random.millis(100, 2000)).await;
         clock.shift(0);
         // So that whatever the server had begun on the moved clock has ended.
         tokio::time::sleep(Duration::from_millis(20)).await;
         true
     }
+}
+
+/// This process's wall clock, in milliseconds.
+fn wall_millis() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.expect("it is after 1970").as_millis();
+    i64::try_from(now).expect("it is before the year 292 million")
 }
 
 fn quiet(proxy: &Proxy) {
