@@ -38,6 +38,8 @@ pub(super) struct Plan {
     pub(super) gives_up: Option<Duration>,
     pub(super) hold: Duration,
     pub(super) style: Style,
+    /// A writer goes on as a reader.
+    pub(super) downgrade: bool,
 }
 
 impl Plan {
@@ -80,6 +82,7 @@ impl Plan {
                 lease + lease / 5
             },
             style: *random.pick(&[Style::Release, Style::Release, Style::Drop, Style::Body]),
+            downgrade: random.chance(50),
         }
     }
 
@@ -100,7 +103,18 @@ impl Plan {
             gives_up: None,
             hold: Duration::ZERO,
             style: Style::Release,
+            downgrade: false,
         }
+    }
+
+    /// What is left to do after a downgrade, if there is to be one.
+    pub(super) fn as_reader(&self) -> Option<Self> {
+        let (key, kind) = self.keys[0];
+        (self.downgrade && kind == Kind::Write).then(|| Self {
+            keys: vec![(key, Kind::Read)],
+            fenced: false,
+            ..self.clone()
+        })
     }
 
     /// As a request.

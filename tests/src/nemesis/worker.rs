@@ -195,17 +195,40 @@ impl Worker {
             return Ok(());
         }
         log.granted(&guard, None);
-        if !self.work(log, &guard).await {
-            return Ok(());
+        if self.work(log, &guard).await {
+            match log.plan.as_reader() {
+                None => self.release(log, guard).await,
+                Some(plan) => self.go_on_as_reader(log, &plan, guard).await,
+            }
         }
+        Ok(())
+    }
+
+    async fn release(&self, log: &Log<'_>, guard: Guard) {
         log.all(monotonic_nanos(), Operation::Release, Outcome::Asked, None);
         if log.plan.style == Style::Drop {
             drop(guard);
-            return Ok(());
+            return;
         }
         let outcome = released(&guard.release().await);
         log.all(monotonic_nanos(), Operation::Release, outcome, None);
-        Ok(())
+    }
+
+    /// From the call on, and whatever comes of it, it is a reader's guard: in the history a hold of its own.
+    async fn go_on_as_reader(&self, writer: &Log<'_>, plan: &Plan, guard: Guard) {
+        let now = monotonic_nanos();
+        writer.all(now, Operation::Release, Outcome::Asked, None);
+        let log = Log {
+            worker: self,
+            plan,
+            number: self.attempts.fetch_add(1, Ordering::Relaxed),
+        };
+        log.all(now, Operation::Acquire, Outcome::Asked, None);
+        log.granted(&guard, None);
+        let _ = guard.downgrade().await;
+        if self.work(&log, &guard).await {
+            self.release(&log, guard).await;
+        }
     }
 
     async fn with_body(&self, log: &Log<'_>, request: lock_runtime::Lock) -> Result<(), LockError> {
