@@ -103,7 +103,8 @@ impl Worker {
         for key in KEYS {
             let plan = Plan::proof(key, wait);
             if let Err(error) = self.take(&plan).await {
-                say(&format!("unproved {key} {error}"));
+                let there = self.client.inspect(key).await;
+                say(&format!("unproved {key} {error}: {there:?}"));
             }
         }
         say("proved");
