@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::report::{Injected, Report, Stall};
 use crate::history::{
-    Access, Check, Disturbance, History, Outcome, Record, Violation, stale_accesses,
+    Access, Check, Disturbance, Effect, History, Outcome, Record, Violation, stale_accesses,
 };
 
 /// What an attempt may take longer than it was given, on a machine that is busy with all this.
 const SLACK: Duration = Duration::from_secs(3);
+/// For so long, in nanoseconds, a clock that was moved can still be noticed.
+const AFTER_CLOCK: u64 = 10_000_000_000;
+
 /// What is left when it became nothing, or when patience has ended.
 pub(super) async fn until_none(
     patience: Duration,
@@ -94,9 +97,14 @@ fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, St
         let Some((last, key)) = firsts.max() else {
             continue;
         };
-        let disturbed = injected
-            .iter()
-            .any(|other| !std::ptr::eq(other, fault) && other.from < last && other.to > fault.from);
+        let disturbed = injected.iter().any(|other| {
+            // What was written on a clock that was ahead lasts longer than its lease.
+            let until = match other.effect {
+                Effect::ClockMoved => other.to.saturating_add(AFTER_CLOCK),
+                _ => other.to,
+            };
+            !std::ptr::eq(other, fault) && other.from < last && until > fault.from
+        });
         let stall = Stall {
             lasted: Duration::from_nanos(last - fault.to),
             key: key.to_owned(),
