@@ -41,12 +41,16 @@ pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) 
     })
 }
 
-/// Whether tokens may have come again by `at`: only where data was lost **after** the clock had been moved, so that it may
-/// have been set back. A counter that is still there rises on any clock.
-pub(super) fn excuses_tokens(disturbances: &[Disturbance], at: u64) -> bool {
-    let with = |effect| disturbances.iter().filter(move |one| one.effect == effect);
-    with(Effect::DataLost)
-        .any(|lost| lost.from <= at && with(Effect::ClockMoved).any(|moved| moved.from <= lost.to))
+/// Whether a token that was asked for at `from` may be repeated, or undercut, by one that was given at `to`: only where
+/// data was lost **and** the clock moved in between. A counter that is still there rises on any clock, and one that is
+/// gone on a clock that goes on.
+pub(super) fn excuses_tokens(disturbances: &[Disturbance], from: u64, to: u64) -> bool {
+    let between = |effect| {
+        disturbances
+            .iter()
+            .any(|one| one.effect == effect && one.from <= to && from <= one.to)
+    };
+    between(Effect::DataLost) && between(Effect::ClockMoved)
 }
 
 /// For how long of a time a process stood still.

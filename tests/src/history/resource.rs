@@ -58,7 +58,7 @@ pub fn stale_accesses(accesses: &[Access], disturbances: &[Disturbance]) -> Vec<
         if overtaken || overwrites {
             found.push(Violation {
                 check: Check::StaleAccess,
-                in_model: !excuses_tokens(disturbances, access.at),
+                in_model: !excuses_tokens(disturbances, 0, access.at),
                 text: format!("{access:?} after token {seen}"),
             });
         }
