@@ -7,6 +7,8 @@
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one face.
+//! - [`history`]: what processes did with locks, and the checks that find what must not have happened.
+//! - [`nemesis`]: processes under load, and faults at random while their histories are written.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -24,6 +26,8 @@
 mod backend;
 mod clock;
 mod eventually;
+pub mod history;
+pub mod nemesis;
 mod os_process;
 mod process;
 mod proxy;
@@ -31,6 +35,7 @@ mod redis_server;
 mod request_log;
 mod resp;
 mod rights;
+pub mod seeded;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
