@@ -278,6 +278,11 @@ impl Hold {
         !ended && state.lost.is_none()
     }
 
+    /// The next of the fencing tokens that were reserved when the process got the key.
+    pub(super) fn reserved_token(&self) -> Option<u64> {
+        self.state().turn.as_mut()?.next_token()
+    }
+
     /// What another task of this process can go on with, once this hold is ended: nothing if its key stays taken, if it
     /// can't be trusted any more, or if an undo under way could end it.
     pub(super) fn baton(&self) -> Option<Baton> {

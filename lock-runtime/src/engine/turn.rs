@@ -64,6 +64,10 @@ impl Turn {
         }
     }
 
+    pub(super) fn next_token(&mut self) -> Option<u64> {
+        self.tokens.next()
+    }
+
     pub(super) fn pass_on(self, key: LockKey, deadline: Instant) -> Baton {
         Baton {
             key,
@@ -109,7 +113,7 @@ impl Baton {
             return Err(self);
         };
         let token = if options.fenced {
-            let Some(token) = turn.tokens.next() else {
+            let Some(token) = turn.next_token() else {
                 return Err(self);
             };
             Some(token)

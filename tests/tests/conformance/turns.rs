@@ -393,7 +393,10 @@ async fn a_panic_passes_the_hold_on(store: Backend) {
             panic!("as it was asked to");
         }))
     };
-    eventually("it is inside", async || holder(&client).await.is_some()).await;
+    eventually("it is inside", async || {
+        client.inspect("k").await.unwrap().holder.is_some()
+    })
+    .await;
     let waiter = waits(&client, client.lock("k")).await;
     entered.notify_one();
     assert!(panics.await.unwrap_err().is_panic());
