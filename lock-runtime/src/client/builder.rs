@@ -12,7 +12,7 @@ use super::LockClient;
 use crate::clock::Clock;
 use crate::config::{
     DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, FAR, Timeouts, check_lease,
+    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
@@ -71,6 +71,8 @@ impl Default for LockClientBuilder {
             lease: DEFAULT_LEASE,
             wait: DEFAULT_WAIT,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
+            local_handoffs: LOCAL_HANDOFFS,
+            local_turn: LOCAL_TURN,
         };
         Self {
             url: None,
@@ -109,6 +111,16 @@ impl LockClientBuilder {
     /// The wait of requests that give none. Default: 10 s.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.defaults.wait = wait.min(FAR);
+        self
+    }
+
+    /// How often, and for how long, a lock that is not [`fair`](crate::Lock::fair) passes from one task of this process to
+    /// the next without the store, before other processes that wait have their turn. More lets a hot key move faster,
+    /// and the others wait longer; `0` lets every hand-over go through the store, in the order of its queue. Default: 64
+    /// times, and at most 10 ms.
+    pub fn local_turn(mut self, handoffs: u32, time: Duration) -> Self {
+        self.defaults.local_handoffs = handoffs;
+        self.defaults.local_turn = time.min(FAR);
         self
     }
 

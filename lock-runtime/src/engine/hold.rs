@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::turn::{Baton, Turn};
 use crate::clock::Clock;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
@@ -98,6 +99,8 @@ struct State {
     released: bool,
     /// How much of its key it has; `None` is all of it.
     share: Option<Share>,
+    /// What may be passed on to another task of this process.
+    turn: Option<Turn>,
 }
 
 /// What a grant was for.
@@ -108,6 +111,7 @@ pub(crate) struct Grant {
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
     pub(crate) late: Vec<(Late, Acquire)>,
+    pub(crate) turn: Option<Turn>,
 }
 
 impl Hold {
@@ -132,6 +136,7 @@ impl Hold {
                 keep_until,
                 released: false,
                 share: options.share,
+                turn: grant.turn,
             }),
             lost: Arc::default(),
         }
@@ -271,6 +276,24 @@ impl Hold {
         let mut state = self.state();
         let ended = std::mem::replace(&mut state.released, true);
         !ended && state.lost.is_none()
+    }
+
+    /// The next of the fencing tokens that were reserved when the process got the key.
+    pub(super) fn reserved_token(&self) -> Option<u64> {
+        self.state().turn.as_mut()?.next_token()
+    }
+
+    /// What another task of this process can go on with, once this hold is ended: nothing if its key stays taken, if it
+    /// can't be trusted any more, or if an undo under way could end it.
+    pub(super) fn baton(&self) -> Option<Baton> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let usable = state.lost.is_none()
+            && now < state.deadline
+            && now >= state.keep_until
+            && self.late.is_empty();
+        let turn = state.turn.take().filter(|_| usable)?;
+        Some(turn.pass_on(self.parts[0].key.clone(), state.deadline))
     }
 
     /// Whether it was released.

@@ -222,7 +222,7 @@ impl Connected {
                 owner: request.claim.owner,
                 share: request.claim.share,
                 first_lease: request.first_lease,
-                fence: request.fence,
+                tokens: request.tokens,
             };
             let lock = locks.entry(name(request)).or_default();
             lock.grant(step, &place, request.lease)
@@ -274,7 +274,7 @@ impl Store for Connected {
                 return Fenced::Conflict;
             }
             if lock.holders.held(&claim).is_some() {
-                Fenced::Token(lock.mint(step))
+                Fenced::Token(lock.mint(step, 1))
             } else {
                 Fenced::Gone
             }
