@@ -60,7 +60,7 @@ impl Engine {
         }
         let mut visitor = self.latches.enter(key, |room| {
             let watcher = Watcher::new(self, key.clone(), room.clone());
-            self.clock.handle().spawn(watcher.run());
+            self.clock.spawn(watcher.run());
         });
         loop {
             let closed = self.closed.notified();

@@ -8,7 +8,7 @@ mod lock;
 mod queue;
 mod rate;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +35,7 @@ struct Server {
     locks: HashMap<Name, Lock>,
     rates: Buckets,
     latches: Latches,
-    listeners: HashMap<ClientId, Weak<dyn Listener>>,
+    listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
@@ -59,12 +59,18 @@ impl MemoryStore {
         let micros = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.as_micros());
+        Self::started_at(u64::try_from(micros).unwrap_or(0))
+    }
+
+    /// An empty store whose clock begins with so many microseconds since 1970.
+    #[must_use]
+    pub fn started_at(started_micros: u64) -> Self {
         let server = Server {
             locks: HashMap::new(),
             rates: Buckets::default(),
             latches: Latches::default(),
-            listeners: HashMap::new(),
-            started_micros: u64::try_from(micros).unwrap_or(0),
+            listeners: BTreeMap::new(),
+            started_micros,
             started: None,
             sweep_at: 64,
         };
