@@ -7,6 +7,7 @@
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one face.
+//! - [`polled`]: drops a future after so many polls.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -25,6 +26,7 @@ mod backend;
 mod clock;
 mod eventually;
 mod os_process;
+mod polled;
 mod process;
 mod proxy;
 mod redis_server;
@@ -35,6 +37,7 @@ mod rights;
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
 pub use eventually::{eventually, eventually_within};
+pub use polled::polled;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};

@@ -1,5 +1,6 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
+mod board;
 mod room;
 mod watcher;
 
