@@ -1,6 +1,7 @@
 //! [`Probe`]: what a simulation sees of a hold.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::engine::hold::Hold;
 use crate::share::Share;
@@ -19,6 +20,12 @@ impl Probe {
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.0.is_trusted()
+    }
+
+    /// What it is renewed by.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.0.lease
     }
 
     /// How much of its key it has; `None` is all of it.

@@ -167,11 +167,11 @@ impl Engine {
             .iter()
             .flat_map(|hold| hold.renewals(options.lease));
         let sent = self.clock.now();
-        let result = self
-            .store
-            .renew(renewals.collect(), self.command_by())
-            .await;
-        self.pulse.note(sent, &result);
+        let by = budget.command_by(sent, self.pulse.answered()).max(sent);
+        let result = self.store.renew(renewals.collect(), by).await;
+        if result.is_ok() || !budget.is_cut(sent, by) {
+            self.pulse.note(sent, &result);
+        }
         let deadline = match result {
             Ok(answer) => {
                 let gone = answer.value.iter().zip(&gathered.holds);

@@ -39,6 +39,8 @@ struct Server {
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
+    /// The latest that its clock has said.
+    latest_micros: u64,
     /// When `locks` has grown to this, expired ones are removed.
     sweep_at: usize,
 }
@@ -72,6 +74,7 @@ impl MemoryStore {
             listeners: BTreeMap::new(),
             started_micros,
             started: None,
+            latest_micros: 0,
             sweep_at: 64,
         };
         Self {
@@ -139,12 +142,16 @@ struct Connected {
 }
 
 impl Server {
-    /// Its clock, in microseconds since 1970.
+    /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and must not come again
+    /// when a simulation sets the clock back.
     fn micros(&mut self, now: Instant) -> u64 {
         let started = *self.started.get_or_insert(now);
         let elapsed = now.saturating_duration_since(started).as_micros();
-        self.started_micros
-            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+        let micros = self
+            .started_micros
+            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        self.latest_micros = self.latest_micros.max(micros);
+        self.latest_micros
     }
 }
 

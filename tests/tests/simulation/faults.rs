@@ -67,7 +67,7 @@ impl Faults {
             back_every: now_and_then(150, 2_000, 20_000).filter(|_| restart_every.is_none()),
             forward_every: now_and_then(100, 5_000, 40_000),
             restart_every,
-            delay: rng.pick(&[(0, 0), (0, 2), (1, 10), (1, 40), (20, 120)]),
+            delay: rng.pick(&[(0, 0), (0, 2), (1, 10), (1, 40), (20, 80)]),
         }
     }
 }

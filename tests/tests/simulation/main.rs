@@ -10,6 +10,7 @@
 )]
 
 mod faults;
+mod mistakes;
 mod network;
 mod oracle;
 mod rng;

@@ -9,8 +9,6 @@ use lock_runtime::{Guard, Probe};
 
 use crate::world::{Check, World, now};
 
-/// The longest lease that users ask for.
-pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(30);
 /// Rounding, of timers that tick in milliseconds.
 const TICKS: Duration = Duration::from_millis(5);
 
@@ -212,7 +210,7 @@ impl Oracle {
                 if !one.is_trusted() || !other.is_trusted() {
                     return false;
                 }
-                let late = now() > *at + LONGEST_LEASE + TICKS;
+                let late = now() > *at + one.lease().max(other.lease()) + TICKS;
                 if late {
                     let what = format!("two have believed to hold {key} for longer than a lease");
                     world.violated(Check::LoserLearns, what);

@@ -36,7 +36,8 @@ impl Sum {
         for (what, count) in &report.counts {
             *self.counts.entry(what).or_default() += count;
         }
-        if !report.violations.is_empty() {
+        if let Some((check, what)) = report.violations.first() {
+            println!("seed {seed}: {check:?}: {what}");
             self.bad.push(seed);
         }
     }

@@ -8,12 +8,14 @@ use std::time::Duration;
 use lock_runtime::{Guard, Lock, LockClient, LockError, OnLost, Pause, Rate, StoreErrorKind};
 use lock_tests::polled;
 
-use crate::oracle::{LONGEST_LEASE, Writer, check_waited};
+use crate::oracle::{Writer, check_waited};
 use crate::rng::Rng;
 use crate::world::{Check, World, now, sleep};
 
 const EXCLUSIVE: [&str; 3] = ["a", "b", "c"];
 const PERMITS: u32 = 3;
+/// The longest lease that clients have.
+const LONGEST_LEASE: Duration = Duration::from_secs(30);
 
 /// One client, as its users see it.
 #[derive(Clone)]
@@ -211,7 +213,9 @@ impl User {
     async fn hold(&mut self, guard: Guard, keys: &[&str], writers: &[(String, Writer)]) {
         self.work(writers).await;
         if self.rng.chance(150) {
-            let _ = guard.extend(self.rng.ms(100..=8000)).await;
+            // By no more than its lease, which is how long losers may take to learn of it.
+            let lease = u64::try_from(guard.probe().lease().as_millis()).unwrap();
+            let _ = guard.extend(self.rng.ms(50..=lease)).await;
         }
         if self.rng.chance(200) && keys == ["rw"] {
             let _ = guard.downgrade().await;
@@ -220,10 +224,12 @@ impl User {
         if self.rng.chance(300) && EXCLUSIVE.contains(&keys[0]) {
             self.nested(&guard, keys).await;
         }
-        if self.rng.chance(40) {
+        if self.rng.chance(80) {
             // Longer than a lease, if it is renewed.
-            sleep(self.rng.ms(5_000..=40_000)).await;
-            self.write(writers);
+            for _ in 0..self.rng.below(30) {
+                sleep(self.rng.ms(100..=2000)).await;
+                self.write(writers);
+            }
         }
         let polls = usize::try_from(self.rng.below(4)).unwrap();
         match self.rng.below(100) {
