@@ -9,6 +9,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod cancellation;
 mod faults;
 mod mistakes;
 mod network;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{LockClient, Pause};
+use lock_runtime::{LockClient, LockError, Pause};
 use tokio::runtime::{Builder, Handle};
 
 use crate::faults::Faults;
@@ -55,11 +55,22 @@ pub(crate) fn in_simulation<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-/// One more client of the world.
-pub(crate) async fn service(world: &Arc<World>, number: usize, rng: &mut Rng) -> Service {
-    let pause = Pause::default();
+/// One more client of the world, with settings of its own.
+async fn service(world: &Arc<World>, number: usize, rng: &mut Rng) -> Service {
     let command_timeout = Duration::from_millis(rng.pick(&[200, 500, 500, 1000]));
     let lease = Duration::from_millis(rng.pick(&[600, 1000, 3000, 10_000, 30_000]));
+    connect(world, number, rng, command_timeout, lease).await
+}
+
+/// One more client of the world.
+pub(crate) async fn connect(
+    world: &Arc<World>,
+    number: usize,
+    rng: &mut Rng,
+    command_timeout: Duration,
+    lease: Duration,
+) -> Service {
+    let pause = Pause::default();
     let (network, wires) = (Arc::clone(world), rng.fork());
     let client = LockClient::builder()
         .simulated(Handle::current(), id(number).0, pause.clone())
@@ -131,7 +142,10 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     settle(world).await;
     world.oracle.check_losers(world);
     for service in services {
-        let health = service.client.health().await.unwrap();
+        let health = match service.client.health().await {
+            Err(LockError::Shutdown) => continue,
+            health => health.unwrap(),
+        };
         if health.held + health.waiting > 0 {
             let what = format!("c{}: {health:?}", service.number);
             world.violated(Check::Leftover, what);

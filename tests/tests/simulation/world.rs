@@ -117,7 +117,11 @@ impl World {
     }
 
     pub(crate) fn calm_down(&self) {
-        self.calm.store(true, Ordering::Relaxed);
+        self.be_calm(true);
+    }
+
+    pub(crate) fn be_calm(&self, calm: bool) {
+        self.calm.store(calm, Ordering::Relaxed);
     }
 
     pub(crate) fn is_calm(&self) -> bool {
