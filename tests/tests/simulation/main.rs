@@ -11,6 +11,7 @@
 
 mod cancellation;
 mod faults;
+mod found;
 mod mistakes;
 mod network;
 mod oracle;

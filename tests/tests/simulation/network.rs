@@ -67,10 +67,13 @@ struct Ends {
     late: Mutex<Option<Duration>>,
 }
 
+/// What is done at the client when something arrives there.
+type Deliver = Box<dyn FnOnce() + Send>;
+
 /// Something on its way back.
 struct Parcel {
     at: Instant,
-    deliver: Box<dyn FnOnce() + Send>,
+    deliver: Deliver,
 }
 
 /// Something on its way to the server.
@@ -83,7 +86,7 @@ struct Request {
     /// Once its connection is cut, it arrives before this or never.
     expires: Option<Instant>,
     /// Carries it out; what it gives is done at the client.
-    carry_out: Box<dyn FnMut(&Served) -> Box<dyn FnOnce() + Send> + Send>,
+    carry_out: Box<dyn FnMut(&Served) -> Deliver + Send>,
 }
 
 impl Ends {
@@ -257,7 +260,7 @@ impl Wires {
         &self,
         wire: &Wire,
         expires: Option<Instant>,
-        carry_out: impl FnMut(&Served) -> Box<dyn FnOnce() + Send> + Send + 'static,
+        carry_out: impl FnMut(&Served) -> Deliver + Send + 'static,
     ) {
         let calm = self.world.is_calm();
         let faults = &self.world.faults;
