@@ -10,6 +10,7 @@
 )]
 
 mod cancellation;
+mod couriers;
 mod faults;
 mod found;
 mod mistakes;

@@ -5,7 +5,6 @@
 
 use std::fmt::Debug;
 use std::future::pending;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use lock_runtime::{Clock, Pause, StoreError, StoreErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::couriers::{Deliver, Ends, Parcel, Request, back_again, there};
 use crate::rng::Rng;
 use crate::server::Served;
 use crate::world::{World, now, sleep, sleep_until};
@@ -57,49 +57,6 @@ struct Wire {
     to_server: mpsc::UnboundedSender<Request>,
     to_client: mpsc::UnboundedSender<Parcel>,
     ends: Arc<Ends>,
-}
-
-/// Whether a connection was cut, and whether what is under way to the server gets there.
-#[derive(Default)]
-struct Ends {
-    cut: AtomicBool,
-    was_cut: Notify,
-    late: Mutex<Option<Duration>>,
-}
-
-/// What is done at the client when something arrives there.
-type Deliver = Box<dyn FnOnce() + Send>;
-
-/// Something on its way back.
-struct Parcel {
-    at: Instant,
-    deliver: Deliver,
-}
-
-/// Something on its way to the server.
-struct Request {
-    at: Instant,
-    lost: bool,
-    lost_reply: bool,
-    twice: Option<Duration>,
-    back: Duration,
-    /// Once its connection is cut, it arrives before this or never.
-    expires: Option<Instant>,
-    /// Carries it out; what it gives is done at the client.
-    carry_out: Box<dyn FnMut(&Served) -> Deliver + Send>,
-}
-
-impl Ends {
-    fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::Relaxed)
-    }
-
-    async fn until_cut(&self) {
-        let was_cut = self.was_cut.notified();
-        if !self.is_cut() {
-            was_cut.await;
-        }
-    }
 }
 
 impl Debug for Wires {
@@ -375,8 +332,7 @@ impl Wires {
                 *wire.ends.late.lock().unwrap() = Some(state.rng.ms(0..=1500));
                 self.world.counts.add("late arrivals after a cut");
             }
-            wire.ends.cut.store(true, Ordering::Relaxed);
-            wire.ends.was_cut.notify_waiters();
+            wire.ends.cut();
             state.rng.ms(1..=200)
         };
         self.world.counts.add("cuts");
@@ -437,58 +393,5 @@ impl Wires {
         }
         drop(state);
         self.up.notify_waiters();
-    }
-}
-
-/// Carries requests to the server, in their order.
-async fn there(
-    mut requests: mpsc::UnboundedReceiver<Request>,
-    back: mpsc::UnboundedSender<Parcel>,
-    served: Arc<Served>,
-    ends: Arc<Ends>,
-) {
-    while let Some(mut request) = requests.recv().await {
-        tokio::select! {
-            biased;
-            () = ends.until_cut() => {}
-            () = sleep_until(request.at) => {}
-        }
-        if ends.is_cut() {
-            let Some(late) = *ends.late.lock().unwrap() else {
-                continue;
-            };
-            sleep_until(request.at.max(now()) + late).await;
-            // The engine counts on nothing later than this.
-            if request.expires.is_some_and(|expires| now() >= expires) {
-                continue;
-            }
-        }
-        if request.lost {
-            continue;
-        }
-        let mut deliver = (request.carry_out)(&served);
-        if let Some(pause) = request.twice {
-            sleep(pause).await;
-            let again = (request.carry_out)(&served);
-            // Either of the two replies is the one that counts.
-            if pause.as_millis() % 2 == 0 {
-                deliver = again;
-            }
-        }
-        if !request.lost_reply {
-            let at = now() + request.back;
-            let _ = back.send(Parcel { at, deliver });
-        }
-    }
-}
-
-/// Carries replies and messages to the client, in their order. While it is stopped, they wait in its socket.
-async fn back_again(mut parcels: mpsc::UnboundedReceiver<Parcel>, pause: Pause, ends: Arc<Ends>) {
-    while let Some(parcel) = parcels.recv().await {
-        sleep_until(parcel.at).await;
-        pause.gate(std::future::ready(())).await;
-        if !ends.is_cut() {
-            (parcel.deliver)();
-        }
     }
 }
