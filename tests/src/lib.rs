@@ -9,6 +9,7 @@
 //! - [`Backend`]: a store under test, embedded or Redis, behind one face.
 //! - [`history`]: what processes did with locks, and the checks that find what must not have happened.
 //! - [`nemesis`]: processes under load, and faults at random while their histories are written.
+//! - [`polled`]: drops a future after so many polls.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -29,6 +30,7 @@ mod eventually;
 pub mod history;
 pub mod nemesis;
 mod os_process;
+mod polled;
 mod process;
 mod proxy;
 mod redis_server;
@@ -40,6 +42,7 @@ pub mod seeded;
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
 pub use eventually::{eventually, eventually_within};
+pub use polled::polled;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};

@@ -17,6 +17,8 @@ use crate::config::{
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
 use crate::error::LockError;
+#[cfg(feature = "test-util")]
+use crate::pause::Pause;
 use crate::store::memory::MemoryStore;
 use crate::store::redis::RedisStore;
 use crate::store::redis::names::Namespace;
@@ -55,9 +57,18 @@ pub struct LockClientBuilder {
     defaults: Defaults,
     connect_timeout: Duration,
     #[cfg(feature = "test-util")]
-    simulated: Option<Handle>,
+    simulated: Option<Simulated>,
     #[cfg(feature = "test-util")]
     store: Option<Arc<StoreFactory>>,
+}
+
+/// What a simulation decides for a client.
+#[cfg(feature = "test-util")]
+#[derive(Clone)]
+struct Simulated {
+    runtime: Handle,
+    id: ClientId,
+    pause: Pause,
 }
 
 /// Makes a test's own store.
@@ -136,10 +147,12 @@ impl LockClientBuilder {
         self
     }
 
-    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own.
+    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
+    /// chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "test-util")]
-    pub fn simulated(mut self, runtime: Handle) -> Self {
-        self.simulated = Some(runtime);
+    pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
+        let id = ClientId(id);
+        self.simulated = Some(Simulated { runtime, id, pause });
         self
     }
 
@@ -197,7 +210,7 @@ impl LockClientBuilder {
 
     fn start(self) -> Result<(LockClient, Option<Arc<RedisStore>>), LockError> {
         let namespace = self.check()?;
-        let id = client_id()?;
+        let id = self.id()?;
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let lines = Arc::<Lines>::default();
@@ -215,11 +228,20 @@ impl LockClientBuilder {
         }
     }
 
+    fn id(&self) -> Result<ClientId, LockError> {
+        #[cfg(feature = "test-util")]
+        if let Some(simulated) = &self.simulated {
+            return Ok(simulated.id);
+        }
+        client_id()
+    }
+
     fn runtime(&self) -> Result<Runtime, LockError> {
         #[cfg(feature = "test-util")]
-        if let Some(handle) = &self.simulated {
+        if let Some(simulated) = &self.simulated {
+            let clock = Clock::simulated(simulated.runtime.clone());
             return Ok(Runtime {
-                clock: Clock::simulated(handle.clone()),
+                clock: clock.pausable(Some(simulated.pause.clone())),
                 work: None,
             });
         }
@@ -281,7 +303,7 @@ impl Runtime {
         match self.work {
             // A thread that is gone can't be told; then its store is gone, too.
             Some(work) => _ = work.send(task),
-            None => _ = self.clock.handle().spawn(task.run()),
+            None => self.clock.spawn(task.run()),
         }
     }
 }

@@ -257,6 +257,13 @@ impl Hold {
         }
     }
 
+    /// Whether its guard would say that it is held; changes nothing.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn is_trusted(&self) -> bool {
+        let state = self.state();
+        state.lost.is_none() && !state.released && self.clock.now() < state.deadline
+    }
+
     /// Moves the deadline after a renewal. A hold that was lost meanwhile stays lost.
     pub(crate) fn prolong(&self, deadline: Instant) {
         if self.loss().is_none() {

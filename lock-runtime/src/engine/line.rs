@@ -23,7 +23,7 @@ pub(crate) struct Lines {
 struct State {
     lines: HashMap<LockKey, Line>,
     /// Requests that stand, or may stand, in the store's queue.
-    queued: HashMap<u64, Arc<Signal>>,
+    queued: BTreeMap<u64, Arc<Signal>>,
     tickets: u64,
 }
 
@@ -172,19 +172,23 @@ impl Lines {
         self.state().queued.remove(&owner.request);
     }
 
-    /// Wakes every request, wherever it waits.
+    /// Wakes every request, wherever it waits, in the order in which they came.
     pub(crate) fn wake_all(&self) {
         let state = self.state();
-        let lines = state.lines.values();
-        let places: Vec<WakeUp> = lines
+        let lines = state.lines.iter();
+        let places: BTreeMap<u64, WakeUp> = lines
             .clone()
-            .flat_map(|line| line.places.values())
-            .map(|one| one.signal.wake_up())
+            .flat_map(|(_, line)| &line.places)
+            .map(|(ticket, one)| (*ticket, one.signal.wake_up()))
             .collect();
-        let settled: Vec<Arc<Notify>> = lines.map(|line| Arc::clone(&line.settled)).collect();
+        let settled: BTreeMap<LockKey, Arc<Notify>> = lines
+            .map(|(key, line)| (key.clone(), Arc::clone(&line.settled)))
+            .collect();
         drop(state);
         drop(places);
-        settled.iter().for_each(|settled| settled.notify_waiters());
+        settled
+            .values()
+            .for_each(|settled| settled.notify_waiters());
     }
 
     /// How many requests there are.

@@ -88,7 +88,7 @@ impl Engine {
             Arc::clone(&pulse),
             timeout,
         ));
-        clock.handle().spawn(Arc::clone(&watchdog).run());
+        clock.spawn(Arc::clone(&watchdog).run());
         let (reaper, task) = Reaper::new(
             Arc::clone(&store),
             clock.clone(),

@@ -9,7 +9,7 @@ use lock_tests::{Backend, eventually};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::cancellation::polled;
+use lock_tests::polled;
 
 crate::on_every_store!(
     tasks_of_one_process_pass_a_hold_on_without_the_store,

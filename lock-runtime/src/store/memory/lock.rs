@@ -1,6 +1,6 @@
 //! One key: what the verbs that grant and end holds do to it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) struct Step<'s> {
     pub(super) now: Instant,
     pub(super) micros: u64,
     pub(super) latches: &'s Latches,
-    pub(super) listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
+    pub(super) listeners: &'s BTreeMap<ClientId, Weak<dyn Listener>>,
     pub(super) wake_ups: Vec<WakeUp>,
 }
 
