@@ -121,16 +121,13 @@ impl<'e> Attempt<'e> {
     /// In line behind the earlier requests of this process, and in the store's queue behind those of others.
     pub(super) async fn wait(&mut self) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        let standing = Standing {
-            engine,
-            place: engine.lines.join(&self.request.claim.key),
-        };
-        let place = &standing.place;
         // Nothing is passed on to a request that stands in the store's queue with a place of its own.
         let mut asking = self.options.fair || engine.defaults.local_handoffs == 0;
-        if asking {
-            drop(place.asks_the_store());
-        }
+        let standing = Standing {
+            engine,
+            place: engine.lines.join(&self.request.claim.key, !asking),
+        };
+        let place = &standing.place;
         let mut barges = !self.options.fair && place.is_first();
         let mut look_at = self.budget.started;
         let mut looks_on = None;

@@ -93,8 +93,8 @@ impl Lines {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place at the end of the key's line.
-    pub(crate) fn join(self: &Arc<Self>, key: &LockKey) -> Place {
+    /// A place at the end of the key's line. A hold is passed on only to a request that is willing.
+    pub(crate) fn join(self: &Arc<Self>, key: &LockKey, willing: bool) -> Place {
         let signal = Arc::<Signal>::default();
         let mut state = self.state();
         state.tickets += 1;
@@ -103,7 +103,7 @@ impl Lines {
             ticket,
             Waiting {
                 signal: Arc::clone(&signal),
-                willing: true,
+                willing,
             },
         );
         Place {
@@ -251,9 +251,7 @@ impl Place {
                     .is_some_and(|(&first, _)| first == self.ticket)
         })
     }
-}
 
-impl Place {
     /// Whether another task of this process has a hold that may be passed on to this request.
     pub(crate) fn looks_on(&self) -> bool {
         let state = self.lines.state();
