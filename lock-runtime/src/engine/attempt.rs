@@ -361,7 +361,7 @@ impl<'e> Attempt<'e> {
     }
 
     /// What may be passed on of a hold that the store has just granted.
-    fn turn(&self, token: Option<u64>) -> Option<Turn> {
+    fn turn(&self, token: Option<u64>) -> Option<Box<Turn>> {
         let (engine, claim) = (self.engine, &self.request.claim);
         let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
         passes.then(|| {
@@ -378,7 +378,7 @@ impl<'e> Attempt<'e> {
         since: Instant,
         deadline: Instant,
         renew_at: Option<Instant>,
-        turn: Option<Turn>,
+        turn: Option<Box<Turn>>,
     ) -> Arc<Hold> {
         let engine = self.engine;
         let grant = Grant {

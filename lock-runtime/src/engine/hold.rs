@@ -100,7 +100,7 @@ struct State {
     /// How much of its key it has; `None` is all of it.
     share: Option<Share>,
     /// What may be passed on to another task of this process.
-    turn: Option<Turn>,
+    turn: Option<Box<Turn>>,
 }
 
 /// What a grant was for.
@@ -111,7 +111,7 @@ pub(crate) struct Grant {
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
     pub(crate) late: Vec<(Late, Acquire)>,
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<Box<Turn>>,
 }
 
 impl Hold {
@@ -300,7 +300,7 @@ impl Hold {
             && now >= state.keep_until
             && self.late.is_empty();
         let turn = state.turn.take().filter(|_| usable)?;
-        Some(turn.pass_on(self.parts[0].key.clone(), state.deadline))
+        Some(turn.pass_on(state.deadline))
     }
 
     /// Whether it was released.
@@ -357,6 +357,7 @@ mod tests {
             deadline: Instant::now() + lease,
             ends: None,
             late: Vec::new(),
+            turn: None,
         };
         let part = Part::new("k".into(), owner, None);
         let clock = Clock::new(tokio::runtime::Handle::current());

@@ -149,7 +149,7 @@ impl Lines {
     /// Passes a hold on to the first request of its key, unless that stands in the store's queue, or there is none.
     pub(crate) fn pass(&self, baton: Baton) -> Result<WakeUp, Baton> {
         let mut state = self.state();
-        let line = state.lines.get_mut(&baton.key);
+        let line = state.lines.get_mut(baton.key());
         let first = line.and_then(|line| line.places.first_entry());
         match first {
             Some(mut first) if first.get().willing => {
@@ -309,6 +309,12 @@ impl Drop for Place {
 pub(crate) struct Mark {
     lines: Arc<Lines>,
     key: LockKey,
+}
+
+impl Mark {
+    pub(super) fn key(&self) -> &LockKey {
+        &self.key
+    }
 }
 
 impl Drop for Mark {

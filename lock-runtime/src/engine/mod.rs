@@ -244,7 +244,7 @@ impl Engine {
             requests,
             keep_until: now,
             expires: baton.deadline().max(now) + self.defaults.command_timeout,
-            first: vec![self.lines.releasing(&baton.key)],
+            first: vec![self.lines.releasing(baton.key())],
             late: Vec::new(),
             expected_gone: true,
         });

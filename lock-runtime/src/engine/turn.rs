@@ -4,7 +4,7 @@
 //! with processes for its nodes: a bounded number of local hand-offs, and then the other processes have their turn.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::line::Mark;
 use super::time;
@@ -23,14 +23,13 @@ pub(crate) struct Turn {
     passed: u32,
     /// Fencing tokens that were reserved with the grant and are not used yet.
     tokens: Range<u64>,
-    _mark: Mark,
+    mark: Mark,
 }
 
 /// A hold on its way from one task to the next.
 #[derive(Debug)]
 pub(crate) struct Baton {
-    pub(super) key: LockKey,
-    turn: Turn,
+    turn: Box<Turn>,
     /// Until when it can be trusted.
     deadline: Instant,
 }
@@ -38,7 +37,7 @@ pub(crate) struct Baton {
 /// What a task has that took a baton over.
 #[derive(Debug)]
 pub(super) struct Taken {
-    pub(super) turn: Turn,
+    pub(super) turn: Box<Turn>,
     pub(super) owner: Owner,
     pub(super) token: Option<u64>,
     pub(super) deadline: Instant,
@@ -53,24 +52,23 @@ impl Turn {
         token: Option<u64>,
         tokens: u32,
         mark: Mark,
-    ) -> Self {
+    ) -> Box<Self> {
         let tokens = token.map_or(0..0, |first| first + 1..first + u64::from(tokens));
-        Self {
+        Box::new(Self {
             owner,
             began,
             passed: 0,
             tokens,
-            _mark: mark,
-        }
+            mark,
+        })
     }
 
     pub(super) fn next_token(&mut self) -> Option<u64> {
         self.tokens.next()
     }
 
-    pub(super) fn pass_on(self, key: LockKey, deadline: Instant) -> Baton {
+    pub(super) fn pass_on(self: Box<Self>, deadline: Instant) -> Baton {
         Baton {
-            key,
             turn: self,
             deadline,
         }
@@ -78,6 +76,10 @@ impl Turn {
 }
 
 impl Baton {
+    pub(super) fn key(&self) -> &LockKey {
+        self.turn.mark.key()
+    }
+
     /// Whose the key is in the store.
     pub(super) fn owner(&self) -> Owner {
         self.turn.owner
@@ -87,11 +89,11 @@ impl Baton {
     pub(super) fn release(&self) -> Release {
         Release {
             claim: Claim {
-                key: self.key.clone(),
+                key: self.key().clone(),
                 owner: self.turn.owner,
                 share: None,
             },
-            keep: std::time::Duration::ZERO,
+            keep: Duration::ZERO,
         }
     }
 
