@@ -110,7 +110,9 @@ pub(crate) fn passed_on(
     options: &Resolved,
 ) -> Option<Option<Instant>> {
     let (left, lease) = (until.saturating_duration_since(now), options.lease);
-    if left < trusted(lease) / 2 || left > trusted(lease) {
+    // Of a hold that the store has handed over, the rest of the lease may be on its way still.
+    let enough = trusted(lease).min(first_lease(lease)) / 2;
+    if left < enough || left > trusted(lease) {
         return None;
     }
     let missing = trusted(lease) - left;
@@ -253,6 +255,40 @@ mod tests {
             handed_over_deadline(confirmed + 90 * MS, confirmed, 100 * MS),
             None
         );
+    }
+
+    #[test]
+    fn what_is_passed_on_has_enough_left_and_no_more_than_its_own_lease() {
+        let now = Instant::now();
+        let options = |lease: Duration, renew: bool| Resolved {
+            lease,
+            renew,
+            max_hold: None,
+            wait: Wait::Forever,
+            fair: false,
+            share: None,
+            reentrant: true,
+            hold_at_least: Duration::ZERO,
+            fenced: false,
+        };
+        let lease = 30_000 * MS;
+        let (renewed, fixed) = (options(lease, true), options(lease, false));
+        let whole = now + trusted(lease);
+        assert_eq!(passed_on(now, whole, &renewed), Some(Some(now + lease / 3)));
+        assert_eq!(passed_on(now, whole, &fixed), Some(None));
+        let used = whole - 4000 * MS;
+        assert_eq!(
+            passed_on(now, used, &renewed),
+            Some(Some(now + lease / 3 - 4000 * MS))
+        );
+        assert_eq!(passed_on(now, used, &fixed), Some(Some(now)));
+        // Right after a hand-over by the store.
+        assert_eq!(passed_on(now, now + 1500 * MS, &renewed), Some(Some(now)));
+        assert_eq!(passed_on(now, now + 900 * MS, &renewed), None);
+        assert_eq!(passed_on(now, whole + MS, &renewed), None);
+        let short = options(500 * MS, true);
+        assert_eq!(passed_on(now, now + 200 * MS, &short), None);
+        assert!(passed_on(now, now + 300 * MS, &short).is_some());
     }
 
     #[test]
