@@ -44,6 +44,9 @@ pub(crate) struct Report {
     /// From asking to holding: how often in the bucket `floor(50 ln nanoseconds)`.
     #[serde(default)]
     pub(crate) waits: BTreeMap<u32, u64>,
+    /// Cycles that ended too late to count, and cost as much as the others.
+    #[serde(default)]
+    pub(crate) late: u64,
     #[serde(default)]
     pub(crate) longest_ns: f64,
     #[serde(default)]
@@ -58,6 +61,14 @@ pub(crate) const TASK_MIN: &str = "task min";
 pub(crate) const TASK_MAX: &str = "task max";
 pub(crate) const PROCESS_MIN: &str = "process min";
 pub(crate) const PROCESS_MAX: &str = "process max";
+
+/// All cycles that were paid for.
+pub(crate) fn paid(reports: &[Report]) -> f64 {
+    let counts = reports
+        .iter()
+        .map(|report| report.tasks.iter().sum::<u64>() + report.late);
+    counts.sum::<u64>() as f64
+}
 
 /// The processes of one library taken together.
 pub(crate) fn together(reports: &[Report]) -> Figures {

@@ -214,13 +214,13 @@ pub(crate) const LIBRARIES: [Library; 15] = [
     ),
     library(
         "bare",
-        "redis-rs 1.8 by hand: SET NX PX, polling, compare and delete",
+        "by hand with redis-rs 1.8, polling",
         Toolchain::Ours,
         CYCLES_CROWD,
     ),
     library(
         "bare-fenced",
-        "the same in a script, with a fencing token",
+        "the same with a fencing token",
         Toolchain::Ours,
         &[Kind::Own, Kind::One],
     ),

@@ -36,14 +36,21 @@ pub(crate) async fn measure(
         Kind::Turns if library.name == "no-lock" => round_trips(&mut processes[0], seconds).await,
         Kind::Turns => turns(&mut processes, seconds).await,
         // One renewal of each.
-        Kind::Held => watched(server, &mut processes, 10.0).await,
-        Kind::Crowd => watched(server, &mut processes, seconds).await,
+        Kind::Held => watched(server, workload.kind, &mut processes, 10.0).await,
+        Kind::Crowd => watched(server, workload.kind, &mut processes, seconds).await,
         Kind::Batch | Kind::Attribute => {
             go(&mut processes, 0.1).await?;
             Ok(figures::together(&go(&mut processes, seconds).await?))
         }
         Kind::Own | Kind::One | Kind::Sale => {
-            cycles(server, library.toolchain, &mut processes, seconds).await
+            let mut figures = cycles(server, library.toolchain, &mut processes, seconds).await?;
+            if library.name == "no-lock" {
+                // It asks for nothing.
+                figures.retain(|name, _| {
+                    ![figures::P50, figures::P99, figures::LONGEST].contains(&name.as_str())
+                });
+            }
+            Ok(figures)
         }
     }
 }
@@ -66,10 +73,8 @@ async fn cycles(
     let reports = go(processes, seconds).await?;
     let after = usages(server, processes);
     let mut figures = figures::together(&reports);
-    let cycles: u64 = reports.iter().flat_map(|report| &report.tasks).sum();
-    let mut each = |name: &str, sum: f64| {
-        figures.insert(name.to_owned(), sum / (cycles as f64).max(1.0));
-    };
+    let cycles = figures::paid(&reports).max(1.0);
+    let mut each = |name: &str, sum: f64| _ = figures.insert(name.to_owned(), sum / cycles);
     each(
         "client µs/cycle",
         (after.0.cpu_nanos - before.0.cpu_nanos) / 1e3,
@@ -92,9 +97,9 @@ async fn commands_per_cycle(
 ) -> Result<Option<f64>, String> {
     let mut log = server.requests().await;
     let reports = go(processes, 0.1).await?;
-    let requests = log.take().await.len();
-    let cycles: u64 = reports.iter().flat_map(|report| &report.tasks).sum();
-    Ok((cycles > 0).then(|| requests as f64 / cycles as f64))
+    let requests = log.take().await.len() as f64;
+    let cycles = figures::paid(&reports);
+    Ok((cycles > 0.0).then(|| requests / cycles))
 }
 
 /// All of the clients, and the server.
@@ -110,6 +115,7 @@ fn usages(server: &RedisServer, processes: &[Process]) -> (Usage, Usage) {
 /// A run whose commands are few enough to be counted while it lasts.
 async fn watched(
     server: &RedisServer,
+    kind: Kind,
     processes: &mut [Process],
     seconds: f64,
 ) -> Result<Figures, String> {
@@ -124,9 +130,10 @@ async fn watched(
         .map(|report| report.seconds)
         .fold(0.0, f64::max);
     let mut set = |name: &str, value: f64| _ = figures.insert(name.to_owned(), value);
-    let cycles: u64 = reports.iter().flat_map(|report| &report.tasks).sum();
-    if cycles > 0 {
-        set("commands/cycle", requests / cycles as f64);
+    let cycles = figures::paid(&reports);
+    if kind == Kind::Crowd {
+        // Nobody served: all of them for one.
+        set("commands/cycle", requests / cycles.max(1.0));
     } else {
         set("commands/s", requests / seconds);
         set(

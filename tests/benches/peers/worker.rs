@@ -107,9 +107,11 @@ impl Job {
         let mut tasks = Vec::new();
         let mut waits = vec![0_u64; BUCKETS];
         let mut longest = Duration::ZERO;
+        let mut late = 0;
         while let Some(task) = running.join_next().await {
             let task = task.expect("no panic");
             tasks.push(task.cycles);
+            late += task.late;
             longest = longest.max(task.longest);
             for (sum, count) in waits.iter_mut().zip(task.waits) {
                 *sum += u64::from(count);
@@ -123,6 +125,7 @@ impl Job {
         json!({
             "seconds": time.as_secs_f64(),
             "tasks": tasks,
+            "late": late,
             "waits": waits,
             "longest_ns": longest.as_nanos() as u64,
         })
@@ -221,6 +224,8 @@ impl Job {
 
 struct Done {
     cycles: u64,
+    /// Those that ended after the end, and count for nothing but what they cost.
+    late: u64,
     waits: Vec<u32>,
     longest: Duration,
 }
@@ -233,6 +238,7 @@ async fn task_cycles<L: Library>(
 ) -> Done {
     let mut done = Done {
         cycles: 0,
+        late: 0,
         waits: vec![0; BUCKETS],
         longest: Duration::ZERO,
     };
@@ -252,8 +258,9 @@ async fn task_cycles<L: Library>(
             }
         }
         library.release(held).await;
-        if Instant::now() < until {
-            done.cycles += 1;
+        match Instant::now() < until {
+            true => done.cycles += 1,
+            false => done.late += 1,
         }
     }
 }

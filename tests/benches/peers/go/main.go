@@ -93,6 +93,7 @@ func redislockLock(client *redis.Client) acquire {
 
 type done struct {
 	cycles  int64
+	late    int64
 	waits   map[int]int64
 	longest time.Duration
 }
@@ -113,9 +114,10 @@ func cycles(lock acquire, kind, process string, tasks int, shop *redis.Client, l
 		}()
 	}
 	running.Wait()
-	counts, waits, longest := []int64{}, map[int]int64{}, time.Duration(0)
+	counts, late, waits, longest := []int64{}, int64(0), map[int]int64{}, time.Duration(0)
 	for _, one := range all {
 		counts = append(counts, one.cycles)
+		late += one.late
 		longest = max(longest, one.longest)
 		for bucket, count := range one.waits {
 			waits[bucket] += count
@@ -124,6 +126,7 @@ func cycles(lock acquire, kind, process string, tasks int, shop *redis.Client, l
 	return map[string]any{
 		"seconds":    length,
 		"tasks":      counts,
+		"late":       late,
 		"waits":      waits,
 		"longest_ns": longest.Nanoseconds(),
 	}
@@ -150,6 +153,8 @@ func taskCycles(lock acquire, kind, key string, shop *redis.Client, until time.T
 		release()
 		if time.Now().Before(until) {
 			result.cycles++
+		} else {
+			result.late++
 		}
 	}
 }

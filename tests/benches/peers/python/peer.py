@@ -41,7 +41,7 @@ class Peer:
         return self.locks.lock(key, timeout=LEASE)
 
     async def task(self, key, until):
-        cycles, waits, longest = 0, {}, 0
+        cycles, late, waits, longest = 0, 0, {}, 0
         while (asked := time.monotonic_ns()) < until:
             lock = self.lock(key)
             await lock.acquire()
@@ -56,7 +56,9 @@ class Peer:
             await lock.release()
             if time.monotonic_ns() < until:
                 cycles += 1
-        return cycles, waits, longest
+            else:
+                late += 1
+        return cycles, late, waits, longest
 
     async def cycles(self, seconds):
         until = time.monotonic_ns() + int(seconds * 1e9)
@@ -67,14 +69,15 @@ class Peer:
             )
         )
         waits = {}
-        for _, more, _ in done:
+        for _, _, more, _ in done:
             for bucket, count in more.items():
                 waits[bucket] = waits.get(bucket, 0) + count
         return {
             "seconds": seconds,
-            "tasks": [cycles for cycles, _, _ in done],
+            "tasks": [cycles for cycles, _, _, _ in done],
+            "late": sum(late for _, late, _, _ in done),
             "waits": waits,
-            "longest_ns": max(longest for _, _, longest in done),
+            "longest_ns": max(longest for _, _, _, longest in done),
         }
 
     async def turns(self, lines):

@@ -59,10 +59,7 @@ async fn main() {
         }
         "async-redis-lock" => {
             let locker = Locker::from_redis_url(&job.url).await.expect("a locker");
-            let options = Options::new()
-                .timeout(None)
-                .ttl(LEASE)
-                .extend(LEASE / 3);
+            let options = Options::new().timeout(None).ttl(LEASE).extend(LEASE / 3);
             job.run(AsyncRedisLock(locker, options)).await;
         }
         other => panic!("unknown library {other}"),

@@ -80,6 +80,7 @@ public final class Peer {
         final long until;
         final Map<Integer, Long> waits = new TreeMap<>();
         long cycles;
+        long late;
         long longest;
         long asked;
 
@@ -110,6 +111,8 @@ public final class Peer {
         void released() {
             if (System.nanoTime() < until) {
                 cycles++;
+            } else {
+                late++;
             }
         }
 
@@ -166,9 +169,11 @@ public final class Peer {
         List<Long> counts = new ArrayList<>();
         Map<Integer, Long> waits = new TreeMap<>();
         long longest = 0;
+        long late = 0;
         for (Future<Task> one : running) {
             Task task = one.get();
             counts.add(task.cycles);
+            late += task.late;
             longest = Math.max(longest, task.longest);
             task.waits.forEach((bucket, count) -> waits.merge(bucket, count, Long::sum));
         }
@@ -176,7 +181,8 @@ public final class Peer {
         String buckets = waits.entrySet().stream()
                 .map(wait -> "\"" + wait.getKey() + "\":" + wait.getValue())
                 .collect(Collectors.joining(","));
-        return "{\"seconds\":" + seconds + ",\"tasks\":" + counts + ",\"waits\":{" + buckets + "},\"longest_ns\":" + longest + "}";
+        return "{\"seconds\":" + seconds + ",\"tasks\":" + counts + ",\"late\":" + late
+                + ",\"waits\":{" + buckets + "},\"longest_ns\":" + longest + "}";
     }
 
     private void turns() throws Exception {
