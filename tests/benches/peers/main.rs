@@ -3,10 +3,7 @@
 #![expect(
     clippy::expect_used,
     clippy::panic,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a benchmark that can't go on ends, and its figures need few digits"
+    reason = "a benchmark that can't go on ends"
 )]
 
 mod aims;
@@ -19,6 +16,7 @@ mod plan;
 mod process;
 mod report;
 mod round;
+mod summary;
 mod toolchains;
 mod worker;
 
@@ -54,9 +52,9 @@ struct Options {
     /// Draws a picture into this file.
     #[arg(long)]
     chart: Option<PathBuf>,
-    /// Puts the tables into this page, between its two marks.
+    /// Puts the tables into these pages, between their marks.
     #[arg(long)]
-    page: Option<PathBuf>,
+    page: Vec<PathBuf>,
     /// What cargo passes to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
@@ -88,9 +86,11 @@ async fn main() {
     if let Some(file) = &options.chart {
         std::fs::write(file, chart::draw(&results)).expect("the picture");
     }
-    if let Some(file) = &options.page {
+    for file in &options.page {
         let page = std::fs::read_to_string(file).expect("the page");
-        std::fs::write(file, report::put_into(&page, &tables)).expect("the page");
+        let page = report::put_into(&page, "figures", &tables);
+        let page = report::put_into(&page, "ratios", &summary::markdown(&results));
+        std::fs::write(file, page).expect("the page");
     }
 }
 

@@ -5,9 +5,6 @@ use std::fmt::Write as _;
 use crate::aims;
 use crate::figures::{self, Contender, Measured, Results};
 
-const BEGIN: &str = "<!-- figures: written by the benchmark -->";
-const END: &str = "<!-- end of figures -->";
-
 /// Heads of columns, and what stands in them.
 type Column = (&'static str, fn(&Contender, &Measured) -> Option<String>);
 
@@ -49,6 +46,7 @@ pub(crate) fn markdown(results: &Results) -> String {
         .map(|(name, value)| format!("{name}: {value}"))
         .collect();
     let _ = writeln!(text, "{}\n", machine.join(" · "));
+    text.push_str("![cycles/s of each library](chart.svg)\n\n");
     for measured in &results.workloads {
         text.push_str(&workload(measured));
     }
@@ -165,9 +163,13 @@ fn ratio(one: &Contender, measured: &Measured) -> Option<String> {
     Some(number(ratio))
 }
 
-/// The page with what stands between its marks replaced.
-pub(crate) fn put_into(page: &str, tables: &str) -> String {
-    let (before, rest) = page.split_once(BEGIN).expect("the page has its first mark");
-    let (_, after) = rest.split_once(END).expect("the page has its second mark");
-    format!("{before}{BEGIN}\n\n{}\n\n{END}{after}", tables.trim())
+/// The page with what stands between its marks of this name replaced; without such marks, as it is.
+pub(crate) fn put_into(page: &str, name: &str, tables: &str) -> String {
+    let begin = format!("<!-- {name}: written by the benchmark -->");
+    let end = format!("<!-- end of {name} -->");
+    let Some((before, rest)) = page.split_once(&begin) else {
+        return page.to_owned();
+    };
+    let (_, after) = rest.split_once(&end).expect("a mark at the end, too");
+    format!("{before}{begin}\n\n{}\n\n{end}{after}", tables.trim())
 }
