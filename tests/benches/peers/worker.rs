@@ -197,8 +197,14 @@ impl Job {
         while ASKED.load(Ordering::Relaxed) < self.tasks as u64 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Past the first round of whatever a waiter does.
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        // Until all have their places, or for a while if they never rest.
+        for _ in 0..10 {
+            let before = processor_ticks();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if processor_ticks() < before + 5 {
+                break;
+            }
+        }
         let bytes = resident_bytes().saturating_sub(before);
         println!("ready");
         let Some(time) = go(commands).await else {
@@ -315,4 +321,13 @@ fn resident_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
+}
+
+/// Hundredths of a second that this process has run.
+fn processor_ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the program, in parentheses, can contain anything; user and system time are the 12th and 13th after it.
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    let times = fields.split(' ').skip(11).take(2);
+    times.filter_map(|time| time.parse::<u64>().ok()).sum()
 }
