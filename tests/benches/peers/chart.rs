@@ -45,7 +45,7 @@ pub(crate) fn draw(results: &Results) -> String {
     }
     let machine = |name: &str| results.machine.get(name).map_or("", String::as_str);
     let about = format!(
-        "Medians of one run, {} cores, {}",
+        "Medians of one run on {} cores, {}. Orange: this library; dark: by hand, or without a lock; grey: others.",
         machine("cores"),
         machine("redis").split(" sha").next().unwrap_or_default()
     );

@@ -64,7 +64,10 @@ pub(crate) fn markdown(results: &Results) -> String {
 /// One workload's table: columns that nobody has a figure for are left out.
 pub(crate) fn workload(measured: &Measured) -> String {
     let mut text = format!("### {}\n\n{}.", measured.name, measured.about);
-    let compared = measured.libraries.len() > 1;
+    let compared = measured
+        .libraries
+        .iter()
+        .any(|one| ratio(one, measured).is_some());
     if compared {
         let _ = write!(text, " Ratios are to `{}`.", measured.reference);
     }
