@@ -1,16 +1,15 @@
-//! What the attribute costs over `client.lock(key).run(…)` written by hand, on the in-memory store:
-//! `cargo bench -p lock-tests --bench attribute`.
+//! What the attribute costs over `client.lock(key).run(…)` written by hand, on the in-memory store.
 //!
 //! Short batches in turn, and the median of the ratios of neighbours, because machines are shared. The hand-written one
 //! runs twice: the ratio of it to itself tells how far such a figure can be trusted.
-#![expect(clippy::expect_used, reason = "a benchmark that can't go on ends")]
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, distributed_lock, lock_key};
+use serde_json::{Value, json};
+use tokio::io::AsyncBufReadExt as _;
 
-const ROUNDS: u32 = 400;
 const CALLS: u32 = 500;
 
 #[derive(Clone, Copy)]
@@ -55,28 +54,42 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() {
+/// `go SECONDS`: as many rounds as that takes.
+pub(crate) async fn work() {
+    println!("ready");
+    let mut commands = tokio::io::BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(command)) = commands.next_line().await {
+        let seconds = command.strip_prefix("go ").expect("`go SECONDS`");
+        let time = Duration::from_secs_f64(seconds.parse().expect("seconds"));
+        println!("{}", measure(time).await);
+    }
+}
+
+async fn measure(time: Duration) -> Value {
     let client = LockClient::in_memory();
+    let started = Instant::now();
     let mut by_hand = Vec::new();
     let mut again = Vec::new();
     let mut attribute = Vec::new();
-    for round in 0..ROUNDS {
+    while started.elapsed() < time {
         // The order turns, so that none is always first.
         let mut ways = [Way::ByHand, Way::ByHandAgain, Way::Attribute];
-        ways.rotate_left(round as usize % 3);
+        ways.rotate_left(by_hand.len() % 3);
         let mut seconds = [0.0; 3];
         for way in ways {
             seconds[way as usize] = batch(&client, way).await;
         }
-        by_hand.push(seconds[0] / f64::from(CALLS) * 1e6);
-        again.push(seconds[1] / seconds[0]);
-        attribute.push(seconds[2] / seconds[0]);
+        by_hand.push(f64::from(CALLS) / seconds[0]);
+        again.push(seconds[0] / seconds[1]);
+        attribute.push(seconds[0] / seconds[2]);
     }
-    println!(
-        "by hand              {:6.2} µs a call",
-        median(&mut by_hand)
-    );
-    println!("by hand, once more   {:6.3} of it", median(&mut again));
-    println!("the attribute        {:6.3} of it", median(&mut attribute));
+    let calls = median(&mut by_hand) * time.as_secs_f64();
+    json!({
+        "seconds": time.as_secs_f64(),
+        "tasks": [calls as u64],
+        "more": {
+            "attribute / run()": median(&mut attribute),
+            "run() / run()": median(&mut again),
+        },
+    })
 }

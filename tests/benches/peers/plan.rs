@@ -1,0 +1,303 @@
+//! What is measured, and of whom.
+
+/// What each process does; the names are those of the line protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Every task takes and gives back a lock of its own.
+    Own,
+    /// All take and give back the same.
+    One,
+    /// The same, with GET and SET of an inventory under it.
+    Sale,
+    /// Two processes in turn, one waiting while the other gives it back.
+    Turns,
+    /// So many locks are kept and renewed.
+    Held,
+    /// So many wait for one.
+    Crowd,
+    /// One task on a lock inside the process, without a clock in between.
+    Batch,
+    /// The attribute beside `run()`.
+    Attribute,
+}
+
+impl Kind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::One => "one",
+            Self::Sale => "sale",
+            Self::Turns => "turns",
+            Self::Held => "held",
+            Self::Crowd => "crowd",
+            Self::Batch => "batch",
+            Self::Attribute => "attribute",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) processes: usize,
+    /// Tasks (or locks, or waiters) in each process.
+    pub(crate) tasks: usize,
+    /// Whom the others are compared with.
+    pub(crate) reference: &'static str,
+}
+
+pub(crate) const WORKLOADS: [Workload; 11] = [
+    workload("solo", "1 task, 1 key", Kind::One, 1, 1, "bare"),
+    workload("many", "64 tasks, a key each", Kind::Own, 1, 64, "bare"),
+    workload("hot", "64 tasks, 1 key", Kind::One, 1, 64, "bare"),
+    workload(
+        "hot4",
+        "4 processes of 16 tasks, 1 key",
+        Kind::One,
+        4,
+        16,
+        "bare",
+    ),
+    workload(
+        "sale",
+        "as hot, with GET and SET under the lock",
+        Kind::Sale,
+        1,
+        64,
+        "no-lock",
+    ),
+    workload(
+        "sale4",
+        "as hot4, with GET and SET under the lock",
+        Kind::Sale,
+        4,
+        16,
+        "no-lock",
+    ),
+    workload(
+        "handoff",
+        "2 processes in turn: from calling the release to having the lock",
+        Kind::Turns,
+        2,
+        1,
+        "no-lock",
+    ),
+    workload(
+        "held",
+        "10,000 locks held and renewed, lease 30 s",
+        Kind::Held,
+        1,
+        10_000,
+        "ours",
+    ),
+    workload(
+        "crowd",
+        "10,000 tasks wait for 1 key",
+        Kind::Crowd,
+        1,
+        10_000,
+        "bare",
+    ),
+    workload(
+        "memory",
+        "1 task, 1 key, inside the process",
+        Kind::Batch,
+        1,
+        1,
+        "mutex",
+    ),
+    workload(
+        "attribute",
+        "the attribute beside `client.lock(key).run(…)`, inside the process",
+        Kind::Attribute,
+        1,
+        1,
+        "ours",
+    ),
+];
+
+const fn workload(
+    name: &'static str,
+    about: &'static str,
+    kind: Kind,
+    processes: usize,
+    tasks: usize,
+    reference: &'static str,
+) -> Workload {
+    Workload {
+        name,
+        about,
+        kind,
+        processes,
+        tasks,
+        reference,
+    }
+}
+
+/// What a library needs to be built and run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toolchain {
+    /// Part of this program.
+    Ours,
+    Rust,
+    Java,
+    Go,
+    Python,
+}
+
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) toolchain: Toolchain,
+    kinds: &'static [Kind],
+}
+
+impl Library {
+    pub(crate) fn takes_part_in(&self, workload: &Workload) -> bool {
+        self.kinds.contains(&workload.kind)
+    }
+
+    /// Processes and tasks: what needs no lock is one loop, however many others share the work.
+    pub(crate) fn size(&self, workload: &Workload) -> (usize, usize) {
+        match (self.name, workload.kind) {
+            ("no-lock", _) => (1, 1),
+            _ => (workload.processes, workload.tasks),
+        }
+    }
+}
+
+const CYCLES: &[Kind] = &[Kind::Own, Kind::One, Kind::Sale, Kind::Turns];
+const CYCLES_CROWD: &[Kind] = &[Kind::Own, Kind::One, Kind::Sale, Kind::Turns, Kind::Crowd];
+const CYCLES_HELD: &[Kind] = &[Kind::Own, Kind::One, Kind::Sale, Kind::Turns, Kind::Held];
+const CYCLES_CROWD_HELD: &[Kind] = &[
+    Kind::Own,
+    Kind::One,
+    Kind::Sale,
+    Kind::Turns,
+    Kind::Crowd,
+    Kind::Held,
+];
+const CYCLES_CROWD_BATCH: &[Kind] = &[
+    Kind::Own,
+    Kind::One,
+    Kind::Sale,
+    Kind::Turns,
+    Kind::Crowd,
+    Kind::Batch,
+];
+const ALL: &[Kind] = &[
+    Kind::Own,
+    Kind::One,
+    Kind::Sale,
+    Kind::Turns,
+    Kind::Held,
+    Kind::Crowd,
+    Kind::Batch,
+    Kind::Attribute,
+];
+
+pub(crate) const LIBRARIES: [Library; 15] = [
+    library(
+        "no-lock",
+        "one loop without any lock",
+        Toolchain::Ours,
+        &[Kind::Sale, Kind::Turns],
+    ),
+    library(
+        "mutex",
+        "`tokio::sync::Mutex`",
+        Toolchain::Ours,
+        &[Kind::Crowd, Kind::Batch],
+    ),
+    library(
+        "bare",
+        "by hand with redis-rs 1.8, polling",
+        Toolchain::Ours,
+        CYCLES_CROWD,
+    ),
+    library(
+        "bare-fenced",
+        "the same with a fencing token",
+        Toolchain::Ours,
+        &[Kind::Own, Kind::One],
+    ),
+    library("ours", "this library", Toolchain::Ours, ALL),
+    library(
+        "ours-fenced",
+        "this library, `fenced()`",
+        Toolchain::Ours,
+        CYCLES_CROWD_BATCH,
+    ),
+    library(
+        "ours-fair",
+        "this library, `fair()`",
+        Toolchain::Ours,
+        CYCLES_CROWD_BATCH,
+    ),
+    library("rslock", "rslock 0.10.0", Toolchain::Rust, CYCLES_CROWD),
+    library(
+        "async-redis-lock",
+        "async-redis-lock 0.4.0",
+        Toolchain::Rust,
+        CYCLES_CROWD_HELD,
+    ),
+    library(
+        "redisson",
+        "Redisson 4.7.0 `RLock`, a thread a task",
+        Toolchain::Java,
+        CYCLES_HELD,
+    ),
+    library(
+        "redisson-async",
+        "Redisson 4.7.0 `RLock`, `lockAsync`",
+        Toolchain::Java,
+        CYCLES_CROWD_HELD,
+    ),
+    library(
+        "redisson-fair",
+        "Redisson 4.7.0 `RFairLock`, a thread a task",
+        Toolchain::Java,
+        CYCLES,
+    ),
+    library("redsync", "redsync 4.18 (Go)", Toolchain::Go, CYCLES_CROWD),
+    library(
+        "redislock",
+        "bsm/redislock 0.9.4 (Go)",
+        Toolchain::Go,
+        CYCLES_CROWD,
+    ),
+    library(
+        "redis-py",
+        "redis-py 8.1, asyncio `Lock`",
+        Toolchain::Python,
+        CYCLES_CROWD,
+    ),
+];
+
+const fn library(
+    name: &'static str,
+    about: &'static str,
+    toolchain: Toolchain,
+    kinds: &'static [Kind],
+) -> Library {
+    Library {
+        name,
+        about,
+        toolchain,
+        kinds,
+    }
+}
+
+/// Whether a library is this one: drawn in another colour, and held to aims.
+pub(crate) fn is_ours(library: &str) -> bool {
+    library == "ours" || library.starts_with("ours-")
+}
+
+/// Whether it is another library, and no reference.
+pub(crate) fn is_peer(library: &str) -> bool {
+    let toolchain = LIBRARIES.iter().find(|known| known.name == library);
+    toolchain.is_some_and(|known| known.toolchain != Toolchain::Ours)
+}

@@ -1,0 +1,209 @@
+//! One library through one workload, once.
+
+use std::time::Duration;
+
+use lock_tests::RedisServer;
+
+use crate::figures::{self, Figures, Report};
+use crate::plan::{Kind, Library, Toolchain, Workload};
+use crate::process::{self, Process, Usage};
+
+/// Long enough that everybody who asked waits.
+const SETTLED: Duration = Duration::from_millis(3);
+
+/// `program` are the words that start the library's program.
+pub(crate) async fn measure(
+    server: &RedisServer,
+    workload: &Workload,
+    library: &Library,
+    program: &[String],
+    seconds: f64,
+) -> Result<Figures, String> {
+    server.command(&["FLUSHALL"]).await;
+    let (count, tasks) = library.size(workload);
+    let url = match workload.kind {
+        Kind::Batch | Kind::Attribute => "memory:".to_owned(),
+        _ => server.url(),
+    };
+    let mut processes = Vec::new();
+    for process in 0..count {
+        let mut words = program.to_vec();
+        words.extend([library.name, workload.kind.word(), &url].map(str::to_owned));
+        words.extend([tasks.to_string(), process.to_string()]);
+        processes.push(Process::start(&words).await?);
+    }
+    match workload.kind {
+        Kind::Turns if library.name == "no-lock" => round_trips(&mut processes[0], seconds).await,
+        Kind::Turns => turns(&mut processes, seconds).await,
+        // One renewal of each.
+        Kind::Held => watched(server, workload.kind, &mut processes, 10.0).await,
+        Kind::Crowd => watched(server, workload.kind, &mut processes, seconds).await,
+        Kind::Batch | Kind::Attribute => {
+            go(&mut processes, 0.1).await?;
+            Ok(figures::together(&go(&mut processes, seconds).await?))
+        }
+        Kind::Own | Kind::One | Kind::Sale => {
+            let mut figures = cycles(server, library.toolchain, &mut processes, seconds).await?;
+            if library.name == "no-lock" {
+                // It asks for nothing.
+                figures.retain(|name, _| {
+                    ![figures::P50, figures::P99, figures::LONGEST].contains(&name.as_str())
+                });
+            }
+            Ok(figures)
+        }
+    }
+}
+
+async fn cycles(
+    server: &RedisServer,
+    toolchain: Toolchain,
+    processes: &mut [Process],
+    seconds: f64,
+) -> Result<Figures, String> {
+    // A virtual machine compiles what has run often.
+    let warm = if toolchain == Toolchain::Java {
+        2.0
+    } else {
+        0.2
+    };
+    go(processes, warm).await?;
+    let commands = commands_per_cycle(server, processes).await?;
+    let before = usages(server, processes);
+    let reports = go(processes, seconds).await?;
+    let after = usages(server, processes);
+    let mut figures = figures::together(&reports);
+    let cycles = figures::paid(&reports).max(1.0);
+    let mut each = |name: &str, sum: f64| _ = figures.insert(name.to_owned(), sum / cycles);
+    each(
+        "client µs/cycle",
+        (after.0.cpu_nanos - before.0.cpu_nanos) / 1e3,
+    );
+    each(
+        "server µs/cycle",
+        (after.1.cpu_nanos - before.1.cpu_nanos) / 1e3,
+    );
+    each("client sleeps/cycle", after.0.sleeps - before.0.sleeps);
+    if let Some(commands) = commands {
+        figures.insert("commands/cycle".to_owned(), commands);
+    }
+    Ok(figures)
+}
+
+/// In a run of its own, because to watch them slows them down.
+async fn commands_per_cycle(
+    server: &RedisServer,
+    processes: &mut [Process],
+) -> Result<Option<f64>, String> {
+    let mut log = server.requests().await;
+    let reports = go(processes, 0.1).await?;
+    let requests = log.take().await.len() as f64;
+    let cycles = figures::paid(&reports);
+    Ok((cycles > 0.0).then(|| requests / cycles))
+}
+
+/// All of the clients, and the server.
+fn usages(server: &RedisServer, processes: &[Process]) -> (Usage, Usage) {
+    let clients = processes.iter().map(Process::usage);
+    let clients = clients.fold(Usage::default(), |sum, one| Usage {
+        cpu_nanos: sum.cpu_nanos + one.cpu_nanos,
+        sleeps: sum.sleeps + one.sleeps,
+    });
+    (clients, process::usage(server.process_id()))
+}
+
+/// A run whose commands are few enough to be counted while it lasts.
+async fn watched(
+    server: &RedisServer,
+    kind: Kind,
+    processes: &mut [Process],
+    seconds: f64,
+) -> Result<Figures, String> {
+    let mut log = server.requests().await;
+    let before = usages(server, processes);
+    let reports = go(processes, seconds).await?;
+    let after = usages(server, processes);
+    let requests = log.take().await.len() as f64;
+    let mut figures = figures::together(&reports);
+    let seconds = reports
+        .iter()
+        .map(|report| report.seconds)
+        .fold(0.0, f64::max);
+    let mut set = |name: &str, value: f64| _ = figures.insert(name.to_owned(), value);
+    let cycles = figures::paid(&reports);
+    if kind == Kind::Crowd {
+        // Nobody served: all of them for one.
+        set("commands/cycle", requests / cycles.max(1.0));
+    } else {
+        set("commands/s", requests / seconds);
+        set(
+            "client % of a core",
+            (after.0.cpu_nanos - before.0.cpu_nanos) / seconds / 1e7,
+        );
+        set(
+            "server % of a core",
+            (after.1.cpu_nanos - before.1.cpu_nanos) / seconds / 1e7,
+        );
+    }
+    Ok(figures)
+}
+
+/// All begin at the same time.
+async fn go(processes: &mut [Process], seconds: f64) -> Result<Vec<Report>, String> {
+    for process in processes.iter_mut() {
+        process.say(&format!("go {seconds}")).await?;
+    }
+    let mut reports = Vec::new();
+    for process in processes {
+        let line = process.line().await?;
+        let report = serde_json::from_str(&line);
+        reports.push(report.map_err(|error| format!("it reported {line:?}: {error}"))?);
+    }
+    Ok(reports)
+}
+
+/// From calling the release in one process to having the lock in the other, which waits.
+async fn turns(processes: &mut [Process], seconds: f64) -> Result<Figures, String> {
+    let mut times = Vec::new();
+    let mut until = tokio::time::Instant::now() + Duration::from_secs_f64(seconds);
+    ask(&mut processes[0]).await?;
+    processes[0].after("held").await?;
+    let mut holder = 0;
+    let mut warm = 4;
+    while tokio::time::Instant::now() < until {
+        let waiter = 1 - holder;
+        ask(&mut processes[waiter]).await?;
+        tokio::time::sleep(SETTLED).await;
+        processes[holder].say("release").await?;
+        let released = processes[holder].after("released").await?;
+        let held = processes[waiter].after("held").await?;
+        if warm == 0 {
+            times.push(held - released);
+        } else {
+            warm -= 1;
+            until = tokio::time::Instant::now() + Duration::from_secs_f64(seconds);
+        }
+        holder = waiter;
+    }
+    Ok(figures::times(times))
+}
+
+async fn ask(process: &mut Process) -> Result<(), String> {
+    process.say("ask").await?;
+    match process.line().await?.as_str() {
+        "asking" => Ok(()),
+        other => Err(format!("it said {other:?} and not that it asks")),
+    }
+}
+
+/// One command and its reply, as seldom as the turns.
+async fn round_trips(process: &mut Process, seconds: f64) -> Result<Figures, String> {
+    let until = tokio::time::Instant::now() + Duration::from_secs_f64(seconds);
+    let mut times = Vec::new();
+    while tokio::time::Instant::now() < until {
+        tokio::time::sleep(SETTLED).await;
+        process.say("ask").await?;
+        times.push(process.after("took").await?);
+    }
+    Ok(figures::times(times))
+}
