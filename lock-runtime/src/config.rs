@@ -34,6 +34,8 @@ pub(crate) const CALL_REMEMBERED: Duration = Duration::from_secs(60);
 pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// How often the sentinels are asked whether the master is still the master.
+pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// Upper end of the back-off.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
 

@@ -2,6 +2,7 @@
 //! to fail on purpose.
 //!
 //! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
+//! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
 //! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
 //!   inside scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
@@ -31,6 +32,7 @@ mod redis_server;
 mod request_log;
 mod resp;
 mod rights;
+mod sentinels;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
@@ -40,6 +42,7 @@ pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
+pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 
 /// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled without its lints.
 #[cfg(doctest)]

@@ -1,22 +1,26 @@
-//! One connection at a time: made, watched, and replaced when it is gone or no longer answers.
+//! One connection at a time: made, watched, and replaced when it is gone, no longer answers, or leads to a replica.
 //!
 //! The redis crate's own reconnecting connection is not used: its time limit does not cover the wait for a reconnect
 //! (a command to a dead server blocked for 9 s), and it keeps a peer that stopped answering for ever.
+
+mod keeper;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use redis::RedisError;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError, Value};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
 
+use self::keeper::Keeper;
 use super::errors;
+use super::target::Target;
 use crate::clock::Clock;
-use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
+use crate::config::Timeouts;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::store::{Failure, Link, Listener, Owner};
+use crate::store::{Failure, Link, Listener};
 
 /// So many commands in a row without an answer, and the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
@@ -55,7 +59,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Starts to connect, in the background.
     pub(super) fn open(
-        client: Client,
+        target: Target,
         timeouts: Timeouts,
         channel: String,
         clock: Clock,
@@ -73,8 +77,8 @@ impl Connection {
             keeper: std::sync::OnceLock::new(),
         });
         let keeper = Keeper {
-            client,
-            connect_timeout: timeouts.connect,
+            target,
+            timeouts,
             connection: Arc::downgrade(&connection),
             listener,
         };
@@ -218,166 +222,4 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The task that makes and replaces connections.
-struct Keeper {
-    client: Client,
-    connect_timeout: Duration,
-    connection: Weak<Connection>,
-    listener: Weak<dyn Listener>,
-}
-
-impl Keeper {
-    async fn run(self, clock: Clock, mut broken: mpsc::UnboundedReceiver<(Link, StoreError)>) {
-        let mut backoff = BACKOFF_MIN;
-        let mut was_subscribed = false;
-        loop {
-            let Some(shared) = self.connection.upgrade() else {
-                return;
-            };
-            let link = Link(shared.newest.fetch_add(1, Ordering::AcqRel) + 1);
-            let by = clock.now() + self.connect_timeout;
-            let attempt = clock
-                .by(by, self.connect(&shared, link, was_subscribed))
-                .await;
-            let error = match attempt {
-                Some(Ok(up)) => {
-                    tracing::debug!(link = link.0, "connected to the lock store");
-                    let subscribed = Arc::clone(&up.subscribed);
-                    shared.silent.store(0, Ordering::Release);
-                    shared.state.send_if_modified(|state| match state {
-                        State::Closed => false,
-                        _ => {
-                            *state = State::Up(up);
-                            true
-                        }
-                    });
-                    drop(shared);
-                    self.look_again();
-                    let up_since = clock.now();
-                    let Some(error) = self.until_broken(link, &mut broken).await else {
-                        return;
-                    };
-                    was_subscribed |= subscribed.initialized();
-                    if clock.now() > up_since + BACKOFF_MAX {
-                        backoff = BACKOFF_MIN;
-                    }
-                    tracing::warn!(link = link.0, %error, "the connection to the lock store is replaced");
-                    self.look_again();
-                    error
-                }
-                Some(Err(error)) => errors::store_error(&error),
-                None => StoreError::new(StoreErrorKind::Timeout, "connecting takes too long"),
-            };
-            if let Some(shared) = self.connection.upgrade() {
-                tracing::debug!(link = link.0, %error, ?backoff, "connecting to the lock store again soon");
-                shared.state.send_if_modified(|state| match state {
-                    State::Closed => false,
-                    _ => {
-                        *state = State::Down(Some(error));
-                        true
-                    }
-                });
-            }
-            clock
-                .sleep_until(clock.now() + jittered(backoff, link.0))
-                .await;
-            backoff = (backoff * 2).min(BACKOFF_MAX);
-        }
-    }
-
-    async fn connect(
-        &self,
-        shared: &Connection,
-        link: Link,
-        subscribe: bool,
-    ) -> Result<Connected, RedisError> {
-        let (broken, listener) = (shared.broken.clone(), self.listener.clone());
-        let connection = self.connection.clone();
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(None)
-            .set_response_timeout(None)
-            .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-                on_push(link, push, &broken, &listener, &connection);
-                Ok(())
-            });
-        let connection = self
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        let mut up = Connected {
-            link,
-            connection,
-            subscribed: Arc::default(),
-        };
-        if subscribe {
-            shared.subscribe(&mut up).await?;
-        }
-        Ok(up)
-    }
-
-    /// Waits until somebody reports this connection, and takes it out of use.
-    async fn until_broken(
-        &self,
-        link: Link,
-        broken: &mut mpsc::UnboundedReceiver<(Link, StoreError)>,
-    ) -> Option<StoreError> {
-        loop {
-            let (reported, error) = broken.recv().await?;
-            if reported == link {
-                self.connection.upgrade()?.take_down(link, error.clone());
-                return Some(error);
-            }
-        }
-    }
-
-    fn look_again(&self) {
-        if let Some(listener) = self.listener.upgrade() {
-            listener.look_again();
-        }
-    }
-}
-
-/// A push message of the server, or the redis crate's word that the connection is gone.
-fn on_push(
-    link: Link,
-    push: PushInfo,
-    broken: &mpsc::UnboundedSender<(Link, StoreError)>,
-    listener: &Weak<dyn Listener>,
-    connection: &Weak<Connection>,
-) {
-    match push.kind {
-        PushKind::Disconnection => {
-            let error = StoreError::new(StoreErrorKind::Disconnected, "the connection was closed");
-            let _ = broken.send((link, error));
-        }
-        PushKind::Message => {
-            // A message of a connection that was replaced may be older than replies of the new one.
-            if connection
-                .upgrade()
-                .is_none_or(|connection| connection.link() != link)
-            {
-                return;
-            }
-            let Some(Value::BulkString(payload)) = push.data.get(1) else {
-                return;
-            };
-            let parsed = std::str::from_utf8(payload).ok().and_then(|text| {
-                let (owner, token) = text.split_once(' ')?;
-                Some((Owner::parse(owner)?, token.parse().ok()))
-            });
-            if let (Some((owner, token)), Some(listener)) = (parsed, listener.upgrade()) {
-                drop(listener.granted(owner, token));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Between half and all of the back-off, different for each client and attempt.
-fn jittered(backoff: Duration, attempt: u64) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    let share = RandomState::new().hash_one(attempt) % 512;
-    backoff / 2 + backoff * u32::try_from(share).unwrap_or(0) / 1024
 }

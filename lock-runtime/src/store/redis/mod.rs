@@ -11,13 +11,15 @@ mod latch;
 pub(crate) mod names;
 mod rate;
 mod scripts;
+mod sentinel;
+mod target;
 mod url;
 mod verbs;
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use redis::{Client, Cmd, FromRedisValue, RedisError};
+use redis::{Cmd, FromRedisValue, RedisError};
 
 use self::connection::{Connected, Connection};
 use self::names::Namespace;
@@ -72,15 +74,9 @@ impl RedisStore {
         listener: Weak<dyn Listener>,
         clock: Clock,
     ) -> Result<Self, LockError> {
-        let info = url::connection_info(url)?;
-        let opened = Client::open(info).map_err(|error| {
-            LockError::config(format!(
-                "the store's URL can't be used: {}",
-                errors::store_error(&error)
-            ))
-        })?;
+        let target = url::Address::parse(url)?.target(timeouts.connect)?;
         let channel = namespace.channel(client);
-        let connection = Connection::open(opened, timeouts, channel, clock, listener);
+        let connection = Connection::open(target, timeouts, channel, clock, listener);
         let channels = namespace.channels();
         Ok(Self {
             connection,
