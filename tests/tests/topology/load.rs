@@ -23,7 +23,6 @@ struct Shared {
     /// From now on, nobody may be inside together with somebody else.
     strict: AtomicBool,
     overlaps: AtomicU64,
-    unavailable: AtomicU64,
 }
 
 struct Key {
@@ -48,7 +47,6 @@ impl Load {
             stop: AtomicBool::new(false),
             strict: AtomicBool::new(true),
             overlaps: AtomicU64::new(0),
-            unavailable: AtomicU64::new(0),
         });
         let mut tasks = JoinSet::new();
         for client in clients {
@@ -81,11 +79,6 @@ impl Load {
             })
             .await;
         }
-    }
-
-    /// How often a request was told that the store can't be used.
-    pub(crate) fn unavailable(&self) -> u64 {
-        self.shared.unavailable.load(Ordering::SeqCst)
     }
 
     /// Ends it, and expects that nobody was inside together with somebody else.
@@ -123,7 +116,6 @@ async fn work(client: LockClient, shared: Arc<Shared>, key: usize) {
             Ok(()) => _ = key.turns.fetch_add(1, Ordering::SeqCst),
             Err(LockError::Unavailable { source, .. }) => {
                 assert!(worth_a_retry(source.kind()), "{source}");
-                shared.unavailable.fetch_add(1, Ordering::SeqCst);
             }
             Err(LockError::Busy { .. } | LockError::Lost { .. }) => {}
             Err(error) => panic!("{error}"),

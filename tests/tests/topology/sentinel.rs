@@ -67,7 +67,8 @@ async fn holders_and_waiters_carry_on_when_the_master_is_killed_under_load() {
 async fn an_old_master_that_wakes_up_is_not_used_any_more() {
     let group = SentinelGroup::start().await;
     let (idle, other) = (client(&group.url()).await, client(&group.url()).await);
-    idle.lock("k").try_acquire().await.unwrap().unwrap();
+    let guard = idle.lock("k").acquire().await.unwrap();
+    guard.release().await.unwrap();
     let old = group.master().await;
     old.pause();
     group.until_failed_over(old).await;
