@@ -1,5 +1,9 @@
 //! What locks cost the server: counted commands, never time.
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
 
 use std::time::Duration;
 

@@ -299,3 +299,55 @@ impl Hold {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Wait;
+
+    fn hold() -> Hold {
+        let lease = Duration::from_secs(30);
+        let options = Resolved {
+            lease,
+            renew: true,
+            max_hold: None,
+            wait: Wait::Forever,
+            fair: false,
+            share: None,
+            reentrant: true,
+            hold_at_least: Duration::ZERO,
+            fenced: false,
+        };
+        let owner = Owner {
+            client: ClientId(1),
+            request: 1,
+        };
+        let grant = Grant {
+            id: 1,
+            deadline: Instant::now() + lease,
+            ends: None,
+            late: Vec::new(),
+        };
+        let part = Part::new("k".into(), owner, None);
+        let clock = Clock::new(tokio::runtime::Handle::current());
+        Hold::new([part], &options, grant, clock)
+    }
+
+    #[tokio::test]
+    async fn a_hold_that_was_lost_or_released_is_not_passed_on() {
+        let (lost, released) = (hold(), hold());
+        lost.lose(LostReason::Shutdown);
+        assert!(!lost.pass_on());
+        assert!(released.end());
+        assert!(!released.pass_on());
+    }
+
+    #[tokio::test]
+    async fn a_hold_that_was_passed_on_is_neither_lost_nor_released_any_more() {
+        let hold = hold();
+        assert!(hold.pass_on());
+        hold.lose(LostReason::Shutdown);
+        assert_eq!(hold.loss(), None);
+        assert!(hold.ended() && !hold.end() && !hold.pass_on());
+    }
+}

@@ -180,11 +180,13 @@ impl Engine {
             self.reaper.count_failure();
             unavailable(Some(hold.key()), failure.error)
         })?;
-        let undone = |(late, _): &(hold::Late, _)| late.is_undone(answer.link, sent);
+        let released = answer.value.iter().all(|one| *one == Released::Released);
+        // A late acquire that found the lock taken has a place in the queue, which a release leaves there.
+        let undone = |(late, _): &(hold::Late, _)| released && late.is_undone(answer.link, sent);
         if hold.late.iter().all(undone) {
             std::mem::forget(unfinished);
         }
-        if answer.value.iter().all(|one| *one == Released::Released) {
+        if released {
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");

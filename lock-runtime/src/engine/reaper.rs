@@ -193,7 +193,8 @@ impl Worker {
                         tracing::warn!(key = %request.claim.key.shortened(), "a lock was gone when it was released");
                     }
                     for (late, acquire) in late {
-                        if !late.is_undone(answer.link, sent) {
+                        // A late acquire that found the lock taken has a place in the queue, which a release leaves there.
+                        if gone.is_some() || !late.is_undone(answer.link, sent) {
                             self.undo(acquire, Some(late), late.until, None).await;
                         }
                     }

@@ -1,0 +1,404 @@
+//! The queue with direct hand-off: an exclusive lock, its wait queue in the store, and clients that wait, hold, give up
+//! and fail.
+//!
+//! | here | the code |
+//! |---|---|
+//! | `queue/store.rs` | `store/redis/scripts/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
+//! | `queue/client.rs` | `engine/attempt.rs` (what to ask, what to trust, what to undo), `engine/line.rs` (grants heard), `engine/hold.rs` and `engine/watchdog.rs` (deadline, renewal), `store/redis/connection.rs` (links) |
+//! | `queue/reaper.rs` | `engine/reaper.rs`: releases and undos |
+//! | `Unknown` | `hold::Late` |
+//! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `time::handed_over_deadline` |
+//!
+//! **Time** is a small discrete clock, the same for the store and the clients, written as what is left until something:
+//! so it never ends. Anything may take any number of ticks, or none. A client counts a lease from before it sends, the
+//! store from when it carries the command out.
+//!
+//! **The network** keeps the order of one connection in both directions, and nothing else: a reply can be late for any
+//! time; a connection can break, and then what was sent over it is carried out at any later time or never.
+//!
+//! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a command gets no answer
+//! in time; a grant's message is lost; a connection breaks, noticed by the store or not; a process dies, noticed or not.
+//!
+//! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the queue's own TTL, loss of the
+//! store's data (it breaks exclusion, which is what tokens are for), clocks at different speeds (see `fence.rs`), and the
+//! line inside a process, of which only the first talks to the store. Pauses between retries are any number of ticks.
+
+use stateright::{Model, Property};
+
+use self::client::{Client, Message, Phase};
+pub(crate) use self::state::State;
+use self::state::{Hold, Owner};
+use self::store::Verb;
+
+mod client;
+mod reaper;
+mod settle;
+mod state;
+mod store;
+
+pub(crate) const EXCLUSION: &str = "mutual exclusion of beliefs";
+pub(crate) const OWNER: &str = "only the owner releases";
+pub(crate) const HAND_OFF: &str = "no lost hand-off: a free lock with a live waiter is given";
+pub(crate) const NOTHING_LEFT: &str = "nothing left behind";
+pub(crate) const ORDER: &str = "arrival order among live waiters";
+
+/// The bounds, and at most one mistake.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    /// For each client, how many requests it makes, one after the other.
+    pub(crate) requests: Vec<u8>,
+    pub(crate) faults: u8,
+    /// First tries respect the queue too.
+    pub(crate) fair: bool,
+    /// Holds are renewed, or not, at any time.
+    pub(crate) renews: bool,
+    pub(crate) lease: u8,
+    pub(crate) first_lease: u8,
+    pub(crate) poll: u8,
+    pub(crate) mistake: Option<Mistake>,
+}
+
+/// What could have been built wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    ReleaseWithoutOwnerCheck,
+    /// The deadline of a grant is counted from its reply.
+    ValidityFromTheReply,
+    /// A reply that comes after the deadline of its own grant is believed.
+    ReplyTrustedAfterItsDeadline,
+    /// The first lease of a hand-over is counted from when its message is heard.
+    GrantCountedFromItsMessage,
+    /// A grant that was heard before the reply that confirms the place is believed after it.
+    StaleGrantKept,
+    /// Grants come over a connection of their own, so that they and replies overtake each other.
+    GrantsInNoOrder,
+    /// Grants over a connection that was replaced are believed.
+    OldConnectionHeard,
+    /// Nothing is undone if there was no reply.
+    NoUndoOfUnknown,
+    /// An undo counts as done with its first answer, over whichever connection.
+    UndoneOnlyOnce,
+    /// A release that finds no hold counts as the undo of an unknown acquire, which may have left a place in the queue.
+    ReleaseCountsAsUndo,
+    /// A request that gives up leaves the queue, but does not end a grant that came meanwhile.
+    AbandonLeavesTheGrant,
+    /// A waiter relies on its message alone.
+    NoFallbackPoll,
+    /// A waiter that looks again takes a free lock without a look at the queue.
+    LookingAgainBarges,
+}
+
+/// How an acquire treats the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Mode {
+    Barge,
+    Join,
+}
+
+/// One step; the number is the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Tick,
+    Start(u8),
+    LookAgain(u8),
+    Renew(u8),
+    Release(u8),
+    Work(u8, usize),
+    Reconnect(u8),
+    /// The store carries out the next command.
+    CarryOut(u8),
+    CarryOutStray(u8, usize),
+    LoseStray(u8, usize),
+    /// The client hears a message.
+    Hear(u8, usize),
+    // Faults.
+    GiveUp(u8),
+    NoAnswer(u8),
+    NoAnswerToJob(u8, usize),
+    LoseGrant(u8, usize),
+    Cut(u8, bool),
+    Die(u8, bool),
+}
+
+impl Action {
+    fn is_fault(self) -> bool {
+        matches!(
+            self,
+            Self::GiveUp(_)
+                | Self::NoAnswer(_)
+                | Self::NoAnswerToJob(..)
+                | Self::LoseGrant(..)
+                | Self::Cut(..)
+                | Self::Die(..)
+        )
+    }
+}
+
+impl Queue {
+    fn makes(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    /// What one client, its connection and the commands on it can do.
+    fn steps_of(&self, state: &State, at: u8, actions: &mut Vec<Action>) {
+        let client = &state.clients[usize::from(at)];
+        for index in 0..client.stray.len() {
+            actions.push(Action::CarryOutStray(at, index));
+            actions.push(Action::LoseStray(at, index));
+        }
+        if !client.alive {
+            return;
+        }
+        if !client.linked {
+            actions.push(Action::Reconnect(at));
+        }
+        if !client.out.is_empty() {
+            actions.push(Action::CarryOut(at));
+        }
+        self.hearable(client, at, actions);
+        match client.phase {
+            Phase::Idle => {
+                let first = client.jobs.iter().any(|job| job.first);
+                if client.to_come > 0 && client.linked && !first {
+                    actions.push(Action::Start(at));
+                }
+            }
+            Phase::Waiting { look_in: 0 } if client.linked && self.looks_again(client) => {
+                actions.push(Action::LookAgain(at));
+            }
+            Phase::Holding { left, renewing } => {
+                actions.push(Action::Release(at));
+                if self.renews && renewing.is_none() && client.linked && left < self.lease {
+                    actions.push(Action::Renew(at));
+                }
+            }
+            _ => {}
+        }
+        for (index, job) in client.jobs.iter().enumerate() {
+            if job.sent.is_none() && client.linked {
+                actions.push(Action::Work(at, index));
+            }
+        }
+        if state.faults > 0 {
+            self.faults_of(client, at, actions);
+        }
+    }
+
+    fn looks_again(&self, client: &Client) -> bool {
+        let placed = client.present || client.confirmed > 0;
+        !(placed && self.makes(Mistake::NoFallbackPoll))
+    }
+
+    /// The first message of each connection.
+    fn hearable(&self, client: &Client, at: u8, actions: &mut Vec<Action>) {
+        let link = |message: &Message| match message {
+            Message::Grant { link, .. } => *link,
+            Message::Reply { .. } => client.link,
+        };
+        for (index, message) in client.inbound.iter().enumerate() {
+            let mut before = client.inbound[..index].iter();
+            let next = !before.any(|earlier| link(earlier) == link(message));
+            if next || self.makes(Mistake::GrantsInNoOrder) {
+                actions.push(Action::Hear(at, index));
+            }
+        }
+    }
+
+    fn faults_of(&self, client: &Client, at: u8, actions: &mut Vec<Action>) {
+        if client.waits() {
+            actions.push(Action::GiveUp(at));
+        }
+        if let Phase::Asking { .. }
+        | Phase::Holding {
+            renewing: Some(_), ..
+        } = client.phase
+        {
+            actions.push(Action::NoAnswer(at));
+        }
+        for (index, job) in client.jobs.iter().enumerate() {
+            if job.sent.is_some() {
+                actions.push(Action::NoAnswerToJob(at, index));
+            }
+        }
+        for (index, message) in client.inbound.iter().enumerate() {
+            if matches!(message, Message::Grant { .. }) {
+                actions.push(Action::LoseGrant(at, index));
+            }
+        }
+        for noticed in [true, false] {
+            if client.linked {
+                actions.push(Action::Cut(at, noticed));
+            }
+            actions.push(Action::Die(at, noticed));
+        }
+    }
+
+    /// One step, in place.
+    fn step(&self, state: &mut State, action: Action) {
+        state.faults -= u8::from(action.is_fault());
+        let (Action::Start(at)
+        | Action::LookAgain(at)
+        | Action::Renew(at)
+        | Action::Release(at)
+        | Action::Work(at, _)
+        | Action::Reconnect(at)
+        | Action::CarryOut(at)
+        | Action::CarryOutStray(at, _)
+        | Action::LoseStray(at, _)
+        | Action::Hear(at, _)
+        | Action::GiveUp(at)
+        | Action::NoAnswer(at)
+        | Action::NoAnswerToJob(at, _)
+        | Action::LoseGrant(at, _)
+        | Action::Cut(at, _)
+        | Action::Die(at, _)) = action
+        else {
+            return self.tick(state);
+        };
+        let client = &mut state.clients[usize::from(at)];
+        match action {
+            Action::Tick => {}
+            Action::Start(_) => self.start(client),
+            Action::LookAgain(_) => self.ask(client, Mode::Join),
+            Action::Renew(_) => self.renew(client),
+            Action::Release(_) => self.end(client, Verb::Release, true),
+            Action::Work(_, job) => self.work(client, job),
+            Action::Reconnect(_) => {
+                client.link += 1;
+                (client.linked, client.listening) = (true, true);
+                if let Phase::Waiting { look_in } = &mut client.phase {
+                    *look_in = 0;
+                }
+            }
+            Action::CarryOut(_) => self.answer(state, at),
+            Action::CarryOutStray(_, stray) => {
+                let attempt = client.stray[stray].attempt;
+                let stray = client.stray.remove(stray);
+                state.astray |= matches!(stray.verb, Verb::Acquire(_)) && stray.left == 0;
+                let owner = Owner {
+                    client: at,
+                    attempt,
+                };
+                self.carry_out(state, owner, stray.verb);
+            }
+            Action::LoseStray(_, stray) => _ = client.stray.remove(stray),
+            Action::Hear(_, message) => {
+                let message = client.inbound.remove(message);
+                self.hear(client, message);
+            }
+            Action::GiveUp(_) => self.give_up(client),
+            Action::NoAnswer(_) => {
+                self.forget_acquire(client);
+                self.forget_renewal(client);
+            }
+            Action::NoAnswerToJob(_, job) => self.forget_job(client, job),
+            Action::LoseGrant(_, message) => _ = client.inbound.remove(message),
+            Action::Cut(_, noticed) => {
+                client.linked = false;
+                client.listening &= !noticed;
+                self.forget_acquire(client);
+                self.forget_renewal(client);
+                (0..client.jobs.len()).for_each(|job| self.forget_job(client, job));
+                client.cut(self.makes(Mistake::OldConnectionHeard));
+            }
+            Action::Die(_, noticed) => {
+                self.forget_acquire(client);
+                client.cut(false);
+                let stray = std::mem::take(&mut client.stray);
+                *client = Client {
+                    alive: false,
+                    linked: false,
+                    listening: client.listening && !noticed,
+                    stray,
+                    ..Client::new(0)
+                };
+                state.arrived.retain(|place| place.client != at);
+            }
+        }
+    }
+
+    /// The store carries out the next command of a connection, and replies if somebody waits for it.
+    fn answer(&self, state: &mut State, client: u8) {
+        let command = state.clients[usize::from(client)].out.remove(0);
+        let (attempt, verb) = (command.attempt, command.verb);
+        let reply = self.carry_out(state, Owner { client, attempt }, verb);
+        if command.wanted {
+            let message = Message::Reply {
+                attempt,
+                verb,
+                reply,
+            };
+            state.clients[usize::from(client)].inbound.push(message);
+        }
+    }
+
+    fn tick(&self, state: &mut State) {
+        state.lock = state.lock.and_then(|hold| {
+            (hold.left > 1).then_some(Hold {
+                left: hold.left - 1,
+                ..hold
+            })
+        });
+        for client in &mut state.clients {
+            if client.tick() {
+                self.end(client, Verb::Release, false);
+            }
+        }
+    }
+}
+
+impl Model for Queue {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State {
+            lock: None,
+            queue: Vec::new(),
+            clients: self.requests.iter().copied().map(Client::new).collect(),
+            faults: self.faults,
+            arrived: Vec::new(),
+            overtaken: false,
+            ended_by_another: false,
+            astray: false,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        actions.push(Action::Tick);
+        (0..)
+            .zip(&state.clients)
+            .for_each(|(at, _)| self.steps_of(state, at, actions));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut state = state.clone();
+        self.step(&mut state, action);
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = vec![
+            Property::always(EXCLUSION, |_, state: &State| {
+                let believe = state.clients.iter().filter(|client| client.believes());
+                believe.count() <= 1
+            }),
+            Property::always(OWNER, |_, state: &State| !state.ended_by_another),
+            Property::always(ORDER, |_, state: &State| !state.overtaken),
+            Property::always(NOTHING_LEFT, |_, state: &State| state.is_clean()),
+            Property::always(HAND_OFF, |model: &Self, state| model.settles(state)),
+            // What makes it difficult does happen.
+            Property::sometimes(
+                "a grant's message outlives the grant",
+                |_, state: &State| state.has_stale_grant(),
+            ),
+        ];
+        if self.faults > 0 {
+            properties.push(Property::sometimes(
+                "a grant races the undo of its request",
+                |_, state: &State| state.has_grant_to_undo(),
+            ));
+        }
+        properties
+    }
+}

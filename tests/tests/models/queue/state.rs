@@ -1,0 +1,92 @@
+//! What there is at one moment.
+
+use std::hash::{Hash, Hasher};
+
+use super::client::{Client, Message};
+use super::store::Verb;
+
+/// The owner token of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Owner {
+    pub(super) client: u8,
+    pub(super) attempt: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Hold {
+    pub(super) owner: Owner,
+    pub(super) left: u8,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct State {
+    pub(super) lock: Option<Hold>,
+    pub(super) queue: Vec<Owner>,
+    pub(super) clients: Vec<Client>,
+    pub(super) faults: u8,
+    /// Who joined the queue and did not get its turn, in order: told by the events, not by the queue.
+    pub(super) arrived: Vec<Owner>,
+    /// Somebody got the lock before a live waiter that came earlier.
+    pub(super) overtaken: bool,
+    /// A hold was ended in the name of another owner.
+    pub(super) ended_by_another: bool,
+    /// A stray acquire was carried out after the time at which the engine counts it as lost.
+    pub(super) astray: bool,
+}
+
+impl State {
+    /// A message is under way to somebody who waits, of a grant that is over.
+    pub(super) fn has_stale_grant(&self) -> bool {
+        (0..).zip(&self.clients).any(|(at, client)| {
+            client.inbound.iter().any(|message| match *message {
+                Message::Grant { attempt, .. } => {
+                    let owner = Owner {
+                        client: at,
+                        attempt,
+                    };
+                    client.waits_as(attempt) && self.lock.is_none_or(|hold| hold.owner != owner)
+                }
+                Message::Reply { .. } => false,
+            })
+        })
+    }
+
+    /// Who holds the lock has given up, and the undo is not carried out yet.
+    pub(super) fn has_grant_to_undo(&self) -> bool {
+        self.lock.is_some_and(|hold| {
+            let client = &self.clients[usize::from(hold.owner.client)];
+            client.alive
+                && client
+                    .jobs
+                    .iter()
+                    .any(|job| job.verb == Verb::Abandon && job.attempt == hold.owner.attempt)
+        })
+    }
+
+    /// When all that is under way has ended, no live process has a hold or a place.
+    pub(super) fn is_clean(&self) -> bool {
+        let leaves = |owner: &Owner| self.clients[usize::from(owner.client)].alive;
+        !self.clients.iter().all(Client::rests)
+            || self.astray
+            || !self.queue.iter().any(leaves) && self.lock.is_none_or(|hold| !leaves(&hold.owner))
+    }
+}
+
+/// Which of several like clients is which makes no difference, so states that differ in it alone count as one.
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let mut order: Vec<usize> = (0..self.clients.len()).collect();
+        order.sort_by_key(|at| &self.clients[*at]);
+        let name = |owner: &Owner| {
+            let at = usize::from(owner.client);
+            let name = order.iter().position(|other| *other == at);
+            (name, owner.attempt)
+        };
+        let names = |owners: &[Owner]| owners.iter().map(name).collect::<Vec<_>>();
+        order.iter().for_each(|at| self.clients[*at].hash(hasher));
+        let lock = self.lock.map(|hold| (name(&hold.owner), hold.left));
+        (lock, names(&self.queue), names(&self.arrived)).hash(hasher);
+        let notes = (self.overtaken, self.ended_by_another, self.astray);
+        (self.faults, notes).hash(hasher);
+    }
+}

@@ -1,0 +1,129 @@
+//! What the store does with one command: `acquire.lua`, `renew.lua`, `release.lua`, `abandon.lua` and `hand_over` in
+//! `lib.lua`, for an exclusive lock.
+
+use super::{Hold, Mistake, Mode, Owner, Queue, State};
+
+/// What a client asks of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Verb {
+    Acquire(Mode),
+    Renew,
+    Release,
+    Abandon,
+}
+
+/// What the store says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Reply {
+    Granted,
+    Busy {
+        queued: bool,
+    },
+    Renewed,
+    Gone,
+    /// Ended the hold, or there was none.
+    Done {
+        held: bool,
+    },
+}
+
+impl Queue {
+    /// Carries out a command of `owner`. The grants that it hands out are put on their way to their clients.
+    pub(super) fn carry_out(&self, state: &mut State, owner: Owner, verb: Verb) -> Reply {
+        match verb {
+            Verb::Acquire(mode) => self.acquire(state, owner, mode),
+            Verb::Renew => match &mut state.lock {
+                Some(hold) if hold.owner == owner => {
+                    hold.left = hold.left.max(self.lease);
+                    Reply::Renewed
+                }
+                _ => Reply::Gone,
+            },
+            Verb::Release => {
+                let unchecked = self.makes(Mistake::ReleaseWithoutOwnerCheck);
+                let held = self.free(state, owner, unchecked);
+                self.hand_over(state, None);
+                Reply::Done { held }
+            }
+            Verb::Abandon => {
+                state.queue.retain(|place| *place != owner);
+                state.arrived.retain(|place| *place != owner);
+                let held =
+                    !self.makes(Mistake::AbandonLeavesTheGrant) && self.free(state, owner, false);
+                self.hand_over(state, None);
+                Reply::Done { held }
+            }
+        }
+    }
+
+    fn acquire(&self, state: &mut State, owner: Owner, mode: Mode) -> Reply {
+        let mine = match &state.lock {
+            // The plain `SET … NX` says no to its own token, too.
+            Some(hold) => hold.owner == owner && mode != Mode::Barge,
+            None if mode == Mode::Barge || self.makes(Mistake::LookingAgainBarges) => true,
+            None => self.hand_over(state, Some(owner)) && state.lock.is_none(),
+        };
+        if mine {
+            match &mut state.lock {
+                // A repeat never makes the owner's hold shorter.
+                Some(hold) => hold.left = hold.left.max(self.lease),
+                // A first try by `SET … NX` may go before those who wait; that is what `fair` is for.
+                None => self.grant(state, owner, self.lease, mode != Mode::Barge),
+            }
+            state.queue.retain(|place| *place != owner);
+            return Reply::Granted;
+        }
+        if mode == Mode::Join && !state.queue.contains(&owner) {
+            state.queue.push(owner);
+            state.arrived.push(owner);
+        }
+        Reply::Busy {
+            queued: state.queue.contains(&owner),
+        }
+    }
+
+    /// Ends the owner's hold, and takes note if it was another's.
+    fn free(&self, state: &mut State, owner: Owner, unchecked: bool) -> bool {
+        let held = state.lock.filter(|hold| hold.owner == owner || unchecked);
+        if let Some(hold) = held {
+            state.ended_by_another |= hold.owner != owner;
+            state.lock = None;
+        }
+        held.is_some()
+    }
+
+    /// Gives a free lock to the first whose client listens. True at the end of the queue and in front of `me`.
+    fn hand_over(&self, state: &mut State, me: Option<Owner>) -> bool {
+        while let Some(&first) = state.queue.first() {
+            if me == Some(first) {
+                return true;
+            }
+            if state.lock.is_some() {
+                return false;
+            }
+            state.queue.remove(0);
+            if state.clients[usize::from(first.client)].listening {
+                self.grant(state, first, self.first_lease, true);
+                state.clients[usize::from(first.client)].tell(first.attempt);
+            } else {
+                state.arrived.retain(|place| *place != first);
+            }
+        }
+        true
+    }
+
+    /// Writes a hold down, and takes note of whoever came earlier and still waits.
+    fn grant(&self, state: &mut State, owner: Owner, left: u8, in_order: bool) {
+        let ahead = state
+            .arrived
+            .iter()
+            .take_while(|place| **place != owner)
+            .any(|place| {
+                let client = &state.clients[usize::from(place.client)];
+                client.listening && client.waits_as(place.attempt)
+            });
+        state.overtaken |= in_order && ahead;
+        state.arrived.retain(|place| *place != owner);
+        state.lock = Some(Hold { owner, left });
+    }
+}
