@@ -5,18 +5,20 @@
 
 mod keeper;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use redis::RedisError;
 use redis::aio::MultiplexedConnection;
+use redis::{RedisError, Value};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use self::keeper::Keeper;
-use super::errors;
+use super::cluster::Membership;
 use super::target::Target;
+use super::{errors, request};
 use crate::clock::Clock;
 use crate::config::Timeouts;
 use crate::error::{StoreError, StoreErrorKind};
@@ -30,7 +32,67 @@ const SILENT_COMMANDS: u32 = 2;
 pub(super) struct Connected {
     pub(super) link: Link,
     pub(super) connection: MultiplexedConnection,
-    subscribed: Arc<OnceCell<()>>,
+    /// To a node of a cluster, where channels belong to slots.
+    sharded: bool,
+    channels: Arc<Channels>,
+}
+
+/// What is heard over one connection.
+#[derive(Debug, Default)]
+struct Channels {
+    /// In a cluster there is at most one for each slot, so none is ever given up.
+    subscribed: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
+    /// A subscription ended that nobody gave up (the slot went to another node). The redis crate takes the server's word
+    /// of that for the reply to some command, so that from then on every reply may be that of another command.
+    mixed_up: AtomicBool,
+}
+
+impl Connected {
+    pub(super) fn is_sharded(&self) -> bool {
+        self.sharded
+    }
+
+    /// Listens on a channel of this connection, once.
+    pub(super) async fn subscribe(
+        &mut self,
+        channel: &str,
+        asking: bool,
+    ) -> Result<(), RedisError> {
+        let made = {
+            let mut subscribed = self.channels.subscribed();
+            match subscribed.get(channel) {
+                Some(made) => Arc::clone(made),
+                None => Arc::clone(subscribed.entry(channel.to_owned()).or_default()),
+            }
+        };
+        made.get_or_try_init(async || {
+            if !self.sharded {
+                return self.connection.subscribe(channel).await;
+            }
+            let mut subscribe = redis::cmd("SSUBSCRIBE");
+            subscribe.arg(channel);
+            request::send::<Value>(self, &subscribe, asking)
+                .await
+                .map(drop)
+        })
+        .await
+        .copied()
+    }
+}
+
+impl Channels {
+    fn subscribed(&self) -> MutexGuard<'_, HashMap<String, Arc<OnceCell<()>>>> {
+        self.subscribed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a new connection should listen on as well.
+    fn established(&self) -> Vec<String> {
+        let subscribed = self.subscribed();
+        let made = subscribed.iter().filter(|(_, made)| made.initialized());
+        made.map(|(channel, _)| channel.clone()).collect()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -47,12 +109,11 @@ pub(super) struct Connection {
     clock: Clock,
     command_timeout: Duration,
     state: watch::Sender<State>,
-    /// The number of the newest connection.
+    /// The number of its newest connection.
     newest: AtomicU64,
     /// Commands in a row that got no answer.
     silent: AtomicU32,
     broken: mpsc::UnboundedSender<(Link, StoreError)>,
-    channel: String,
     keeper: std::sync::OnceLock<AbortHandle>,
 }
 
@@ -61,9 +122,10 @@ impl Connection {
     pub(super) fn open(
         target: Target,
         timeouts: Timeouts,
-        channel: String,
+        numbers: Arc<AtomicU64>,
         clock: Clock,
         listener: Weak<dyn Listener>,
+        membership: Option<Membership>,
     ) -> Arc<Self> {
         let (broken, broken_links) = mpsc::unbounded_channel();
         let connection = Arc::new(Self {
@@ -73,14 +135,15 @@ impl Connection {
             newest: AtomicU64::new(0),
             silent: AtomicU32::new(0),
             broken,
-            channel,
             keeper: std::sync::OnceLock::new(),
         });
         let keeper = Keeper {
             target,
             timeouts,
+            numbers,
             connection: Arc::downgrade(&connection),
             listener,
+            membership,
         };
         let runtime = clock.handle().clone();
         let task = runtime.spawn(keeper.run(clock, broken_links));
@@ -90,6 +153,11 @@ impl Connection {
 
     pub(super) fn link(&self) -> Link {
         Link(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Whether there is a connection now.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(*self.state.borrow(), State::Up(_))
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -156,7 +224,8 @@ impl Connection {
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
         let up = self.get(by).await?;
-        let (link, sent) = (up.link, self.clock.now());
+        let (link, channels) = (up.link, Arc::clone(&up.channels));
+        let sent = self.clock.now();
         let Some(result) = self.clock.by(by, exchange(up)).await else {
             // A command whose time was cut by its request's budget says nothing about the connection.
             let whole = by >= sent + self.command_timeout - self.command_timeout / 10;
@@ -175,6 +244,12 @@ impl Connection {
                 unknown: Some(link),
             });
         };
+        if channels.mixed_up.load(Ordering::Acquire) {
+            return Err(Failure {
+                error: mixed_up(),
+                unknown: Some(link),
+            });
+        }
         match &result {
             Err(error) if errors::kind(error) == StoreErrorKind::Disconnected => {
                 let error = errors::store_error(error);
@@ -193,15 +268,6 @@ impl Connection {
         Ok((link, result))
     }
 
-    /// Listens for grants on this connection, once.
-    pub(super) async fn subscribe(&self, up: &mut Connected) -> Result<(), RedisError> {
-        let (subscribed, connection) = (Arc::clone(&up.subscribed), &mut up.connection);
-        subscribed
-            .get_or_try_init(|| connection.subscribe(&self.channel))
-            .await
-            .copied()
-    }
-
     fn report(&self, link: Link, error: StoreError) {
         let _ = self.broken.send((link, error));
     }
@@ -216,6 +282,11 @@ impl Connection {
             current
         })
     }
+}
+
+fn mixed_up() -> StoreError {
+    let text = "the slot of a lock that is waited for went to another node";
+    StoreError::new(StoreErrorKind::Disconnected, text)
 }
 
 impl Drop for Connection {

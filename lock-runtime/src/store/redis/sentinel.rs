@@ -5,7 +5,6 @@
 //! answered: one that was cut off during a failover still names the old master.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +13,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 use tokio::task::JoinSet;
 
-use super::{errors, target};
+use super::errors;
+use super::target::Place;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// The sentinels of one master.
@@ -29,19 +29,6 @@ pub(super) struct Sentinels {
     epoch: AtomicU64,
 }
 
-/// Where a master is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Master {
-    host: String,
-    port: u16,
-}
-
-impl fmt::Display for Master {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
-
 /// One sentinel, and the connection to it if there is one.
 struct Sentinel {
     client: Client,
@@ -50,7 +37,7 @@ struct Sentinel {
 
 /// A sentinel's word.
 struct Word {
-    master: Master,
+    master: Place,
     epoch: u64,
 }
 
@@ -76,14 +63,13 @@ impl Sentinels {
         }
     }
 
-    /// How to connect to a master.
-    pub(super) fn client_of(&self, master: &Master) -> Result<Client, StoreError> {
-        let info = target::at(&self.template, &master.host, master.port);
-        Client::open(info).map_err(|error| errors::store_error(&error))
+    /// How to connect to a master, but for where it is.
+    pub(super) fn template(&self) -> &ConnectionInfo {
+        &self.template
     }
 
     /// Who is the master now.
-    pub(super) async fn master(&self) -> Result<Master, StoreError> {
+    pub(super) async fn master(&self) -> Result<Place, StoreError> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
             let (sentinel, name, limit) =
@@ -195,7 +181,7 @@ impl Sentinel {
             .get("config-epoch")
             .and_then(|epoch| epoch.parse().ok());
         Ok(Word {
-            master: Master { host, port },
+            master: Place { host, port },
             epoch: epoch.unwrap_or(0),
         })
     }

@@ -1,13 +1,14 @@
 //! Where a connection leads, and whether it has got there.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, Value};
 
 use super::errors;
-use super::sentinel::{Master, Sentinels};
+use super::sentinel::Sentinels;
 use crate::clock::Clock;
 use crate::config::MASTER_CHECK;
 use crate::error::{StoreError, StoreErrorKind};
@@ -16,14 +17,29 @@ use crate::error::{StoreError, StoreErrorKind};
 pub(super) enum Target {
     /// One server.
     Server(Client),
+    /// One node of a cluster.
+    Node(Client),
     /// Whichever server is the master by the word of its sentinels.
     Master(Sentinels),
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
 }
 
 /// A new connection, and which master it leads to.
 pub(super) struct Reached {
     pub(super) connection: MultiplexedConnection,
-    master: Option<Master>,
+    master: Option<Place>,
 }
 
 impl Target {
@@ -32,10 +48,10 @@ impl Target {
         config: &AsyncConnectionConfig,
     ) -> Result<Reached, StoreError> {
         let (client, master) = match self {
-            Self::Server(client) => (client.clone(), None),
+            Self::Server(client) | Self::Node(client) => (client.clone(), None),
             Self::Master(sentinels) => {
                 let master = sentinels.master().await?;
-                (sentinels.client_of(&master)?, Some(master))
+                (client_at(sentinels.template(), &master)?, Some(master))
             }
         };
         let mut connection = client
@@ -44,7 +60,10 @@ impl Target {
             .map_err(|error| errors::store_error(&error))?;
         let hello = Hello::of(&mut connection).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
-        hello.expect("standalone")?;
+        match self {
+            Self::Node(_) => hello.expect_cluster()?,
+            Self::Server(_) | Self::Master(_) => hello.expect("standalone")?,
+        }
         if let Some(master) = &master
             && hello.is_replica
         {
@@ -98,7 +117,7 @@ impl Target {
     }
 }
 
-fn demoted(master: &Master) -> StoreError {
+fn demoted(master: &Place) -> StoreError {
     let text = format!("{master} is a replica; its sentinels have not said yet who is the master");
     StoreError::new(StoreErrorKind::ReadOnly, text)
 }
@@ -106,6 +125,7 @@ fn demoted(master: &Master) -> StoreError {
 /// What a server says of itself. Every user may ask (`HELLO` needs no permission, which `ROLE` and `INFO` do).
 pub(super) struct Hello {
     mode: String,
+    version: String,
     is_replica: bool,
 }
 
@@ -120,8 +140,23 @@ impl Hello {
         };
         Ok(Self {
             mode: word("mode"),
+            version: word("version"),
             is_replica: matches!(word("role").as_str(), "replica" | "slave"),
         })
+    }
+
+    /// The same for a node of a cluster, which must be able to tell a message to one node and not to all.
+    fn expect_cluster(&self) -> Result<(), StoreError> {
+        self.expect("cluster")?;
+        let major = self.version.split('.').next().unwrap_or_default();
+        if major.parse::<u32>().is_ok_and(|major| major < 7) {
+            let text = format!(
+                "a cluster needs Redis 7.0 or later, and this is {}",
+                self.version
+            );
+            return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
+        }
+        Ok(())
     }
 
     /// Whether the server is what the URL says.
@@ -147,20 +182,21 @@ impl Hello {
     }
 }
 
-/// The same server settings for another address.
-pub(super) fn at(template: &ConnectionInfo, host: &str, port: u16) -> ConnectionInfo {
+/// The same server settings for another place.
+pub(super) fn client_at(template: &ConnectionInfo, place: &Place) -> Result<Client, StoreError> {
+    let (host, port) = (place.host.clone(), place.port);
     let addr = match template.addr() {
         ConnectionAddr::TcpTls {
             insecure,
             tls_params,
             ..
         } => ConnectionAddr::TcpTls {
-            host: host.to_owned(),
+            host,
             port,
             insecure: *insecure,
             tls_params: tls_params.clone(),
         },
-        _ => ConnectionAddr::Tcp(host.to_owned(), port),
+        _ => ConnectionAddr::Tcp(host, port),
     };
-    template.clone().set_addr(addr)
+    Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
 }

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
-use redis::{Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use super::errors;
 use super::sentinel::Sentinels;
-use super::target::Target;
+use super::target::{Place, Target};
 use crate::error::LockError;
 
 const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
                      `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
+                     `redis-cluster://[user:password@]host[:port],host[:port],…`, \
                      any but the socket with `rediss` for TLS, or `memory:`";
 
 /// The port of sentinels when none is given.
@@ -25,6 +26,12 @@ pub(super) enum Address {
         name: String,
         /// The master's settings; only where it is, is not known yet.
         master: ConnectionInfo,
+    },
+    Cluster {
+        /// Some of its nodes.
+        seeds: Vec<Place>,
+        /// The nodes' settings, but for where they are.
+        template: ConnectionInfo,
     },
 }
 
@@ -41,16 +48,19 @@ impl Address {
             "redis" | "rediss" | "redis+unix" => connection_info(url).map(Self::Server),
             "redis-sentinel" => sentinels("redis", rest),
             "rediss-sentinel" => sentinels("rediss", rest),
+            "redis-cluster" => cluster("redis", rest),
+            "rediss-cluster" => cluster("rediss", rest),
             _ => Err(LockError::config(format!(
                 "the store's URL does not begin with a known scheme; {FORMS}"
             ))),
         }
     }
 
-    /// What to connect to. `connect` is how long connecting may take as a whole.
+    /// What the one connection leads to. `connect` is how long connecting may take as a whole.
     pub(super) fn target(self, connect: Duration) -> Result<Target, LockError> {
         Ok(match self {
             Self::Server(info) => Target::Server(client(info)?),
+            Self::Cluster { template, .. } => Target::Node(client(template)?),
             Self::Sentinels {
                 sentinels,
                 name,
@@ -162,6 +172,38 @@ fn sentinels(scheme: &str, rest: &str) -> Result<Address, LockError> {
     })
 }
 
+fn cluster(scheme: &str, rest: &str) -> Result<Address, LockError> {
+    let Parts {
+        user,
+        hosts,
+        path,
+        query,
+    } = Parts::of(rest)?;
+    if !matches!(path, "" | "0") || !query.is_empty() {
+        return Err(LockError::config(
+            "a cluster's URL has only user, password and nodes, and no database: \
+             `redis-cluster://[user:password@]host[:port],host[:port],…`",
+        ));
+    }
+    let infos = hosts
+        .iter()
+        .map(|host| connection_info(&format!("{scheme}://{user}{host}")))
+        .collect::<Result<Vec<_>, _>>()?;
+    let place = |info: &ConnectionInfo| match info.addr() {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+            Some(Place {
+                host: host.clone(),
+                port: *port,
+            })
+        }
+        _ => None,
+    };
+    Ok(Address::Cluster {
+        seeds: infos.iter().filter_map(place).collect(),
+        template: infos[0].clone(),
+    })
+}
+
 fn with_port(host: &str, port: u16) -> String {
     // In `[::1]`, colons mean something else.
     let after = host.rfind(']').map_or(host, |end| &host[end..]);
@@ -196,6 +238,11 @@ mod tests {
             "redis-sentinel://u:canary@h1/my%20master",
             "redis-sentinel://u:canary@h1/master/db",
             "redis-sentinel://h1/master?password=canary",
+            "redis-cluster://u:canary@",
+            "redis-cluster://u:canary@h1,/",
+            "redis-cluster://u:canary@h1:x",
+            "redis-cluster://u:canary@h1/1",
+            "redis-cluster://u:canary@h1/?x=y",
         ] {
             let error = Address::parse(url).map(|_| ()).unwrap_err();
             assert!(matches!(error, LockError::Config { .. }), "{url}: {error}");
@@ -213,6 +260,21 @@ mod tests {
             (Some("u"), 3)
         );
         assert!(Address::parse("redis+unix:///tmp/redis.sock?db=2").is_ok());
+    }
+
+    #[test]
+    fn the_nodes_of_a_cluster_share_user_and_password() {
+        let url = "redis-cluster://u:p%40ss@h1:7001,h2,[::1]:7003/";
+        let Address::Cluster { seeds, template } = Address::parse(url).unwrap() else {
+            panic!("a cluster");
+        };
+        let seeds: Vec<String> = seeds.iter().map(Place::to_string).collect();
+        assert_eq!(seeds, ["h1:7001", "h2:6379", "::1:7003"]);
+        let settings = template.redis_settings();
+        assert_eq!(
+            (settings.username(), settings.password()),
+            (Some("u"), Some("p@ss"))
+        );
     }
 
     #[test]

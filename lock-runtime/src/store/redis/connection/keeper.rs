@@ -1,16 +1,17 @@
 //! The task that makes and replaces connections.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
 use tokio::sync::mpsc;
 
-use super::{Connected, Connection, State};
+use super::{Channels, Connected, Connection, State, mixed_up};
 use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::store::redis::cluster::Membership;
 use crate::store::redis::errors;
 use crate::store::redis::target::{Reached, Target};
 use crate::store::{Link, Listener, Owner};
@@ -19,8 +20,11 @@ use crate::store::{Link, Listener, Owner};
 pub(super) struct Keeper {
     pub(super) target: Target,
     pub(super) timeouts: Timeouts,
+    /// The numbers of links, which all connections of a store share.
+    pub(super) numbers: Arc<AtomicU64>,
     pub(super) connection: Weak<Connection>,
     pub(super) listener: Weak<dyn Listener>,
+    pub(super) membership: Option<Membership>,
 }
 
 impl Keeper {
@@ -30,20 +34,19 @@ impl Keeper {
         mut broken: mpsc::UnboundedReceiver<(Link, StoreError)>,
     ) {
         let mut backoff = BACKOFF_MIN;
-        let mut was_subscribed = false;
+        let mut channels = Vec::new();
         loop {
             let Some(shared) = self.connection.upgrade() else {
                 return;
             };
-            let link = Link(shared.newest.fetch_add(1, Ordering::AcqRel) + 1);
+            let link = Link(self.numbers.fetch_add(1, Ordering::AcqRel) + 1);
+            shared.newest.store(link.0, Ordering::Release);
             let by = clock.now() + self.timeouts.connect;
-            let attempt = clock
-                .by(by, self.connect(&shared, link, was_subscribed))
-                .await;
+            let attempt = clock.by(by, self.connect(&shared, link, &channels)).await;
             let error = match attempt {
                 Some(Ok((up, reached))) => {
                     tracing::debug!(link = link.0, "connected to the lock store");
-                    let subscribed = Arc::clone(&up.subscribed);
+                    let subscribed = Arc::clone(&up.channels);
                     shared.silent.store(0, Ordering::Release);
                     shared.state.send_if_modified(|state| match state {
                         State::Closed => false,
@@ -59,7 +62,10 @@ impl Keeper {
                     else {
                         return;
                     };
-                    was_subscribed |= subscribed.initialized();
+                    // In a cluster, who waits knows best what to listen on, and where.
+                    if self.membership.is_none() {
+                        channels = subscribed.established();
+                    }
                     if clock.now() > up_since + BACKOFF_MAX {
                         backoff = BACKOFF_MIN;
                     }
@@ -91,25 +97,33 @@ impl Keeper {
         &self,
         shared: &Connection,
         link: Link,
-        subscribe: bool,
+        channels: &[String],
     ) -> Result<(Connected, Reached), StoreError> {
-        let (broken, listener) = (shared.broken.clone(), self.listener.clone());
-        let connection = self.connection.clone();
+        let heard = Arc::<Channels>::default();
+        let ear = Ear {
+            link,
+            broken: shared.broken.clone(),
+            listener: self.listener.clone(),
+            connection: self.connection.clone(),
+            membership: self.membership.clone(),
+            channels: Arc::clone(&heard),
+        };
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-                on_push(link, push, &broken, &listener, &connection);
+                ear.hear(push);
                 Ok(())
             });
         let reached = self.target.connect(&config).await?;
         let mut up = Connected {
             link,
             connection: reached.connection.clone(),
-            subscribed: Arc::default(),
+            sharded: self.membership.is_some(),
+            channels: heard,
         };
-        if subscribe {
-            let subscribed = shared.subscribe(&mut up).await;
+        for channel in channels {
+            let subscribed = up.subscribe(channel, false).await;
             subscribed.map_err(|error| errors::store_error(&error))?;
         }
         Ok((up, reached))
@@ -147,39 +161,54 @@ impl Keeper {
     }
 }
 
-/// A push message of the server, or the redis crate's word that the connection is gone.
-fn on_push(
+/// What listens to one connection.
+struct Ear {
     link: Link,
-    push: PushInfo,
-    broken: &mpsc::UnboundedSender<(Link, StoreError)>,
-    listener: &Weak<dyn Listener>,
-    connection: &Weak<Connection>,
-) {
-    match push.kind {
-        PushKind::Disconnection => {
-            let error = StoreError::new(StoreErrorKind::Disconnected, "the connection was closed");
-            let _ = broken.send((link, error));
-        }
-        PushKind::Message => {
-            // A message of a connection that was replaced may be older than replies of the new one.
-            if connection
-                .upgrade()
-                .is_none_or(|connection| connection.link() != link)
-            {
-                return;
+    broken: mpsc::UnboundedSender<(Link, StoreError)>,
+    listener: Weak<dyn Listener>,
+    connection: Weak<Connection>,
+    membership: Option<Membership>,
+    channels: Arc<Channels>,
+}
+
+impl Ear {
+    /// A push message of the server, or the redis crate's word that the connection is gone.
+    fn hear(&self, push: PushInfo) {
+        match push.kind {
+            PushKind::Disconnection => {
+                let error =
+                    StoreError::new(StoreErrorKind::Disconnected, "the connection was closed");
+                let _ = self.broken.send((self.link, error));
             }
-            let Some(Value::BulkString(payload)) = push.data.get(1) else {
-                return;
-            };
-            let parsed = std::str::from_utf8(payload).ok().and_then(|text| {
-                let (owner, token) = text.split_once(' ')?;
-                Some((Owner::parse(owner)?, token.parse().ok()))
-            });
-            if let (Some((owner, token)), Some(listener)) = (parsed, listener.upgrade()) {
-                drop(listener.granted(owner, token));
+            // We never unsubscribe. Told before the redis crate gives it to a command as its reply.
+            PushKind::SUnsubscribe | PushKind::Unsubscribe => {
+                self.channels.mixed_up.store(true, Ordering::Release);
+                let _ = self.broken.send((self.link, mixed_up()));
             }
+            PushKind::Message | PushKind::SMessage => self.granted(&push.data),
+            _ => {}
         }
-        _ => {}
+    }
+
+    fn granted(&self, data: &[Value]) {
+        let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
+            return;
+        };
+        // A message of a connection that was replaced may be older than replies of the new one; of a node that no longer
+        // has the slot, than those of the node that has it.
+        let current = self.connection.upgrade();
+        let current = current.is_some_and(|connection| connection.link() == self.link);
+        let member = self.membership.as_ref();
+        if !current || !member.is_none_or(|member| member.serves(channel)) {
+            return;
+        }
+        let parsed = std::str::from_utf8(payload).ok().and_then(|text| {
+            let (owner, token) = text.split_once(' ')?;
+            Some((Owner::parse(owner)?, token.parse().ok()))
+        });
+        if let (Some((owner, token)), Some(listener)) = (parsed, self.listener.upgrade()) {
+            drop(listener.granted(owner, token));
+        }
     }
 }
 
