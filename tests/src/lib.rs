@@ -3,6 +3,7 @@
 //!
 //! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
+//! - [`RedisCluster`]: three masters with a replica each.
 //! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
 //!   inside scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
@@ -24,6 +25,7 @@
 
 mod backend;
 mod clock;
+mod cluster;
 mod eventually;
 mod os_process;
 mod process;
@@ -36,6 +38,7 @@ mod sentinels;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
+pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;

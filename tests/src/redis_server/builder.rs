@@ -55,6 +55,14 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Makes it a node of a cluster that is still to be formed.
+    pub(crate) fn cluster_node(self) -> Self {
+        self.arg("--cluster-enabled")
+            .arg("yes")
+            .arg("--cluster-port")
+            .arg(free_port().to_string())
+    }
+
     /// Makes it a sentinel, which keeps its configuration in a file of its own.
     pub(crate) fn sentinel(mut self, configuration: String) -> Self {
         self.settings.sentinel = Some(configuration);

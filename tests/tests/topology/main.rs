@@ -5,6 +5,8 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod cluster;
+mod cluster_faults;
 mod load;
 mod sentinel;
 mod sentinel_urls;
