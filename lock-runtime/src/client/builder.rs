@@ -92,7 +92,10 @@ impl LockClientBuilder {
     /// - `redis-sentinel://[user:password@]host[:port],host[:port],…/master[/db]`: the master of that name, by the word of
     ///   its sentinels (port 26379), whichever server that is at the time. User and password are those of the master;
     ///   those of the sentinels are given as `?sentinel_user=…&sentinel_password=…`
-    /// - `rediss://…`, `rediss-sentinel://…`: the same over TLS, by the feature `tokio-rustls-comp`; for sentinels, too
+    /// - `redis-cluster://[user:password@]host[:port],host[:port],…`: a Redis Cluster (7.0 or later), of which these are
+    ///   some nodes; the others are found by themselves
+    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`: the same over TLS, by the feature `tokio-rustls-comp`;
+    ///   for sentinels, too
     /// - `memory:`: a store of its own in this process
     ///
     /// Reserved characters in a user or password are written as `%XX`.
