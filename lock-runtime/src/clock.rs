@@ -1,10 +1,19 @@
 //! The client's own clock: monotonic, and never a caller's paused one.
 
 use std::future::Future;
+#[cfg(feature = "test-util")]
+use std::sync::Arc;
+#[cfg(feature = "test-util")]
+use std::sync::atomic::{AtomicI64, Ordering};
+#[cfg(feature = "test-util")]
+use std::time::Duration;
 use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::time::Sleep;
+
+#[cfg(feature = "test-util")]
+use crate::pause::Pause;
 
 /// Reads time and makes timers on the client's own runtime, from any thread and without a runtime of the caller's.
 #[derive(Clone, Debug)]
@@ -13,6 +22,12 @@ pub struct Clock {
     /// Simulation: `handle` is a runtime whose time is paused, and its clock is the one that counts.
     #[cfg(feature = "test-util")]
     simulated: bool,
+    /// Simulation: how many milliseconds it is ahead of its runtime.
+    #[cfg(feature = "test-util")]
+    ahead: Option<Arc<AtomicI64>>,
+    /// Simulation: stops the tasks that it starts.
+    #[cfg(feature = "test-util")]
+    pause: Option<Pause>,
 }
 
 impl Clock {
@@ -23,6 +38,10 @@ impl Clock {
             handle,
             #[cfg(feature = "test-util")]
             simulated: false,
+            #[cfg(feature = "test-util")]
+            ahead: None,
+            #[cfg(feature = "test-util")]
+            pause: None,
         }
     }
 
@@ -33,7 +52,25 @@ impl Clock {
         Self {
             handle,
             simulated: true,
+            ahead: None,
+            pause: None,
         }
+    }
+
+    /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server whose clock jumps.
+    /// Its timers are not.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn ahead(mut self, milliseconds: Arc<AtomicI64>) -> Self {
+        self.ahead = Some(milliseconds);
+        self
+    }
+
+    /// The same clock, whose tasks stop while this says so.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn pausable(mut self, pause: Option<Pause>) -> Self {
+        self.pause = pause;
+        self
     }
 
     /// Now, on the monotonic clock.
@@ -41,7 +78,12 @@ impl Clock {
         #[cfg(feature = "test-util")]
         if self.simulated {
             let _entered = self.handle.enter();
-            return tokio::time::Instant::now().into_std();
+            let now = tokio::time::Instant::now().into_std();
+            let ahead = self.ahead.as_ref();
+            return match ahead.map_or(0, |ahead| ahead.load(Ordering::Relaxed)) {
+                ahead @ 0.. => now + Duration::from_millis(ahead.unsigned_abs()),
+                behind => now - Duration::from_millis(behind.unsigned_abs()),
+            };
         }
         Instant::now()
     }
@@ -62,5 +104,31 @@ impl Clock {
 
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Starts a task of the client on its runtime.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(self.stoppable(task)));
+    }
+
+    /// The future, as one that a simulation can stop.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn stoppable<F: Future>(
+        &self,
+        future: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
+        let pause = self.pause.clone();
+        async move {
+            match pause {
+                Some(pause) => pause.gate(future).await,
+                None => future.await,
+            }
+        }
+    }
+
+    /// The future, as one that a simulation can stop.
+    #[cfg(not(feature = "test-util"))]
+    pub(crate) fn stoppable<F: Future>(&self, future: F) -> F {
+        future
     }
 }

@@ -32,6 +32,10 @@ pub(crate) const CALL_REMEMBERED: Duration = Duration::from_secs(60);
 /// A call is repeated for at most this long: what is remembered must outlive the last command sent, wherever it is held
 /// up on its way.
 pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
+/// How often a hold is passed on inside the process before other processes have their turn.
+pub(crate) const LOCAL_HANDOFFS: u32 = 64;
+/// For how long it is passed on inside the process before other processes have their turn.
+pub(crate) const LOCAL_TURN: Duration = Duration::from_millis(10);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// How often the sentinels are asked whether the master is still the master.
@@ -234,6 +238,8 @@ pub(crate) struct Defaults {
     pub(crate) lease: Duration,
     pub(crate) wait: Duration,
     pub(crate) command_timeout: Duration,
+    pub(crate) local_handoffs: u32,
+    pub(crate) local_turn: Duration,
 }
 
 /// The part of a lease that is trusted: 1 % and 2 ms are left for clocks that run at different rates, as in the
@@ -251,6 +257,8 @@ mod tests {
         lease: DEFAULT_LEASE,
         wait: DEFAULT_WAIT,
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
+        local_handoffs: LOCAL_HANDOFFS,
+        local_turn: LOCAL_TURN,
     };
 
     #[test]

@@ -239,7 +239,9 @@ impl StoreErrorKind {
 }
 
 impl StoreError {
-    pub(crate) fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
+    /// For implementations of the store contract, which is this project's own.
+    #[doc(hidden)]
+    pub fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
         Self {
             kind,
             detail: detail.into(),

@@ -87,6 +87,13 @@ impl Guard {
     }
 
     /// A frame for a body under this guard.
+    /// A look at its hold from outside.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn probe(&self) -> crate::probe::Probe {
+        crate::probe::Probe::new(&self.hold)
+    }
+
     pub(crate) fn frame(&self) -> Arc<Frame> {
         let borrowed = self
             .loan

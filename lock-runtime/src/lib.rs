@@ -33,6 +33,10 @@ mod engine;
 mod error;
 mod guard;
 mod key;
+#[cfg(feature = "test-util")]
+mod pause;
+#[cfg(feature = "test-util")]
+mod probe;
 mod request;
 mod run;
 mod share;
@@ -60,6 +64,10 @@ pub use guard::Guard;
 pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
+#[cfg(feature = "test-util")]
+pub use pause::Pause;
+#[cfg(feature = "test-util")]
+pub use probe::Probe;
 pub use request::Lock;
 pub use sync::{Decision, Latch, Rate, RateLimiter, RwLock, Semaphore};
 pub use token::FencingToken;

@@ -9,6 +9,9 @@
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one face.
+//! - [`history`]: what processes did with locks, and the checks that find what must not have happened.
+//! - [`nemesis`]: processes under load, and faults at random while their histories are written.
+//! - [`polled`]: drops a future after so many polls.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -27,19 +30,24 @@ mod backend;
 mod clock;
 mod cluster;
 mod eventually;
+pub mod history;
+pub mod nemesis;
 mod os_process;
+mod polled;
 mod process;
 mod proxy;
 mod redis_server;
 mod request_log;
 mod resp;
 mod rights;
+pub mod seeded;
 mod sentinels;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
 pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
+pub use polled::polled;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};

@@ -95,6 +95,15 @@ impl ChildProcess {
     ///
     /// When the process ends or 30 s pass without one; the message shows what came instead.
     pub async fn wait_for(&mut self, prefix: &str) -> Event {
+        self.wait_within(LIMIT, prefix).await
+    }
+
+    /// Like [`wait_for`](Self::wait_for), with a limit of its own.
+    ///
+    /// # Panics
+    ///
+    /// When the process ends or the limit passes without one.
+    pub async fn wait_within(&mut self, limit: Duration, prefix: &str) -> Event {
         let earlier = self.passed_over.iter();
         let position = earlier
             .map(|(_, line)| line)
@@ -102,7 +111,7 @@ impl ChildProcess {
         if let Some((at, line)) = position.and_then(|found| self.passed_over.remove(found)) {
             return event(at, &line, prefix);
         }
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, self.events.recv()).await {
@@ -115,7 +124,7 @@ impl ChildProcess {
                     self.passed_over
                 ),
                 Err(_) => panic!(
-                    "no {prefix:?} from the worker within {LIMIT:?}; it said {:?}",
+                    "no {prefix:?} from the worker within {limit:?}; it said {:?}",
                     self.passed_over
                 ),
             }

@@ -241,6 +241,7 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     let mut process = OsProcess::spawn(
         Command::new("redis-server")
             .args(settings.arguments(port, folder, debug_must_be_enabled()))
+            .envs(settings.environment.iter().cloned())
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("the log can be shared"))

@@ -14,7 +14,7 @@ use lock_runtime::store::{
     Acquire, Acquired, AcquiredAll, Claim, Failure, Fenced, Inspection, LatchRequest, Latched,
     Link, RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
-use lock_runtime::{LockClient, LockError, LockKey, StoreError};
+use lock_runtime::{LockClient, LockError, LockKey, Pause, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -138,7 +138,7 @@ async fn scenario(error: StoreError) {
     let plain = server.clone();
     let other = LockClient::builder()
         .store(move |namespace, id, listener, clock| plain.connect(namespace, id, listener, clock))
-        .simulated(Handle::current())
+        .simulated(Handle::current(), 1, Pause::default())
         .connect()
         .await
         .unwrap();
@@ -154,7 +154,7 @@ async fn scenario(error: StoreError) {
                 resume: Arc::clone(&go),
             })
         })
-        .simulated(Handle::current())
+        .simulated(Handle::current(), 2, Pause::default())
         .connect()
         .await
         .unwrap();

@@ -12,11 +12,13 @@ use super::LockClient;
 use crate::clock::Clock;
 use crate::config::{
     DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, FAR, Timeouts, check_lease,
+    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
 use crate::error::{LockError, StoreError, StoreErrorKind};
+#[cfg(feature = "test-util")]
+use crate::pause::Pause;
 use crate::store::memory::MemoryStore;
 use crate::store::redis::RedisStore;
 use crate::store::redis::names::Namespace;
@@ -55,9 +57,18 @@ pub struct LockClientBuilder {
     defaults: Defaults,
     connect_timeout: Duration,
     #[cfg(feature = "test-util")]
-    simulated: Option<Handle>,
+    simulated: Option<Simulated>,
     #[cfg(feature = "test-util")]
     store: Option<Arc<StoreFactory>>,
+}
+
+/// What a simulation decides for a client.
+#[cfg(feature = "test-util")]
+#[derive(Clone)]
+struct Simulated {
+    runtime: Handle,
+    id: ClientId,
+    pause: Pause,
 }
 
 /// Makes a test's own store.
@@ -71,6 +82,8 @@ impl Default for LockClientBuilder {
             lease: DEFAULT_LEASE,
             wait: DEFAULT_WAIT,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
+            local_handoffs: LOCAL_HANDOFFS,
+            local_turn: LOCAL_TURN,
         };
         Self {
             url: None,
@@ -123,6 +136,16 @@ impl LockClientBuilder {
         self
     }
 
+    /// How often, and for how long, a lock that is not [`fair`](crate::Lock::fair) passes from one task of this process to
+    /// the next without the store, before other processes that wait have their turn. More lets a hot key move faster,
+    /// and the others wait longer; `0` lets every hand-over go through the store, in the order of its queue. Default: 64
+    /// times, and at most 10 ms.
+    pub fn local_turn(mut self, handoffs: u32, time: Duration) -> Self {
+        self.defaults.local_handoffs = handoffs;
+        self.defaults.local_turn = time.min(FAR);
+        self
+    }
+
     /// How long one command to the store may take. Default: 500 ms.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.defaults.command_timeout = timeout.min(FAR);
@@ -135,10 +158,12 @@ impl LockClientBuilder {
         self
     }
 
-    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own.
+    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
+    /// chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "test-util")]
-    pub fn simulated(mut self, runtime: Handle) -> Self {
-        self.simulated = Some(runtime);
+    pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
+        let id = ClientId(id);
+        self.simulated = Some(Simulated { runtime, id, pause });
         self
     }
 
@@ -200,7 +225,7 @@ impl LockClientBuilder {
 
     fn start(self) -> Result<(LockClient, Option<Arc<RedisStore>>), LockError> {
         let namespace = self.check()?;
-        let id = client_id()?;
+        let id = self.id()?;
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let lines = Arc::<Lines>::default();
@@ -218,11 +243,20 @@ impl LockClientBuilder {
         }
     }
 
+    fn id(&self) -> Result<ClientId, LockError> {
+        #[cfg(feature = "test-util")]
+        if let Some(simulated) = &self.simulated {
+            return Ok(simulated.id);
+        }
+        client_id()
+    }
+
     fn runtime(&self) -> Result<Runtime, LockError> {
         #[cfg(feature = "test-util")]
-        if let Some(handle) = &self.simulated {
+        if let Some(simulated) = &self.simulated {
+            let clock = Clock::simulated(simulated.runtime.clone());
             return Ok(Runtime {
-                clock: Clock::simulated(handle.clone()),
+                clock: clock.pausable(Some(simulated.pause.clone())),
                 work: None,
             });
         }
@@ -284,7 +318,7 @@ impl Runtime {
         match self.work {
             // A thread that is gone can't be told; then its store is gone, too.
             Some(work) => _ = work.send(task),
-            None => _ = self.clock.handle().spawn(task.run()),
+            None => self.clock.spawn(task.run()),
         }
     }
 }

@@ -77,12 +77,13 @@ impl Engine {
             },
             lease: options.lease,
             first_lease: time::first_lease(options.lease),
-            fence: options.fenced,
+            tokens: options.fenced.into(),
             queue: if options.fair {
                 Queue::Respect
             } else {
                 Queue::Barge
             },
+            instead_of: None,
         };
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let mut under_way = UnderWay {
@@ -114,6 +115,7 @@ impl Engine {
                     deadline,
                     ends: time::hold_ends(sent, options),
                     late: Vec::new(),
+                    turn: None,
                 };
                 let parts: Vec<Part> = parts.map(part).collect();
                 let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
@@ -257,6 +259,7 @@ impl Engine {
             deadline,
             ends: time::hold_ends(since, options),
             late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
+            turn: None,
         };
         let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
         self.watchdog.watch(Arc::clone(&hold), renew_at);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::hold::{Grant, Hold, Late, Part};
-use super::line::Signal;
+use super::line::{Place, Signal};
 use super::patience::Failing;
 use super::reaper::Job;
 use super::time::{self, Budget};
+use super::turn::{Baton, Turn};
 use super::{Engine, Entered, too_late, unavailable};
 use crate::config::{QUEUE_TTL, Resolved};
 use crate::error::{LockError, StoreError, StoreErrorKind};
@@ -40,7 +41,23 @@ pub(super) struct Attempt<'e> {
     /// When the last command was sent to which the store replied that the owner stands in the queue.
     confirmed: Option<Instant>,
     expecting: bool,
+    /// What was passed on to this request, and ends with the command that it sends.
+    previous: Option<Baton>,
     _active: Entered,
+}
+
+/// A request's place in its line. What was passed on to it and not used goes to the next.
+struct Standing<'e> {
+    engine: &'e Engine,
+    place: Place,
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        if let Some(baton) = self.place.leave() {
+            self.engine.pass_back(baton);
+        }
+    }
 }
 
 impl<'e> Attempt<'e> {
@@ -58,12 +75,13 @@ impl<'e> Attempt<'e> {
             },
             lease: options.lease,
             first_lease: time::first_lease(options.lease),
-            fence: options.fenced,
+            tokens: options.fenced.into(),
             queue: if options.fair {
                 Queue::Respect
             } else {
                 Queue::Barge
             },
+            instead_of: None,
         };
         Self {
             engine,
@@ -75,6 +93,7 @@ impl<'e> Attempt<'e> {
             late: None,
             confirmed: None,
             expecting: false,
+            previous: None,
             _active: engine.active.enter(),
         }
     }
@@ -102,11 +121,16 @@ impl<'e> Attempt<'e> {
     /// In line behind the earlier requests of this process, and in the store's queue behind those of others.
     pub(super) async fn wait(&mut self) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        let place = engine.lines.join(&self.request.claim.key);
-        if self.options.fair || !place.is_first() {
-            self.join_queue(&place.signal);
-        }
+        // Nothing is passed on to a request that stands in the store's queue with a place of its own.
+        let mut asking = self.options.fair || engine.defaults.local_handoffs == 0;
+        let standing = Standing {
+            engine,
+            place: engine.lines.join(&self.request.claim.key, !asking),
+        };
+        let place = &standing.place;
+        let mut barges = !self.options.fair && place.is_first();
         let mut look_at = self.budget.started;
+        let mut looks_on = None;
         let mut asked = false;
         // Whether something was heard that only the store can explain.
         let mut called = true;
@@ -116,6 +140,13 @@ impl<'e> Attempt<'e> {
                 return Err(LockError::Shutdown);
             }
             let inbox = place.signal.take();
+            if let Some(baton) = inbox.baton {
+                match self.take_over(baton) {
+                    Ok(hold) => return Ok(hold),
+                    Err(baton) => self.goes_on_from(baton, &mut look_at),
+                }
+                (asking, barges) = (true, false);
+            }
             if let Some(token) = inbox.granted {
                 if let Some(hold) = self.handed_over(token) {
                     return Ok(hold);
@@ -126,7 +157,28 @@ impl<'e> Attempt<'e> {
             let turn = place.is_first() || (self.options.fair && called);
             let now = engine.clock.now();
             let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
+            if turn && !asking && place.looks_on() {
+                // Another task of this process will pass its hold on, if it ends soon.
+                barges = false;
+                look_at = *looks_on
+                    .get_or_insert_with(|| time::looks_on(now, &self.budget, &engine.defaults));
+            } else if turn && !asking {
+                look_at = look_at.min(now);
+            }
             if turn && !over && (inbox.look_again || now >= look_at) {
+                if !asking {
+                    asking = true;
+                    if let Some(baton) = place.asks_the_store() {
+                        self.goes_on_from(baton, &mut look_at);
+                    }
+                }
+                if !asked && self.options.fenced && place.has_others_behind() {
+                    self.request.tokens = 1 + engine.defaults.local_handoffs;
+                }
+                if !barges {
+                    self.join_queue(&place.signal);
+                }
+                barges = false;
                 asked = true;
                 called = false;
                 match self.send().await? {
@@ -173,6 +225,23 @@ impl<'e> Attempt<'e> {
         }
     }
 
+    /// Goes on with the hold of another task, if the store need not be asked.
+    fn take_over(&mut self, baton: Baton) -> Result<Arc<Hold>, Baton> {
+        let engine = self.engine;
+        let now = engine.clock.now();
+        let taken = baton.take_over(now, self.options, &engine.defaults)?;
+        let claim = &self.request.claim;
+        let part = Part::new(claim.key.clone(), taken.owner, taken.token);
+        Ok(self.held(part, now, taken.deadline, taken.renew_at, Some(taken.turn)))
+    }
+
+    /// The next command ends the hold that was passed on, so that others have their turn first.
+    fn goes_on_from(&mut self, baton: Baton, look_at: &mut Instant) {
+        self.request.instead_of = Some(baton.owner());
+        self.previous = Some(baton);
+        *look_at = self.engine.clock.now();
+    }
+
     /// From now on, commands ask for a place in the queue, and grants are heard.
     fn join_queue(&mut self, signal: &Arc<Signal>) {
         self.request.queue = Queue::Join;
@@ -203,6 +272,10 @@ impl<'e> Attempt<'e> {
             return Ok(Step::Cut);
         }
         engine.pulse.note_acquire(sent, &result);
+        if result.is_ok() {
+            // Whatever the reply, the hold that was passed on has ended.
+            self.request.instead_of = None;
+        }
         match result.map(|answer| answer.value) {
             Ok(Acquired::Granted { token }) => {
                 self.present = true;
@@ -210,16 +283,20 @@ impl<'e> Attempt<'e> {
                     return Err(LockError::Shutdown);
                 }
                 let deadline = time::deadline(sent, self.request.lease);
-                if engine.clock.now() >= deadline || (self.request.fence && token.is_none()) {
+                if engine.clock.now() >= deadline || (self.options.fenced && token.is_none()) {
                     return Ok(Step::Failed(too_late()));
                 }
                 let renew_at = self
                     .options
                     .renew
                     .then(|| time::renewal_at(sent, self.request.lease));
-                Ok(Step::Held(self.held(sent, deadline, token, renew_at)))
+                let part = self.part(token);
+                let turn = self.turn(token);
+                self.previous = None;
+                Ok(Step::Held(self.held(part, sent, deadline, renew_at, turn)))
             }
             Ok(Acquired::Busy { remaining, queued }) => {
+                self.previous = None;
                 self.present = queued;
                 self.confirmed = queued.then_some(sent);
                 Ok(Step::Busy {
@@ -227,6 +304,7 @@ impl<'e> Attempt<'e> {
                 })
             }
             Ok(Acquired::Conflict) => {
+                self.previous = None;
                 // An earlier reply may have left a place in the queue.
                 Err(LockError::KeyConflict {
                     key: self.request.claim.key.clone(),
@@ -266,20 +344,41 @@ impl<'e> Attempt<'e> {
         let now = self.engine.clock.now();
         let confirmed = self.confirmed?;
         let deadline = time::handed_over_deadline(now, confirmed, self.request.lease)?;
-        if self.request.fence && token.is_none() {
+        if self.options.fenced && token.is_none() {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one at once.
-        Some(self.held(now, deadline, token, Some(now)))
+        let (part, turn) = (self.part(token), self.turn(token));
+        Some(self.held(part, now, deadline, Some(now), turn))
+    }
+
+    fn part(&self, token: Option<u64>) -> Part {
+        Part::new(
+            self.request.claim.key.clone(),
+            self.request.claim.owner,
+            token,
+        )
+    }
+
+    /// What may be passed on of a hold that the store has just granted.
+    fn turn(&self, token: Option<u64>) -> Option<Box<Turn>> {
+        let (engine, claim) = (self.engine, &self.request.claim);
+        let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
+        passes.then(|| {
+            let mark = engine.lines.mark(&claim.key);
+            let now = engine.clock.now();
+            Turn::new(claim.owner, now, token, self.request.tokens, mark)
+        })
     }
 
     /// `since` is what `max_hold` is counted from.
     fn held(
         &mut self,
+        part: Part,
         since: Instant,
         deadline: Instant,
-        token: Option<u64>,
         renew_at: Option<Instant>,
+        turn: Option<Box<Turn>>,
     ) -> Arc<Hold> {
         let engine = self.engine;
         let grant = Grant {
@@ -292,9 +391,8 @@ impl<'e> Attempt<'e> {
                 .map(|late| (late, self.request.clone()))
                 .into_iter()
                 .collect(),
+            turn,
         };
-        let claim = &self.request.claim;
-        let part = Part::new(claim.key.clone(), claim.owner, token);
         let clock = engine.clock.clone();
         let hold = Arc::new(Hold::new([part], self.options, grant, clock));
         engine.watchdog.watch(Arc::clone(&hold), renew_at);
@@ -315,6 +413,9 @@ impl Drop for Attempt<'_> {
         }
         if let Some((sent, link)) = self.in_flight {
             self.late = Some(Late::merge(self.late, link, sent + self.request.lease));
+        }
+        if let Some(baton) = self.previous.take() {
+            engine.end_turn(&baton);
         }
         if self.present || self.late.is_some() {
             let expires = engine.clock.now() + self.request.lease.max(QUEUE_TTL);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::turn::{Baton, Turn};
 use crate::clock::Clock;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
@@ -98,6 +99,8 @@ struct State {
     released: bool,
     /// How much of its key it has; `None` is all of it.
     share: Option<Share>,
+    /// What may be passed on to another task of this process.
+    turn: Option<Box<Turn>>,
 }
 
 /// What a grant was for.
@@ -108,6 +111,7 @@ pub(crate) struct Grant {
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
     pub(crate) late: Vec<(Late, Acquire)>,
+    pub(crate) turn: Option<Box<Turn>>,
 }
 
 impl Hold {
@@ -132,6 +136,7 @@ impl Hold {
                 keep_until,
                 released: false,
                 share: options.share,
+                turn: grant.turn,
             }),
             lost: Arc::default(),
         }
@@ -252,6 +257,13 @@ impl Hold {
         }
     }
 
+    /// Whether its guard would say that it is held; changes nothing.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn is_trusted(&self) -> bool {
+        let state = self.state();
+        state.lost.is_none() && !state.released && self.clock.now() < state.deadline
+    }
+
     /// Moves the deadline after a renewal. A hold that was lost meanwhile stays lost.
     pub(crate) fn prolong(&self, deadline: Instant) {
         if self.loss().is_none() {
@@ -271,6 +283,24 @@ impl Hold {
         let mut state = self.state();
         let ended = std::mem::replace(&mut state.released, true);
         !ended && state.lost.is_none()
+    }
+
+    /// The next of the fencing tokens that were reserved when the process got the key.
+    pub(super) fn reserved_token(&self) -> Option<u64> {
+        self.state().turn.as_mut()?.next_token()
+    }
+
+    /// What another task of this process can go on with, once this hold is ended: nothing if its key stays taken, if it
+    /// can't be trusted any more, or if an undo under way could end it.
+    pub(super) fn baton(&self) -> Option<Baton> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let usable = state.lost.is_none()
+            && now < state.deadline
+            && now >= state.keep_until
+            && self.late.is_empty();
+        let turn = state.turn.take().filter(|_| usable)?;
+        Some(turn.pass_on(state.deadline))
     }
 
     /// Whether it was released.
@@ -327,6 +357,7 @@ mod tests {
             deadline: Instant::now() + lease,
             ends: None,
             late: Vec::new(),
+            turn: None,
         };
         let part = Part::new("k".into(), owner, None);
         let clock = Clock::new(tokio::runtime::Handle::current());

@@ -1,5 +1,6 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
+mod board;
 mod room;
 mod watcher;
 
@@ -60,7 +61,7 @@ impl Engine {
         }
         let mut visitor = self.latches.enter(key, |room| {
             let watcher = Watcher::new(self, key.clone(), room.clone());
-            self.clock.handle().spawn(watcher.run());
+            self.clock.spawn(watcher.run());
         });
         loop {
             let closed = self.closed.notified();

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Listener, Owner, WakeUp};
 
@@ -22,16 +23,25 @@ pub(crate) struct Lines {
 struct State {
     lines: HashMap<LockKey, Line>,
     /// Requests that stand, or may stand, in the store's queue.
-    queued: HashMap<u64, Arc<Signal>>,
+    queued: BTreeMap<u64, Arc<Signal>>,
     tickets: u64,
 }
 
 #[derive(Debug, Default)]
 struct Line {
-    places: BTreeMap<u64, Arc<Signal>>,
+    places: BTreeMap<u64, Waiting>,
     /// Releases under way in the background.
     releasing: usize,
+    /// Holds of this process which may be passed on.
+    turns: usize,
     settled: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    signal: Arc<Signal>,
+    /// Whether it takes what is passed on inside the process: it has not asked the store yet.
+    willing: bool,
 }
 
 /// What reaches a waiting request.
@@ -42,8 +52,10 @@ pub(crate) struct Signal {
 }
 
 /// What has arrived since the last look.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Inbox {
+    /// Another task of this process passed its hold on.
+    pub(crate) baton: Option<Baton>,
     /// The store handed the lock over, with this token.
     pub(crate) granted: Option<Option<u64>>,
     /// Messages may have been lost.
@@ -58,6 +70,11 @@ impl Signal {
 
     pub(crate) fn take(&self) -> Inbox {
         std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take_baton(&self) -> Option<Baton> {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.baton.take()
     }
 
     fn put(&self, change: impl FnOnce(&mut Inbox)) -> WakeUp {
@@ -76,18 +93,19 @@ impl Lines {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place at the end of the key's line.
-    pub(crate) fn join(self: &Arc<Self>, key: &LockKey) -> Place {
+    /// A place at the end of the key's line. A hold is passed on only to a request that is willing.
+    pub(crate) fn join(self: &Arc<Self>, key: &LockKey, willing: bool) -> Place {
         let signal = Arc::<Signal>::default();
         let mut state = self.state();
         state.tickets += 1;
         let ticket = state.tickets;
-        state
-            .lines
-            .entry(key.clone())
-            .or_default()
-            .places
-            .insert(ticket, Arc::clone(&signal));
+        state.lines.entry(key.clone()).or_default().places.insert(
+            ticket,
+            Waiting {
+                signal: Arc::clone(&signal),
+                willing,
+            },
+        );
         Place {
             lines: Arc::clone(self),
             key: key.clone(),
@@ -114,7 +132,33 @@ impl Lines {
 
     /// Whether nobody in this process waits for the key or releases it.
     pub(crate) fn is_idle(&self, key: &LockKey) -> bool {
-        !self.state().lines.contains_key(key)
+        let state = self.state();
+        let line = state.lines.get(key);
+        line.is_none_or(|line| line.places.is_empty() && line.releasing == 0)
+    }
+
+    /// As long as the mark is there, the process has a hold of the key that may be passed on.
+    pub(crate) fn mark(self: &Arc<Self>, key: &LockKey) -> Mark {
+        self.state().lines.entry(key.clone()).or_default().turns += 1;
+        Mark {
+            lines: Arc::clone(self),
+            key: key.clone(),
+        }
+    }
+
+    /// Passes a hold on to the first request of its key, unless that stands in the store's queue, or there is none.
+    pub(crate) fn pass(&self, baton: Baton) -> Result<WakeUp, Baton> {
+        let mut state = self.state();
+        let line = state.lines.get_mut(baton.key());
+        let first = line.and_then(|line| line.places.first_entry());
+        match first {
+            Some(mut first) if first.get().willing => {
+                let first = first.get_mut();
+                first.willing = false;
+                Ok(first.signal.put(|inbox| inbox.baton = Some(baton)))
+            }
+            _ => Err(baton),
+        }
     }
 
     /// From now on, a grant to this owner is told to the signal.
@@ -128,19 +172,23 @@ impl Lines {
         self.state().queued.remove(&owner.request);
     }
 
-    /// Wakes every request, wherever it waits.
+    /// Wakes every request, wherever it waits, in the order in which they came.
     pub(crate) fn wake_all(&self) {
         let state = self.state();
-        let lines = state.lines.values();
-        let places: Vec<WakeUp> = lines
+        let lines = state.lines.iter();
+        let places: BTreeMap<u64, WakeUp> = lines
             .clone()
-            .flat_map(|line| line.places.values())
-            .map(|one| one.wake_up())
+            .flat_map(|(_, line)| &line.places)
+            .map(|(ticket, one)| (*ticket, one.signal.wake_up()))
             .collect();
-        let settled: Vec<Arc<Notify>> = lines.map(|line| Arc::clone(&line.settled)).collect();
+        let settled: BTreeMap<LockKey, Arc<Notify>> = lines
+            .map(|(key, line)| (key.clone(), Arc::clone(&line.settled)))
+            .collect();
         drop(state);
         drop(places);
-        settled.iter().for_each(|settled| settled.notify_waiters());
+        settled
+            .values()
+            .for_each(|settled| settled.notify_waiters());
     }
 
     /// How many requests there are.
@@ -158,7 +206,7 @@ impl State {
         if self
             .lines
             .get(key)
-            .is_some_and(|line| line.places.is_empty() && line.releasing == 0)
+            .is_some_and(|line| line.places.is_empty() && line.releasing == 0 && line.turns == 0)
         {
             self.lines.remove(key);
         }
@@ -203,19 +251,81 @@ impl Place {
                     .is_some_and(|(&first, _)| first == self.ticket)
         })
     }
+
+    /// Whether another task of this process has a hold that may be passed on to this request.
+    pub(crate) fn looks_on(&self) -> bool {
+        let state = self.lines.state();
+        let line = state.lines.get(&self.key);
+        line.is_some_and(|line| {
+            line.turns > 0 && line.places.get(&self.ticket).is_some_and(|one| one.willing)
+        })
+    }
+
+    /// Whether other requests of this process wait behind this one.
+    pub(crate) fn has_others_behind(&self) -> bool {
+        let state = self.lines.state();
+        let line = state.lines.get(&self.key);
+        line.is_some_and(|line| line.places.len() > 1)
+    }
+
+    /// From now on the request asks the store, and nothing is passed on to it; unless that has just happened.
+    pub(crate) fn asks_the_store(&self) -> Option<Baton> {
+        let mut state = self.lines.state();
+        let line = state.lines.get_mut(&self.key)?;
+        line.places.get_mut(&self.ticket)?.willing = false;
+        self.signal.take_baton()
+    }
+
+    /// Leaves the line, and gives back what was passed on to the request and not used.
+    pub(crate) fn leave(&self) -> Option<Baton> {
+        let mut state = self.lines.state();
+        let next = state.lines.get_mut(&self.key).and_then(|line| {
+            line.places.remove(&self.ticket)?;
+            line.places
+                .first_key_value()
+                .map(|(_, next)| next.signal.wake_up())
+        });
+        let baton = self.signal.take_baton();
+        state.remove_if_empty(&self.key);
+        // Tasks are woken outside of the lock: an executor may run them at once.
+        drop(state);
+        drop(next);
+        baton
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let baton = self.leave();
+        debug_assert!(
+            baton.is_none(),
+            "whoever leaves the line gives back the hold"
+        );
+    }
+}
+
+/// The process has a hold of the key that may be passed on. When that ends, the first request asks the store.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    lines: Arc<Lines>,
+    key: LockKey,
+}
+
+impl Mark {
+    pub(super) fn key(&self) -> &LockKey {
+        &self.key
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
         let mut state = self.lines.state();
         let next = state.lines.get_mut(&self.key).and_then(|line| {
-            line.places.remove(&self.ticket);
-            line.places
-                .first_key_value()
-                .map(|(_, next)| next.wake_up())
+            line.turns -= 1;
+            let (_, first) = line.places.first_key_value()?;
+            first.willing.then(|| first.signal.wake_up())
         });
         state.remove_if_empty(&self.key);
-        // Tasks are woken outside of the lock: an executor may run them at once.
         drop(state);
         drop(next);
     }
@@ -236,7 +346,7 @@ impl Drop for Releasing {
             let first = line
                 .places
                 .first_key_value()
-                .map(|(_, first)| first.wake_up());
+                .map(|(_, first)| first.signal.wake_up());
             (line.releasing == 0).then(|| (Arc::clone(&line.settled), first))
         });
         state.remove_if_empty(&self.key);

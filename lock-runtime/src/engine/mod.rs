@@ -15,6 +15,7 @@ mod share;
 mod shutdown;
 pub(crate) mod thread;
 mod time;
+mod turn;
 mod watchdog;
 
 use std::fmt;
@@ -31,6 +32,7 @@ use self::line::Lines;
 use self::pulse::Pulse;
 use self::reaper::{Job, Reaper};
 use self::shutdown::{Active, Entered};
+use self::turn::Baton;
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::config::{Defaults, check_lease, check_permits};
@@ -86,7 +88,7 @@ impl Engine {
             Arc::clone(&pulse),
             timeout,
         ));
-        clock.handle().spawn(Arc::clone(&watchdog).run());
+        clock.spawn(Arc::clone(&watchdog).run());
         let (reaper, task) = Reaper::new(
             Arc::clone(&store),
             clock.clone(),
@@ -170,6 +172,10 @@ impl Engine {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
+        let _until_released = match self.pass_on(hold) {
+            Ok(()) => return Ok(()),
+            Err(baton) => baton,
+        };
         let unfinished = Unfinished { engine: self, hold };
         let sent = self.clock.now();
         let requests = hold.releases(hold.keep());
@@ -201,9 +207,47 @@ impl Engine {
             self.watchdog.forget(hold);
             match hold.loss() {
                 Some(reason) => self.end_lost(hold, reason),
+                None if self.pass_on(hold).is_ok() => {}
                 None => self.send_release(hold, true, false),
             }
         }
+    }
+
+    /// Passes what an ended hold has on to the next task of this process that waits for it. If that can't be, or nobody
+    /// does, gives back what is to be kept until the release.
+    fn pass_on(&self, hold: &Hold) -> Result<(), Option<Baton>> {
+        let baton = hold.baton().ok_or(None)?;
+        if self.is_closing() {
+            return Err(Some(baton));
+        }
+        self.lines.pass(baton).map(drop).map_err(Some)
+    }
+
+    /// Passes on what was passed on to a request that can't use it, or ends it in the background.
+    fn pass_back(&self, baton: Baton) {
+        let baton = if self.is_closing() {
+            baton
+        } else {
+            match self.lines.pass(baton) {
+                Ok(wake_up) => return drop(wake_up),
+                Err(baton) => baton,
+            }
+        };
+        self.end_turn(&baton);
+    }
+
+    /// Ends in the background what the process has in the store and nobody uses.
+    fn end_turn(&self, baton: &Baton) {
+        let now = self.clock.now();
+        let requests = vec![baton.release()];
+        self.reaper.send(Job::Release {
+            requests,
+            keep_until: now,
+            expires: baton.deadline().max(now) + self.defaults.command_timeout,
+            first: vec![self.lines.releasing(baton.key())],
+            late: Vec::new(),
+            expected_gone: true,
+        });
     }
 
     /// A lost hold may still have its key for a moment, or longer at the end of `max_hold` or at a shutdown.

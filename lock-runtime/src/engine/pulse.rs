@@ -107,9 +107,7 @@ impl Pulse {
                 if ask {
                     asked = true;
                     // On the client's own runtime: whoever waits for the answer may stop polling.
-                    self.clock
-                        .handle()
-                        .spawn(Arc::clone(self).ask(Arc::clone(store)));
+                    self.clock.spawn(Arc::clone(self).ask(Arc::clone(store)));
                 }
                 changed.await;
                 asked = true;

@@ -116,13 +116,14 @@ impl Task {
     pub(crate) async fn run(mut self) {
         let mut working = JoinSet::new();
         let mut drains = Vec::new();
+        let clock = self.worker.clock.clone();
         loop {
             tokio::select! {
                 biased;
                 Some(_) = working.join_next() => {}
                 job = self.jobs.recv() => match job {
                     Some(Job::Drain(done)) => drains.push(done),
-                    Some(job) => _ = working.spawn(self.worker.clone().work(job)),
+                    Some(job) => _ = working.spawn(clock.stoppable(self.worker.clone().work(job))),
                     None => break,
                 }
             }

@@ -116,6 +116,11 @@ impl Engine {
 
     /// Fetches a fencing token for a hold that has none yet.
     async fn fence(&self, hold: &Hold, part: &Part, budget: &Budget) -> Result<(), LockError> {
+        // Those that were reserved come first: one that the store gives now is higher than all of them.
+        if let Some(token) = hold.reserved_token() {
+            part.set_token(token);
+            return Ok(());
+        }
         let mut failures = 0;
         loop {
             let sent = self.clock.now();

@@ -102,6 +102,34 @@ pub(crate) fn handed_over_deadline(
     (until > now + first / 4).then_some(until)
 }
 
+/// When a hold is to be renewed that was passed on inside the process and can be trusted until `until`; or `None` if the
+/// store must be asked first, because too little is left, or more than the lease.
+pub(crate) fn passed_on(
+    now: Instant,
+    until: Instant,
+    options: &Resolved,
+) -> Option<Option<Instant>> {
+    let (left, lease) = (until.saturating_duration_since(now), options.lease);
+    if left < trusted(lease) / 2 || left > trusted(lease) {
+        return None;
+    }
+    let missing = trusted(lease) - left;
+    Some(if options.renew {
+        Some(now + (lease / 3).saturating_sub(missing))
+    } else {
+        // A lease that is not renewed is what the body has: whoever gets notably less asks for the rest.
+        (missing > lease / 100).then_some(now)
+    })
+}
+
+/// How long a request waits for the hold of another task of its process before it asks the store.
+pub(crate) fn looks_on(now: Instant, budget: &Budget, limits: &Defaults) -> Instant {
+    let left = budget
+        .ends()
+        .map(|ends| ends.saturating_duration_since(now) / 4);
+    now + left.map_or(limits.local_turn, |left| left.min(limits.local_turn))
+}
+
 /// When a hold whose lease was set by a command sent at `sent` is renewed.
 pub(crate) fn renewal_at(sent: Instant, lease: Duration) -> Instant {
     sent + lease / 3
@@ -165,6 +193,8 @@ mod tests {
         lease: Duration::from_secs(30),
         wait: Duration::from_secs(10),
         command_timeout: Duration::from_millis(500),
+        local_handoffs: 64,
+        local_turn: Duration::from_millis(10),
     };
 
     #[test]

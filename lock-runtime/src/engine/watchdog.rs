@@ -198,13 +198,13 @@ impl Watchdog {
             let more = renewal.0.hold.parts().len();
             if parts > 0 && parts + more > BATCH {
                 let full = std::mem::take(&mut batch);
-                self.clock.handle().spawn(Arc::clone(self).renew(full));
+                self.clock.spawn(Arc::clone(self).renew(full));
                 parts = 0;
             }
             parts += more;
             batch.push(renewal);
         }
-        self.clock.handle().spawn(Arc::clone(self).renew(batch));
+        self.clock.spawn(Arc::clone(self).renew(batch));
     }
 
     /// One round trip for all of them.

@@ -8,7 +8,7 @@ mod lock;
 mod queue;
 mod rate;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,10 +35,12 @@ struct Server {
     locks: HashMap<Name, Lock>,
     rates: Buckets,
     latches: Latches,
-    listeners: HashMap<ClientId, Weak<dyn Listener>>,
+    listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
+    /// The latest that its clock has said.
+    latest_micros: u64,
     /// When `locks` has grown to this, expired ones are removed.
     sweep_at: usize,
 }
@@ -59,13 +61,20 @@ impl MemoryStore {
         let micros = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.as_micros());
+        Self::started_at(u64::try_from(micros).unwrap_or(0))
+    }
+
+    /// An empty store whose clock begins with so many microseconds since 1970.
+    #[must_use]
+    pub fn started_at(started_micros: u64) -> Self {
         let server = Server {
             locks: HashMap::new(),
             rates: Buckets::default(),
             latches: Latches::default(),
-            listeners: HashMap::new(),
-            started_micros: u64::try_from(micros).unwrap_or(0),
+            listeners: BTreeMap::new(),
+            started_micros,
             started: None,
+            latest_micros: 0,
             sweep_at: 64,
         };
         Self {
@@ -133,12 +142,16 @@ struct Connected {
 }
 
 impl Server {
-    /// Its clock, in microseconds since 1970.
+    /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and must not come again
+    /// when a simulation sets the clock back.
     fn micros(&mut self, now: Instant) -> u64 {
         let started = *self.started.get_or_insert(now);
         let elapsed = now.saturating_duration_since(started).as_micros();
-        self.started_micros
-            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX))
+        let micros = self
+            .started_micros
+            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        self.latest_micros = self.latest_micros.max(micros);
+        self.latest_micros
     }
 }
 
@@ -222,7 +235,7 @@ impl Connected {
                 owner: request.claim.owner,
                 share: request.claim.share,
                 first_lease: request.first_lease,
-                fence: request.fence,
+                tokens: request.tokens,
             };
             let lock = locks.entry(name(request)).or_default();
             lock.grant(step, &place, request.lease)
@@ -274,7 +287,7 @@ impl Store for Connected {
                 return Fenced::Conflict;
             }
             if lock.holders.held(&claim).is_some() {
-                Fenced::Token(lock.mint(step))
+                Fenced::Token(lock.mint(step, 1))
             } else {
                 Fenced::Gone
             }

@@ -219,10 +219,13 @@ pub struct Acquire {
     pub lease: Duration,
     /// For how long when the hold is handed over, until the owner renews it.
     pub first_lease: Duration,
-    /// Whether the grant brings a fencing token.
-    pub fence: bool,
+    /// How many consecutive fencing tokens are reserved with the grant, which brings the first of them; 0 for none.
+    pub tokens: u32,
     /// What to do when the key is taken.
     pub queue: Queue,
+    /// The owner of an exclusive hold that ends with this command, if it is held still: the key then goes to the first
+    /// in the queue, and to this request if nobody waits.
+    pub instead_of: Option<Owner>,
 }
 
 /// What an acquire does besides trying.

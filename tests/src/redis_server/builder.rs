@@ -32,6 +32,13 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Sets a variable in the server's environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.settings.environment.push((name.into(), value.into()));
+        self
+    }
+
     /// Writes every command to disk before it is answered, so that data survives
     /// [`restart`](RedisServer::restart) also after a [`kill`](RedisServer::kill).
     #[must_use]
@@ -82,6 +89,7 @@ impl RedisServerBuilder {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     args: Vec<OsString>,
+    pub(super) environment: Vec<(OsString, OsString)>,
     appendonly: bool,
     pub(super) password: Option<String>,
     pub(super) unix_socket: bool,

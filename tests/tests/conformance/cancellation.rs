@@ -1,12 +1,10 @@
 //! Dropping any future at any point leaves nothing behind.
 
 use std::future::Future;
-use std::pin::pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_tests::{Backend, eventually};
+use lock_tests::{Backend, eventually, polled};
 
 crate::on_every_store!(
     an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
@@ -15,24 +13,6 @@ crate::on_every_store!(
     a_run_dropped_after_any_number_of_polls_leaves_nothing,
     a_release_dropped_after_any_number_of_polls_is_finished,
 );
-
-/// Polls a future at most `polls` times, each when it asked to be, and then drops it. Its output, if it came.
-pub(crate) async fn polled<F: Future>(polls: usize, future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    let mut left = polls;
-    std::future::poll_fn(|cx: &mut Context<'_>| {
-        if left == 0 {
-            return Poll::Ready(None);
-        }
-        left -= 1;
-        match future.as_mut().poll(cx) {
-            Poll::Ready(output) => Poll::Ready(Some(output)),
-            Poll::Pending if left == 0 => Poll::Ready(None),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
-}
 
 /// For 0, 1, 2, … polls until the future completes: nothing is left, and the lock is free at once.
 async fn at_every_poll<F: Future>(store: &Backend, client: &LockClient, future: impl Fn() -> F) {

@@ -238,8 +238,9 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
             },
             lease: Duration::from_secs(random.of(&LEASES)),
             first_lease: FIRST_LEASE,
-            fence: random.below(2) == 0,
+            tokens: random.of(&[0, 0, 1, 3]),
             queue: Queue::Join,
+            instead_of: None,
         },
         claims: share,
     }
@@ -250,7 +251,7 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
         0..=6 => Verb::Acquire(Queue::Join),
         7 | 8 => Verb::Acquire(Queue::Respect),
         // The plain command, which can't tell a conflict, is for tests of its own.
-        9 if request.acquire.claim.share.is_none() && request.acquire.fence => {
+        9 if request.acquire.claim.share.is_none() && request.acquire.tokens > 0 => {
             Verb::Acquire(Queue::Barge)
         }
         10..=13 => Verb::Renew(Duration::from_secs(random.of(&LEASES))),
@@ -359,11 +360,14 @@ fn scenario(all: &Stores, seed: u64) {
             1 => requests[at] = fresh(&mut random),
             _ => {
                 let verb = verb(&mut random, &mut requests[at]);
+                let other = usize::try_from(random.below(requests.len() as u64)).unwrap();
+                let other = requests[other].acquire.claim.owner;
+                requests[at].acquire.instead_of = (random.below(4) == 0).then_some(other);
                 let request = &requests[at];
                 let claim = (&request.acquire.claim.share, request.claims);
-                let (owner, fence) = (request.acquire.claim.owner, request.acquire.fence);
+                let (owner, tokens) = (request.acquire.claim.owner, request.acquire.tokens);
                 let name = format!(
-                    "{step}: {:x}-{:x} {claim:?} fence={fence} {verb:?}",
+                    "{step}: {:x}-{:x} {claim:?} tokens={tokens} {verb:?}",
                     owner.client.0, owner.request
                 );
                 let expected = all.real.block_on(run(&mut embedded, request, &verb));

@@ -3,10 +3,8 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Latch, LockClient, LockError, LostReason};
-use lock_tests::{Backend, eventually};
+use lock_tests::{Backend, eventually, polled};
 use tokio::task::{JoinHandle, JoinSet};
-
-use crate::cancellation::polled;
 
 crate::on_every_store!(
     a_latch_is_set_once_until_it_opens,

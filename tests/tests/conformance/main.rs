@@ -25,6 +25,7 @@ mod rw_lock_holds;
 mod semaphore;
 mod semaphore_holds;
 mod shares;
+mod turns;
 mod verbs;
 mod waiting;
 

@@ -8,7 +8,7 @@ use lock_runtime::{FencingToken, Guard, LockClient, LockError};
 use lock_tests::{Backend, eventually};
 use tokio::task::JoinSet;
 
-use crate::cancellation::polled;
+use lock_tests::polled;
 
 crate::on_every_store!(
     all_are_taken_or_none,

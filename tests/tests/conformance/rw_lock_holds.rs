@@ -8,8 +8,8 @@ use lock_tests::{Backend, eventually};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use super::cancellation::polled;
 use super::semaphore::{AT_ONCE, WAIT, is_busy, queued, three, until_waiting};
+use lock_tests::polled;
 
 crate::on_every_store!(
     readers_of_two_clients_enter_together_when_a_writers_lease_ends,

@@ -7,8 +7,8 @@ use lock_runtime::{Guard, LockError, LostReason};
 use lock_tests::{Backend, eventually};
 use tokio::task::JoinSet;
 
-use super::cancellation::polled;
 use super::semaphore::{AT_ONCE, is_busy, permits, queued, served, three, until_waiting};
+use lock_tests::polled;
 
 crate::on_every_store!(
     permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_holds,

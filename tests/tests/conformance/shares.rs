@@ -52,7 +52,8 @@ fn request(owner: Owner, share: Option<Share>, queue: Queue) -> Acquire {
         claim: claim(owner, share),
         lease: LEASE,
         first_lease: LEASE / 5,
-        fence: false,
+        tokens: 0,
+        instead_of: None,
         queue,
     }
 }
@@ -572,7 +573,7 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
     for round in 0..5 {
         for (number, share) in [(1, READ), (2, READ), (3, READ)] {
             let request = Acquire {
-                fence: true,
+                tokens: 1,
                 ..request(owner(0, 10 * round + number), share, Queue::Join)
             };
             let Acquired::Granted { token } = two.ask(request).await else {
@@ -581,7 +582,7 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
             rises(token);
         }
         let writer = Acquire {
-            fence: true,
+            tokens: 1,
             ..request(owner(1, round), WRITE, Queue::Join)
         };
         assert!(matches!(

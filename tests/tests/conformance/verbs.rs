@@ -159,7 +159,8 @@ pub(super) fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
         claim: claim("k", owner),
         lease: LEASE,
         first_lease: LEASE / 5,
-        fence,
+        tokens: fence.into(),
+        instead_of: None,
         queue,
     }
 }

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tokio::sync::watch;
-
+use super::board::Board;
 use crate::engine::line::Signal;
 use crate::engine::unavailable;
 use crate::error::{LockError, LostReason, StoreError};
@@ -32,7 +31,7 @@ struct Occupied {
 pub(super) struct Room {
     /// Calls the watcher: the store has sent a message, or somebody came or left.
     pub(super) signal: Arc<Signal>,
-    pub(super) news: watch::Sender<News>,
+    pub(super) board: Board,
 }
 
 /// What the watcher knows. Each number says up to which visitor it goes: whoever came later knows nothing yet, since
@@ -98,7 +97,7 @@ impl Rooms {
             rooms: Arc::clone(self),
             key: key.clone(),
             number: occupied.came,
-            news: occupied.room.news.subscribe(),
+            edition: 0,
             room: Arc::clone(&occupied.room),
         };
         drop(rooms);
@@ -134,7 +133,8 @@ pub(super) struct Visitor {
     key: LockKey,
     number: u64,
     room: Arc<Room>,
-    news: watch::Receiver<News>,
+    /// What it has read last.
+    edition: u64,
 }
 
 /// What a visitor knows.
@@ -149,8 +149,13 @@ pub(super) enum Word {
 impl Visitor {
     /// What is known now. News that come after this call end the next [`changed`](Self::changed).
     pub(super) fn word(&mut self) -> Word {
+        let (word, edition) = self.room.board.read(|news| self.read(news));
+        self.edition = edition;
+        word
+    }
+
+    fn read(&self, news: &News) -> Word {
         let (number, key) = (self.number, || self.key.clone());
-        let news = self.news.borrow_and_update();
         if number <= news.opened {
             return Word::Over(Ok(()));
         }
@@ -173,9 +178,8 @@ impl Visitor {
     }
 
     /// Waits for news.
-    pub(super) async fn changed(&mut self) {
-        // An error would be that the room is gone, which this visitor keeps.
-        let _ = self.news.changed().await;
+    pub(super) async fn changed(&self) {
+        self.room.board.newer(self.edition).await;
     }
 }
 

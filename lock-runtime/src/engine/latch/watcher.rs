@@ -71,7 +71,7 @@ impl Watcher {
         let mut asked = 0;
         while let Some(last) = self.rooms.last_visitor(&self.key) {
             let called = self.listen();
-            let settled = self.room.news.borrow().settled();
+            let settled = self.room.board.read(News::settled).0;
             if last <= settled {
                 // They are on their way out.
                 self.room.signal.notified().await;
@@ -158,7 +158,7 @@ impl Watcher {
 
     /// Takes in a reply to a look for visitors up to `last`. For how long the latch exists still.
     fn learn(&mut self, reply: Latched, last: u64) -> Option<Duration> {
-        let before = self.room.news.borrow().answered;
+        let before = self.room.board.read(|news| news.answered).0;
         let earlier = self.seen;
         let (mut opened, mut lost, mut remaining) = (0, 0, None);
         match reply {
@@ -190,10 +190,9 @@ impl Watcher {
                 return None;
             }
         }
-        let changes = {
-            let news = self.room.news.borrow();
+        let (changes, _) = self.room.board.read(|news| {
             last > news.answered || opened.max(lost) > news.settled() || news.failing.is_some()
-        };
+        });
         // Whoever has nothing new to learn is not woken.
         if changes {
             self.tell(|news| {
@@ -214,7 +213,7 @@ impl Watcher {
     }
 
     fn tell(&self, change: impl FnOnce(&mut News)) {
-        self.room.news.send_modify(change);
+        self.room.board.change(change);
     }
 
     async fn ask(&self, verb: LatchVerb, sent: Instant) -> Result<Latched, crate::store::Failure> {

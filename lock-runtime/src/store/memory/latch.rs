@@ -1,6 +1,6 @@
 //! Count-down latches of the embedded store.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use super::{Connected, Name, Server, Step};
@@ -20,7 +20,8 @@ pub(super) struct Latches {
 struct Entry {
     latch: Option<Latch>,
     /// Until when each place counts.
-    waiters: HashMap<Owner, Instant>,
+    /// In an order that is the same in every run.
+    waiters: BTreeMap<Owner, Instant>,
     /// What each call came to, and until when that is remembered.
     calls: HashMap<Owner, (Latched, Instant)>,
 }
@@ -160,7 +161,7 @@ impl Connected {
         // Who waits hears of it before anybody can learn more from this server, and is woken when it is unlocked.
         let mut wake_ups = Vec::<WakeUp>::new();
         if let Some(generation) = opened {
-            for (owner, _) in entry.waiters.drain() {
+            for (owner, _) in std::mem::take(&mut entry.waiters) {
                 let listener = server.listeners.get(&owner.client);
                 if let Some(listener) = listener.and_then(std::sync::Weak::upgrade) {
                     wake_ups.push(listener.granted(owner, Some(generation)));

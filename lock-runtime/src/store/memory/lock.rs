@@ -1,6 +1,6 @@
 //! One key: what the verbs that grant and end holds do to it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) struct Step<'s> {
     pub(super) now: Instant,
     pub(super) micros: u64,
     pub(super) latches: &'s Latches,
-    pub(super) listeners: &'s HashMap<ClientId, Weak<dyn Listener>>,
+    pub(super) listeners: &'s BTreeMap<ClientId, Weak<dyn Listener>>,
     pub(super) wake_ups: Vec<WakeUp>,
 }
 
@@ -42,15 +42,17 @@ impl Lock {
         self.holders.is_empty() && self.queue.len() == 0 && self.last_token < micros
     }
 
-    pub(super) fn mint(&mut self, step: &Step<'_>) -> u64 {
-        self.last_token = (self.last_token + 1).max(step.micros);
-        self.last_token
+    /// The first of so many new tokens.
+    pub(super) fn mint(&mut self, step: &Step<'_>, tokens: u32) -> u64 {
+        let first = (self.last_token + 1).max(step.micros);
+        self.last_token = first + u64::from(tokens) - 1;
+        first
     }
 
     pub(super) fn grant(&mut self, step: &Step<'_>, place: &Place, lease: Duration) -> Option<u64> {
         self.holders
             .enter(place.owner, place.share, step.now + lease);
-        place.fence.then(|| self.mint(step))
+        (place.tokens > 0).then(|| self.mint(step, place.tokens))
     }
 
     /// Gives what is free to those who are first in the queue, as long as it is enough for the next.
@@ -90,6 +92,16 @@ impl Lock {
 
     pub(super) fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
         let claim = &request.claim;
+        if let Some(owner) = request.instead_of {
+            let before = Claim {
+                owner,
+                share: None,
+                ..claim.clone()
+            };
+            if self.holders.held(&before).is_some() {
+                self.holders.leave(&before, step.now, Duration::ZERO);
+            }
+        }
         let mut mine = self.holders.held(claim).is_some();
         if !mine {
             if self.refuses(claim) {
@@ -108,7 +120,7 @@ impl Lock {
             owner: claim.owner,
             share: claim.share,
             first_lease: request.first_lease,
-            fence: request.fence,
+            tokens: request.tokens,
         };
         if mine {
             self.queue.remove(claim.owner);

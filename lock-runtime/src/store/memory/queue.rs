@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) owner: Owner,
     pub(super) share: Option<Share>,
     pub(super) first_lease: Duration,
-    pub(super) fence: bool,
+    pub(super) tokens: u32,
 }
 
 impl Places {

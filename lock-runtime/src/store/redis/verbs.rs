@@ -20,7 +20,8 @@ use crate::store::{
 impl Store for RedisStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move {
-            if request.queue == Queue::Barge && !request.fence && request.claim.share.is_none() {
+            if request.queue == Queue::Barge && request.tokens == 0 && request.claim.share.is_none()
+            {
                 return self.set_if_free(&request, by).await;
             }
             let key = &request.claim.key;
@@ -31,12 +32,18 @@ impl Store for RedisStore {
                     .arg(request.claim.owner.to_string())
                     .arg(millis(request.lease))
                     .arg(millis(request.first_lease))
-                    .arg(u8::from(request.fence))
+                    .arg(request.tokens)
                     .arg(mode(request.queue))
                     .arg(self.channels(key))
                     .arg(millis(QUEUE_TTL))
                     .arg(permits(request.claim.share))
-                    .arg(request.claim.share.map_or(0, |share| share.of));
+                    .arg(request.claim.share.map_or(0, |share| share.of))
+                    .arg(
+                        request
+                            .instead_of
+                            .map(|owner| owner.to_string())
+                            .unwrap_or_default(),
+                    );
             });
             let acquire = acquire.listening(listens.then(|| self.channel(key)));
             let reply: Reply<Vec<Value>> = self.call(key, by, acquire).await?;
@@ -64,7 +71,7 @@ impl Store for RedisStore {
                 .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
                     command
                         .arg(millis(first.lease))
-                        .arg(u8::from(first.fence))
+                        .arg(first.tokens)
                         .arg(mode(first.queue))
                         .arg(self.channels(key));
                     for request in &requests {
@@ -173,7 +180,7 @@ impl Store for RedisStore {
                     command
                         .arg(request.claim.owner.to_string())
                         .arg(millis(request.first_lease))
-                        .arg(u8::from(request.fence))
+                        .arg(request.tokens)
                         .arg(self.channels(&request.claim.key))
                         .arg(permits(request.claim.share))
                         .arg(request.claim.share.map_or(0, |share| share.of));

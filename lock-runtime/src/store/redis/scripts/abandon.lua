@@ -1,4 +1,4 @@
--- ARGV: owner, first lease ms, fenced 0|1, channel prefix, permits (0 exclusive), of.
+-- ARGV: owner, first lease ms, tokens, channel prefix, permits (0 exclusive), of.
 -- Reply: 1 a grant was undone, 0 there was none. O(log n) in the waiters, and once for each that gets its turn.
 local owner, permits = ARGV[1], tonumber(ARGV[5])
 local at, time = names(1), now()

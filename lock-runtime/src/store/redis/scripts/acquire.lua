@@ -1,12 +1,13 @@
--- ARGV: owner, lease ms, first lease ms, fenced 0|1, mode barge|respect|join, channel prefix, queue TTL ms, permits
--- (0 exclusive), of. Reply: {1, token or ''} granted; {0, ms until the first lease ends, queued 0|1} busy.
+-- ARGV: owner, lease ms, first lease ms, tokens to reserve, mode barge|respect|join, channel prefix, queue TTL ms, permits
+-- (0 exclusive), of, owner of an exclusive hold that ends with this (or ''). Reply: {1, token or ''} granted; {0, ms until the first lease ends, queued 0|1} busy.
 -- O(log n) in the waiters, and once for each hold that ended by itself and each waiter that gets its turn.
 local owner, lease, first_lease, channels = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[6]
-local permits, of = tonumber(ARGV[8]), tonumber(ARGV[9])
+local tokens, permits, of = tonumber(ARGV[4]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local at, time = names(1), now()
 local me = ARGV[4] .. ':' .. first_lease .. ':' .. permits .. ':' .. of .. ':' .. owner
 local state = state_of(at, time)
 if state.err then return state end
+if state.holder and state.holder == ARGV[10] then leave(at, state, ARGV[10], 0) end
 
 -- Whether the lock is something else than what the request is for. A semaphore that was resized still serves those who
 -- stood in its queue before.
@@ -33,8 +34,8 @@ if not held then
 end
 if mine then
   local token = ''
-  if ARGV[4] == '1' then
-    token = mint(at)
+  if tokens > 0 then
+    token = mint(at, tokens)
     if not token then
       settle(at, state)
       return redis.error_reply('WRONGTYPE the fence counter is not a number')
@@ -50,7 +51,7 @@ if mine then
     leave(at, state, owner, has)
     enter(at, state, owner, has, state.of, lease, time)
   end
-  if token ~= '' then keep_token(at, token) end
+  if token ~= '' then keep_tokens(at, token, tokens) end
   redis.pcall('ZREM', at.queue, me)
   settle(at, state)
   return {1, token}

@@ -1,7 +1,7 @@
--- ARGV: lease ms, fenced 0|1, mode barge|respect, channel prefix, and the owner of each lock. Exclusive locks only.
+-- ARGV: lease ms, tokens to reserve for each, mode barge|respect, channel prefix, and the owner of each lock. Exclusive locks only.
 -- Reply: {1, token or '' for each} granted; {0, number of the lock} busy; {2, number of the lock} it is something else.
 -- O(locks), and once for each hold that ended by itself and each waiter that gets its turn.
-local lease, time, held, tokens = tonumber(ARGV[1]), now(), {}, {1}
+local lease, reserve, time, held, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), now(), {}, {1}
 for i = 1, #KEYS / 3 do
   local at, owner = names(i), ARGV[4 + i]
   local state = state_of(at, time)
@@ -14,8 +14,8 @@ for i = 1, #KEYS / 3 do
   held[i] = state.holder == owner
   if state.used > 0 and not held[i] then return {0, i} end
   tokens[i + 1] = ''
-  if ARGV[2] == '1' then
-    tokens[i + 1] = mint(at)
+  if reserve > 0 then
+    tokens[i + 1] = mint(at, reserve)
     if not tokens[i + 1] then return {2, i} end
   end
 end
@@ -26,6 +26,6 @@ for i = 1, #KEYS / 3 do
   elseif redis.call('PTTL', at.lock) < lease then
     redis.call('PEXPIRE', at.lock, lease)
   end
-  if tokens[i + 1] ~= '' then keep_token(at, tokens[i + 1]) end
+  if tokens[i + 1] ~= '' then keep_tokens(at, tokens[i + 1], reserve) end
 end
 return tokens

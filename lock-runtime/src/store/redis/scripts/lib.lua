@@ -15,26 +15,27 @@ local function now()
   return time[1] * 1000000 + time[2]
 end
 
--- A token above every earlier one, also after the counter was lost. nil if the counter is something else.
-local function mint(at)
+-- The first of so many tokens above every earlier one, also after the counter was lost. nil if the counter is something
+-- else.
+local function mint(at, tokens)
   local last = redis.pcall('GET', at.fence)
   if type(last) == 'table' then return nil end
   last = tonumber(last or '0')
-  if not last or last < 0 or last >= 9007199254740991 then return nil end
+  if not last or last < 0 or last + tokens > 9007199254740991 then return nil end
   return string.format('%.0f', math.max(last + 1, now()))
 end
 
-local function keep_token(at, token)
-  redis.call('SET', at.fence, token, 'PX', FENCE_TTL)
+local function keep_tokens(at, first, tokens)
+  redis.call('SET', at.fence, string.format('%.0f', first + tokens - 1), 'PX', FENCE_TTL)
 end
 
--- A place in the queue: `<fenced 0|1>:<first lease ms>:<permits, 0 exclusive>:<of>:<owner>`.
+-- A place in the queue: `<tokens, 0 unfenced>:<first lease ms>:<permits, 0 exclusive>:<of>:<owner>`.
 local function parse(member)
-  local fenced, first_lease, permits, of, owner, client =
-    string.match(member, '^([01]):(%d+):(%d+):(%d+):((%x+)%-%x+)$')
+  local tokens, first_lease, permits, of, owner, client =
+    string.match(member, '^(%d+):(%d+):(%d+):(%d+):((%x+)%-%x+)$')
   if not owner then return nil end
   return {
-    fenced = fenced == '1', first_lease = tonumber(first_lease),
+    tokens = tonumber(tokens), first_lease = tonumber(first_lease),
     permits = tonumber(permits), of = tonumber(of), owner = owner, client = client,
   }
 end
@@ -127,12 +128,12 @@ end
 -- Gives the lock, or a share of it, to one waiter. False if its client does not listen any more.
 local function grant(at, state, place, channels, time)
   local token = ''
-  if place.fenced then
-    token = mint(at)
+  if place.tokens > 0 then
+    token = mint(at, place.tokens)
     if not token then return false end
   end
   enter(at, state, place.owner, place.permits, place.of, place.first_lease, time)
-  if token ~= '' then keep_token(at, token) end
+  if token ~= '' then keep_tokens(at, token, place.tokens) end
   -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant when it looks again.
   if redis.pcall('PUBLISH', channels .. place.client, place.owner .. ' ' .. token) ~= 0 then return true end
   leave(at, state, place.owner, place.permits)

@@ -1,0 +1,134 @@
+//! A process's turn at a key: as long as it lasts, the hold passes from one of its tasks to the next without the store.
+//!
+//! Lock cohorting (Dice, Marathe and Shavit, "Lock Cohorting: A General Technique for Designing NUMA Locks", PPoPP 2012),
+//! with processes for its nodes: a bounded number of local hand-offs, and then the other processes have their turn.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use super::line::Mark;
+use super::time;
+use crate::config::{Defaults, Resolved};
+use crate::key::LockKey;
+use crate::store::{Claim, Owner, Release};
+
+/// What the process has in the store, whichever of its tasks uses it.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// Whose the key is in the store.
+    owner: Owner,
+    /// When the process got it from there.
+    began: Instant,
+    /// How often it has been passed on since.
+    passed: u32,
+    /// Fencing tokens that were reserved with the grant and are not used yet.
+    tokens: Range<u64>,
+    mark: Mark,
+}
+
+/// A hold on its way from one task to the next.
+#[derive(Debug)]
+pub(crate) struct Baton {
+    turn: Box<Turn>,
+    /// Until when it can be trusted.
+    deadline: Instant,
+}
+
+/// What a task has that took a baton over.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) turn: Box<Turn>,
+    pub(super) owner: Owner,
+    pub(super) token: Option<u64>,
+    pub(super) deadline: Instant,
+    pub(super) renew_at: Option<Instant>,
+}
+
+impl Turn {
+    /// `token` is the first of `tokens` that the grant reserved.
+    pub(super) fn new(
+        owner: Owner,
+        began: Instant,
+        token: Option<u64>,
+        tokens: u32,
+        mark: Mark,
+    ) -> Box<Self> {
+        let tokens = token.map_or(0..0, |first| first + 1..first + u64::from(tokens));
+        Box::new(Self {
+            owner,
+            began,
+            passed: 0,
+            tokens,
+            mark,
+        })
+    }
+
+    pub(super) fn next_token(&mut self) -> Option<u64> {
+        self.tokens.next()
+    }
+
+    pub(super) fn pass_on(self: Box<Self>, deadline: Instant) -> Baton {
+        Baton {
+            turn: self,
+            deadline,
+        }
+    }
+}
+
+impl Baton {
+    pub(super) fn key(&self) -> &LockKey {
+        self.turn.mark.key()
+    }
+
+    /// Whose the key is in the store.
+    pub(super) fn owner(&self) -> Owner {
+        self.turn.owner
+    }
+
+    /// The way to end the turn.
+    pub(super) fn release(&self) -> Release {
+        Release {
+            claim: Claim {
+                key: self.key().clone(),
+                owner: self.turn.owner,
+                share: None,
+            },
+            keep: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Uses the hold as it is, or gives it back if the store must be asked: the turn is over, the lease does not fit, or
+    /// there is no token left.
+    pub(super) fn take_over(
+        mut self,
+        now: Instant,
+        options: &Resolved,
+        limits: &Defaults,
+    ) -> Result<Taken, Self> {
+        let turn = &mut self.turn;
+        let over = turn.passed >= limits.local_handoffs || now >= turn.began + limits.local_turn;
+        let Some(renew_at) = time::passed_on(now, self.deadline, options).filter(|_| !over) else {
+            return Err(self);
+        };
+        let token = if options.fenced {
+            let Some(token) = turn.next_token() else {
+                return Err(self);
+            };
+            Some(token)
+        } else {
+            None
+        };
+        turn.passed += 1;
+        Ok(Taken {
+            owner: turn.owner,
+            token,
+            deadline: self.deadline,
+            renew_at,
+            turn: self.turn,
+        })
+    }
+}

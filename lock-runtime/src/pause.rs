@@ -1,0 +1,61 @@
+//! [`Pause`]: what SIGSTOP and SIGCONT are to a process, for the tasks of a simulated client.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// Stops and continues futures that went through its [`gate`](Self::gate). Cloning gives another handle to the same.
+#[derive(Clone, Debug, Default)]
+pub struct Pause {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stopped: bool,
+    /// Futures that were woken meanwhile, in that order.
+    woken: Vec<Waker>,
+}
+
+impl Pause {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, no gated future is polled.
+    pub fn stop(&self) {
+        self.state().stopped = true;
+    }
+
+    /// Polls what was woken meanwhile, and everything else as before.
+    pub fn go_on(&self) {
+        let woken = {
+            let mut state = self.state();
+            state.stopped = false;
+            std::mem::take(&mut state.woken)
+        };
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether it is stopped.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.state().stopped
+    }
+
+    /// A future that does what `future` does, except while this is stopped.
+    pub async fn gate<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        std::future::poll_fn(|cx: &mut Context<'_>| {
+            let mut state = self.state();
+            if state.stopped {
+                state.woken.push(cx.waker().clone());
+                return Poll::Pending;
+            }
+            drop(state);
+            future.as_mut().poll(cx)
+        })
+        .await
+    }
+}

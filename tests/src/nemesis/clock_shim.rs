@@ -1,0 +1,73 @@
+//! A wall clock that can be moved, for a server only.
+
+use std::io::{Seek, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// What a server is started with so that its wall clock can be moved while it runs.
+#[derive(Debug)]
+pub(super) struct ClockShim {
+    folder: TempDir,
+    file: std::fs::File,
+}
+
+impl ClockShim {
+    /// Compiles it, or says why there is none.
+    ///
+    /// # Errors
+    /// Without a C compiler, or on a system that can't preload what it makes.
+    pub(super) fn compile() -> Result<Self, String> {
+        if !cfg!(target_os = "linux") {
+            return Err("clocks are moved on Linux only".to_owned());
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let source = folder.path().join("clock_shim.c");
+        std::fs::write(&source, include_str!("clock_shim.c")).expect("a file can be written");
+        let compiled = Command::new("cc")
+            .args(["-shared", "-fPIC", "-O2", "-o"])
+            .arg(folder.path().join("clock_shim.so"))
+            .arg(&source)
+            .arg("-ldl")
+            .stdin(Stdio::null())
+            .output();
+        match compiled {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => {
+                return Err(format!(
+                    "the C compiler refuses: {}",
+                    String::from_utf8_lossy(&output.stderr)
+                ));
+            }
+            Err(error) => return Err(format!("there is no C compiler (cc): {error}")),
+        }
+        let path = folder.path().join("shift");
+        let mut file = std::fs::File::create(&path).expect("a file can be made");
+        file.write_all(&0_i64.to_ne_bytes())
+            .expect("it can be written");
+        Ok(Self { folder, file })
+    }
+
+    /// The environment of the server.
+    #[must_use]
+    pub(super) fn environment(&self) -> [(&'static str, PathBuf); 2] {
+        let path = self.folder.path();
+        [
+            ("LD_PRELOAD", path.join("clock_shim.so")),
+            ("CLOCK_SHIFT_FILE", path.join("shift")),
+        ]
+    }
+
+    /// From now on the clock is so much ahead, or behind.
+    ///
+    /// # Panics
+    /// If the file can't be written.
+    pub(super) fn shift(&self, millis: i64) {
+        let mut file = &self.file;
+        let nanos = millis * 1_000_000;
+        file.rewind()
+            .and_then(|()| file.write_all(&nanos.to_ne_bytes()))
+            .expect("the shift can be written");
+    }
+}

@@ -1,0 +1,137 @@
+//! The faults, and which of them a lock must bear.
+
+use std::fmt;
+
+/// One kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// SIGSTOP of a client, SIGCONT later.
+    ClientStop,
+    /// SIGKILL of a client; another takes its place.
+    ClientKill,
+    /// The network of some clients is slow both ways.
+    Delay,
+    /// Replies are late: the server has done what the client still waits for.
+    DelayReplies,
+    /// Connections are cut.
+    Cut,
+    /// Nothing passes, and nothing is closed.
+    Freeze,
+    /// Requests arrive, replies are lost.
+    DropReplies,
+    /// A request arrives, and its connection is cut before the reply.
+    CutAfterRequest,
+    /// New connections are closed at once, after a cut.
+    Refuse,
+    /// SIGSTOP of the server, SIGCONT later.
+    ServerStop,
+    /// SIGKILL of the server; it comes back with its data.
+    ServerKill,
+    /// SIGTERM of the server; it comes back with its data.
+    ServerRestart,
+    /// `CLIENT KILL TYPE normal`.
+    KillNormal,
+    /// `CLIENT KILL TYPE pubsub`.
+    KillSubscribers,
+    /// `CLIENT PAUSE`, of all commands or of writes.
+    ClientPause,
+    /// `DEBUG SLEEP`.
+    DebugSleep,
+    /// `SCRIPT FLUSH`.
+    ScriptFlush,
+    /// Memory is used up, and nothing may be evicted.
+    OutOfMemory,
+    /// SIGKILL of the server; it comes back without data.
+    LoseData,
+    /// Memory is used up, and keys are evicted.
+    Evict,
+    /// The server's wall clock is ahead for a while.
+    ClockAhead,
+    /// The server's wall clock is behind for a while.
+    ClockBehind,
+}
+
+/// What a fault works on: faults of different places can come together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Client,
+    Network,
+    Server,
+}
+
+impl Fault {
+    /// What a lock must bear: no two holders at once, whatever of these comes together.
+    pub const IN_MODEL: [Self; 18] = [
+        Self::ClientStop,
+        Self::ClientKill,
+        Self::Delay,
+        Self::DelayReplies,
+        Self::Cut,
+        Self::Freeze,
+        Self::DropReplies,
+        Self::CutAfterRequest,
+        Self::Refuse,
+        Self::ServerStop,
+        Self::ServerKill,
+        Self::ServerRestart,
+        Self::KillNormal,
+        Self::KillSubscribers,
+        Self::ClientPause,
+        Self::DebugSleep,
+        Self::ScriptFlush,
+        Self::OutOfMemory,
+    ];
+    /// The store forgets what it acknowledged. Two holders are possible then, but not for a resource that checks tokens.
+    pub const DATA_LOST: [Self; 2] = [Self::LoseData, Self::Evict];
+    /// The store's clock jumps. The same.
+    pub const CLOCK_MOVED: [Self; 2] = [Self::ClockAhead, Self::ClockBehind];
+
+    /// Whether a lock must bear it.
+    #[must_use]
+    pub fn is_in_model(self) -> bool {
+        Self::IN_MODEL.contains(&self)
+    }
+
+    pub(super) fn place(self) -> Place {
+        match self {
+            Self::ClientStop | Self::ClientKill => Place::Client,
+            Self::Delay
+            | Self::DelayReplies
+            | Self::Cut
+            | Self::Freeze
+            | Self::DropReplies
+            | Self::CutAfterRequest
+            | Self::Refuse => Place::Network,
+            _ => Place::Server,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::ClientStop => "SIGSTOP of a client",
+            Self::ClientKill => "SIGKILL of a client",
+            Self::Delay => "slow network",
+            Self::DelayReplies => "late replies",
+            Self::Cut => "connections cut",
+            Self::Freeze => "frozen network",
+            Self::DropReplies => "lost replies",
+            Self::CutAfterRequest => "cut before the reply",
+            Self::Refuse => "connections refused",
+            Self::ServerStop => "SIGSTOP of the server",
+            Self::ServerKill => "SIGKILL of the server, data kept",
+            Self::ServerRestart => "restart of the server, data kept",
+            Self::KillNormal => "CLIENT KILL normal",
+            Self::KillSubscribers => "CLIENT KILL pubsub",
+            Self::ClientPause => "CLIENT PAUSE",
+            Self::DebugSleep => "DEBUG SLEEP",
+            Self::ScriptFlush => "SCRIPT FLUSH",
+            Self::OutOfMemory => "out of memory",
+            Self::LoseData => "SIGKILL of the server, data lost",
+            Self::Evict => "eviction",
+            Self::ClockAhead => "server's clock ahead",
+            Self::ClockBehind => "server's clock behind",
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! How each fault is injected, and healed again.
+
+use std::time::Duration;
+
+use super::Fault;
+use super::service::Service;
+use crate::Proxy;
+use crate::history::Effect;
+use crate::monotonic_nanos;
+use crate::seeded::Seeded;
+
+impl Service {
+    /// One fault, from its beginning to its end.
+    pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
+        let from = monotonic_nanos();
+        let effect = match fault {
+            Fault::ClientStop => self.stop_client(random).await,
+            Fault::ClientKill => self.kill_client(random).await,
+            Fault::LoseData | Fault::Evict => Effect::DataLost,
+            Fault::ClockAhead | Fault::ClockBehind => Effect::ClockMoved,
+            _ => Effect::Other,
+        };
+        match fault {
+            Fault::ClientStop | Fault::ClientKill => {}
+            Fault::ClockAhead | Fault::ClockBehind => {
+                if !self.move_clock(fault, random).await {
+                    return;
+                }
+            }
+            Fault::ServerStop => {
+                self.server.pause();
+                tokio::time::sleep(random.millis(50, 2500)).await;
+                self.server.resume();
+            }
+            Fault::ServerKill => {
+                self.server.kill();
+                tokio::time::sleep(random.millis(0, 800)).await;
+                self.server.restart().await;
+            }
+            Fault::ServerRestart => {
+                self.server.stop().await;
+                tokio::time::sleep(random.millis(0, 800)).await;
+                self.server.restart().await;
+            }
+            Fault::LoseData => self.server.restart_empty().await,
+            Fault::KillNormal => self.ask(&["CLIENT", "KILL", "TYPE", "normal"]).await,
+            Fault::KillSubscribers => self.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await,
+            Fault::ScriptFlush => self.ask(&["SCRIPT", "FLUSH"]).await,
+            Fault::ClientPause => {
+                let pause = random.millis(50, 1500);
+                let of = *random.pick(&["ALL", "WRITE"]);
+                let millis = pause.as_millis().to_string();
+                self.ask(&["CLIENT", "PAUSE", &millis, of]).await;
+                tokio::time::sleep(pause).await;
+            }
+            Fault::DebugSleep => {
+                let seconds = random.millis(50, 1500).as_secs_f64().to_string();
+                self.ask(&["DEBUG", "SLEEP", &seconds]).await;
+            }
+            Fault::OutOfMemory => {
+                self.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+                tokio::time::sleep(random.millis(50, 1500)).await;
+                self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+            }
+            Fault::Evict => self.evict(random).await,
+            _ => self.disturb_network(fault, random).await,
+        }
+        self.note(fault, from, effect);
+    }
+
+    /// Everything as it should be.
+    pub(super) async fn heal(&self) {
+        for proxy in &self.proxies {
+            quiet(proxy);
+        }
+        if let Some(clock) = &self.clock {
+            clock.shift(0);
+        }
+        self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    }
+
+    /// What is refused is no fault, so it must not be counted as one.
+    async fn ask(&self, words: &[&str]) {
+        self.server.command(words).await;
+    }
+
+    async fn stop_client(&self, random: &mut Seeded) -> Effect {
+        let mut slots = self.slots.lock().await;
+        let at = random.below(slots.len());
+        slots[at].process.pause();
+        tokio::time::sleep(random.millis(50, 3000)).await;
+        slots[at].process.resume();
+        Effect::Stopped {
+            process: slots[at].number,
+        }
+    }
+
+    async fn kill_client(&self, random: &mut Seeded) -> Effect {
+        let mut slots = self.slots.lock().await;
+        let at = random.below(slots.len());
+        let slot = &mut slots[at];
+        slot.process.kill();
+        self.hear(slot);
+        let process = slot.number;
+        *slot = self.worker(&self.proxies[at], random).await;
+        Effect::Killed { process }
+    }
+
+    async fn disturb_network(&self, fault: Fault, random: &mut Seeded) {
+        // One client's network, or that of some, or of all.
+        let some = 1 + random.below(self.proxies.len());
+        let all: Vec<&Proxy> = self.proxies.iter().collect();
+        let mut chosen = random.shuffled(&all);
+        chosen.truncate(some);
+        let (late, lasts) = (random.millis(1, 400), random.millis(50, 2000));
+        for proxy in &chosen {
+            match fault {
+                Fault::Delay => proxy.delay(late),
+                Fault::DelayReplies => proxy.delay_replies(late),
+                Fault::Freeze => proxy.freeze(),
+                Fault::DropReplies => proxy.drop_replies(true),
+                Fault::CutAfterRequest => match random.below(3) {
+                    0 => proxy.cut_after_next("SET"),
+                    1 => proxy.cut_after_next("EVALSHA"),
+                    _ => proxy.cut_after_next_request(),
+                },
+                Fault::Refuse => {
+                    proxy.refuse(true);
+                    proxy.cut();
+                }
+                _ => proxy.cut(),
+            }
+        }
+        if fault == Fault::Cut || fault == Fault::CutAfterRequest {
+            return;
+        }
+        tokio::time::sleep(lasts).await;
+        for proxy in chosen {
+            // Replies that were lost are missing for ever: no later one may pass over the same connection.
+            if fault == Fault::DropReplies {
+                proxy.refuse(true);
+                proxy.cut();
+            }
+            quiet(proxy);
+        }
+    }
+
+    /// Too little memory for all, and a policy that makes room.
+    async fn evict(&self, random: &mut Seeded) {
+        let information: String = self.server.query(&["INFO", "memory"]).await;
+        let used = information
+            .lines()
+            .find_map(|line| line.strip_prefix("used_memory:"));
+        let used: u64 = used.and_then(|used| used.trim().parse().ok()).unwrap_or(0);
+        let policy = *random.pick(&[
+            "allkeys-lru",
+            "allkeys-random",
+            "volatile-lru",
+            "volatile-ttl",
+        ]);
+        self.ask(&["CONFIG", "SET", "maxmemory-policy", policy])
+            .await;
+        let limit = (used + 20_000).to_string();
+        self.ask(&["CONFIG", "SET", "maxmemory", &limit]).await;
+        let junk = "x".repeat(2000);
+        for number in 0..30 {
+            // Refused when nothing is left to be evicted.
+            let words = ["SET", &format!("junk:{number}"), &junk];
+            let _ = self.server.try_command(&words).await;
+        }
+        tokio::time::sleep(random.millis(0, 500)).await;
+        self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        self.ask(&["CONFIG", "SET", "maxmemory-policy", "noeviction"])
+            .await;
+        for number in 0..30 {
+            self.ask(&["DEL", &format!("junk:{number}")]).await;
+        }
+    }
+
+    /// False without a clock that can be moved.
+    async fn move_clock(&self, fault: Fault, random: &mut Seeded) -> bool {
+        let Some(clock) = &self.clock else {
+            return false;
+        };
+        // Redis ends leases by its wall clock: what a client that died left there on a clock that was ahead stays so much
+        // longer. That must be less than the patience with which everything is asked for at the end.
+        let by = random.millis(100, 8_000).as_millis();
+        let by = i64::try_from(by).unwrap_or(0);
+        let by = if fault == Fault::ClockAhead { by } else { -by };
+        clock.shift(by);
+        let before = wall_millis();
+        let (seconds, micros): (i64, i64) = self.server.query(&["TIME"]).await;
+        let shown = seconds * 1000 + micros / 1000 - by;
+        assert!(
+            (before - 10..=wall_millis() + 10).contains(&shown),
+            "the server's clock was to be moved by {by} ms and was not"
+        );
+        tokio::time::sleep(random.millis(100, 2000)).await;
+        clock.shift(0);
+        // So that whatever the server had begun on the moved clock has ended.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        true
+    }
+}
+
+/// This process's wall clock, in milliseconds.
+fn wall_millis() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.expect("it is after 1970").as_millis();
+    i64::try_from(now).expect("it is before the year 292 million")
+}
+
+fn quiet(proxy: &Proxy) {
+    proxy.delay(Duration::ZERO);
+    proxy.thaw();
+    proxy.drop_replies(false);
+    proxy.refuse(false);
+}

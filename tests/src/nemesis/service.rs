@@ -1,0 +1,212 @@
+//! What a run is made of: the server, the resource, and the processes, each behind a network of its own.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::arguments::Arguments;
+use super::clock_shim::ClockShim;
+use super::report::{Injected, Report};
+use super::{Fault, Settings, verdict};
+use crate::history::{Check, Effect, Violation};
+use crate::monotonic_nanos;
+use crate::seeded::Seeded;
+use crate::{ChildProcess, Proxy, RedisServer};
+
+/// One process at a time, behind its network.
+pub(super) struct Slot {
+    pub(super) process: ChildProcess,
+    /// Its number in the history, which no other process has.
+    pub(super) number: u32,
+}
+
+/// Everything that a run has started. It ends with this.
+pub(super) struct Service {
+    settings: Settings,
+    pub(super) server: RedisServer,
+    pub(super) clock: Option<ClockShim>,
+    resource: RedisServer,
+    pub(super) proxies: Vec<Proxy>,
+    pub(super) slots: tokio::sync::Mutex<Vec<Slot>>,
+    processes: AtomicU32,
+    histories: TempDir,
+    injected: Mutex<Vec<Injected>>,
+    noticed: Mutex<Vec<Violation>>,
+}
+
+impl Service {
+    pub(super) async fn start(settings: &Settings, random: &mut Seeded) -> Self {
+        let mut server = RedisServer::builder().appendonly(true);
+        let moved = |fault: &Fault| Fault::CLOCK_MOVED.contains(fault);
+        let clock = if settings.faults.iter().any(moved) {
+            ClockShim::compile()
+                .inspect_err(|why| eprintln!("the server's clock is not moved in this run: {why}"))
+                .ok()
+        } else {
+            None
+        };
+        for (name, value) in clock.iter().flat_map(ClockShim::environment) {
+            server = server.env(name, value);
+        }
+        let server = server.start().await;
+        let resource = RedisServer::start().await;
+        let mut proxies = Vec::new();
+        for _ in 0..settings.processes {
+            proxies.push(Proxy::start(server.addr()).await);
+        }
+        let service = Self {
+            settings: settings.clone(),
+            server,
+            clock,
+            resource,
+            proxies,
+            slots: tokio::sync::Mutex::default(),
+            processes: AtomicU32::new(0),
+            histories: tempfile::tempdir().expect("a temporary folder can be made"),
+            injected: Mutex::default(),
+            noticed: Mutex::default(),
+        };
+        let mut slots = Vec::new();
+        for proxy in &service.proxies {
+            slots.push(service.worker(proxy, random).await);
+        }
+        *service.slots.lock().await = slots;
+        service
+    }
+
+    /// Starts a process behind a proxy.
+    pub(super) async fn worker(&self, proxy: &Proxy, random: &mut Seeded) -> Slot {
+        let number = self.processes.fetch_add(1, Ordering::Relaxed);
+        let arguments = Arguments {
+            url: self.server.url_at(proxy.addr()),
+            resource: self.resource.url(),
+            history: self.history(number).to_string_lossy().into_owned(),
+            process: number,
+            tasks: self.settings.tasks,
+            seed: random.any(),
+            mistake: self.settings.mistake,
+        };
+        let words = arguments.words();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut process = ChildProcess::start(&self.settings.program, &words);
+        process.wait_for("up").await;
+        Slot { process, number }
+    }
+
+    pub(super) fn history(&self, number: u32) -> PathBuf {
+        self.histories.path().join(number.to_string())
+    }
+
+    /// Notes a fault and what it means to the checks.
+    pub(super) fn note(&self, fault: Fault, from: u64, effect: Effect) {
+        let to = monotonic_nanos();
+        let injected = Injected {
+            fault,
+            from,
+            to,
+            effect,
+        };
+        self.injected
+            .lock()
+            .expect("nobody panics here")
+            .push(injected);
+    }
+
+    /// Notes a violation that is not found in the histories.
+    pub(super) fn notice(&self, check: Check, text: String) {
+        let violation = Violation {
+            check,
+            in_model: true,
+            text,
+        };
+        self.noticed
+            .lock()
+            .expect("nobody panics here")
+            .push(violation);
+    }
+
+    /// What a process said that must not be.
+    pub(super) fn hear(&self, slot: &mut Slot) {
+        for event in slot.process.take_events() {
+            let text = format!("process {}: {}", slot.number, event.text);
+            if event.text.starts_with("unproved") {
+                self.notice(Check::Progress, text);
+            } else {
+                self.notice(Check::Answer, text);
+            }
+        }
+    }
+
+    /// After the faults: everybody gets everything again, nothing is left, and the histories are checked.
+    pub(super) async fn finish(self) -> Report {
+        self.heal().await;
+        let mut slots = std::mem::take(&mut *self.slots.lock().await);
+        let patience = self.settings.patience;
+        let millis = patience.as_millis();
+        // Key after key, and a little for what the machine is slow with.
+        let limit = 7 * patience + Duration::from_secs(30);
+        for slot in &mut slots {
+            slot.process.send(&format!("prove {millis}"));
+        }
+        for slot in &mut slots {
+            slot.process.wait_within(limit, "proved").await;
+        }
+        for slot in &mut slots {
+            slot.process.send(&format!("stop {millis}"));
+        }
+        for slot in &mut slots {
+            let stopped = slot.process.wait_within(limit, "stopped").await.text;
+            if stopped != "0 0" {
+                let text = format!("process {} holds and waits: {stopped}", slot.number);
+                self.notice(Check::Leftovers, text);
+            }
+            self.hear(slot);
+        }
+        self.look_for_leftovers(slots.len()).await;
+        for slot in slots {
+            let (status, _) = slot.process.finish().await;
+            assert!(status.success(), "a process ended badly: {status}");
+        }
+        self.look_for_channels().await;
+        let numbers = 0..self.processes.load(Ordering::Relaxed);
+        let records: Vec<_> = numbers
+            .flat_map(|number| crate::history::read_records(&self.history(number)))
+            .collect();
+        let (accesses, refused) = super::resource::accesses(&self.resource).await;
+        let injected = self.injected.into_inner().expect("nobody panics here");
+        let noticed = self.noticed.into_inner().expect("nobody panics here");
+        verdict::report(records, &accesses, refused, injected, noticed)
+    }
+
+    /// Nothing of a lock stays in the server when nobody uses it, but its fence counter.
+    async fn look_for_leftovers(&self, processes: usize) {
+        let left = verdict::until_none(self.settings.patience, async || {
+            let keys = self.server.keys("*").await;
+            let lasting = |key: &String| !key.contains("%fence") && !key.starts_with("wrong:");
+            keys.into_iter().filter(lasting).collect()
+        });
+        let left = left.await;
+        if !left.is_empty() {
+            self.notice(Check::Leftovers, format!("keys in the server: {left:?}"));
+        }
+        let channels = self.server.channels().await;
+        if channels.len() > processes {
+            let text = format!("{processes} processes have subscriptions to {channels:?}");
+            self.notice(Check::Leftovers, text);
+        }
+    }
+
+    /// No subscription outlives its process.
+    async fn look_for_channels(&self) {
+        let left = verdict::until_none(self.settings.patience, async || {
+            self.server.channels().await
+        })
+        .await;
+        if !left.is_empty() {
+            self.notice(Check::Leftovers, format!("subscriptions: {left:?}"));
+        }
+    }
+}

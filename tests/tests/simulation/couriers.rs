@@ -1,0 +1,117 @@
+//! What carries messages over one connection, each way in order.
+
+use std::future::ready;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lock_runtime::Pause;
+use tokio::sync::{Notify, mpsc};
+
+use crate::server::Served;
+use crate::world::{now, sleep, sleep_until};
+
+/// Whether a connection was cut, and whether what is under way to the server gets there.
+#[derive(Default)]
+pub(crate) struct Ends {
+    was_cut: AtomicBool,
+    cut: Notify,
+    pub(crate) late: Mutex<Option<Duration>>,
+}
+
+/// What is done at the client when something arrives there.
+pub(crate) type Deliver = Box<dyn FnOnce() + Send>;
+
+/// Something on its way back.
+pub(crate) struct Parcel {
+    pub(crate) at: Instant,
+    pub(crate) deliver: Deliver,
+}
+
+/// Something on its way to the server.
+pub(crate) struct Request {
+    pub(crate) at: Instant,
+    pub(crate) lost: bool,
+    pub(crate) lost_reply: bool,
+    pub(crate) twice: Option<Duration>,
+    pub(crate) back: Duration,
+    /// Once its connection is cut, it arrives before this or never.
+    pub(crate) expires: Option<Instant>,
+    /// Carries it out; what it gives is done at the client.
+    pub(crate) carry_out: Box<dyn FnMut(&Served) -> Deliver + Send>,
+}
+
+impl Ends {
+    pub(crate) fn cut(&self) {
+        self.was_cut.store(true, Ordering::Relaxed);
+        self.cut.notify_waiters();
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.was_cut.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn until_cut(&self) {
+        let cut = self.cut.notified();
+        if !self.is_cut() {
+            cut.await;
+        }
+    }
+}
+
+/// Carries requests to the server, in their order.
+pub(crate) async fn there(
+    mut requests: mpsc::UnboundedReceiver<Request>,
+    back: mpsc::UnboundedSender<Parcel>,
+    served: Arc<Served>,
+    ends: Arc<Ends>,
+) {
+    while let Some(mut request) = requests.recv().await {
+        tokio::select! {
+            biased;
+            () = ends.until_cut() => {}
+            () = sleep_until(request.at) => {}
+        }
+        if ends.is_cut() {
+            let Some(late) = *ends.late.lock().unwrap() else {
+                continue;
+            };
+            sleep_until(request.at.max(now()) + late).await;
+            // The engine counts on nothing later than this.
+            if request.expires.is_some_and(|expires| now() >= expires) {
+                continue;
+            }
+        }
+        if request.lost {
+            continue;
+        }
+        let mut deliver = (request.carry_out)(&served);
+        if let Some(pause) = request.twice {
+            sleep(pause).await;
+            let again = (request.carry_out)(&served);
+            // Either of the two replies is the one that counts.
+            if pause.as_millis() % 2 == 0 {
+                deliver = again;
+            }
+        }
+        if !request.lost_reply {
+            let at = now() + request.back;
+            let _ = back.send(Parcel { at, deliver });
+        }
+    }
+}
+
+/// Carries replies and messages to the client, in their order. While it is stopped, they wait in its socket.
+pub(crate) async fn back_again(
+    mut parcels: mpsc::UnboundedReceiver<Parcel>,
+    pause: Pause,
+    ends: Arc<Ends>,
+) {
+    while let Some(parcel) = parcels.recv().await {
+        sleep_until(parcel.at).await;
+        pause.gate(ready(())).await;
+        if !ends.is_cut() {
+            (parcel.deliver)();
+        }
+    }
+}

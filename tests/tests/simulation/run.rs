@@ -1,0 +1,182 @@
+//! One run: a seed from its beginning to its end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, Pause};
+use tokio::runtime::{Builder, Handle};
+
+use crate::faults::Faults;
+use crate::network::{Network, id};
+use crate::rng::Rng;
+use crate::server::Mistake;
+use crate::users::{Service, User, start};
+use crate::world::{Check, World, sleep};
+
+/// Whoever still waits after that much time without faults waits for ever.
+const FOR_EVER: Duration = Duration::from_secs(60 * 60);
+
+/// What came of a run.
+pub(crate) struct Report {
+    pub(crate) hash: u64,
+    pub(crate) violations: Vec<(Check, String)>,
+    pub(crate) simulated: Duration,
+    pub(crate) counts: BTreeMap<&'static str, u64>,
+    pub(crate) lines: Vec<String>,
+}
+
+/// Runs a seed, with a mistake in the server if one is given.
+pub(crate) fn run(seed: u64, mistake: Option<Mistake>, traced: bool) -> Report {
+    in_simulation(async {
+        let mut rng = Rng::new(seed);
+        let faults = Faults::draw(&mut rng);
+        let world = World::new(faults, mistake, traced);
+        world.note(format_args!("seed {seed}: {:?}", world.faults));
+        play(&world, &mut rng).await;
+        Report {
+            hash: world.hash(),
+            violations: world.violations(),
+            simulated: world.elapsed(),
+            counts: world.counts.all(),
+            lines: world.lines(),
+        }
+    })
+}
+
+/// Runs a future in simulated time.
+pub(crate) fn in_simulation<T>(future: impl Future<Output = T>) -> T {
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// One more client of the world, with settings of its own.
+async fn service(world: &Arc<World>, number: usize, rng: &mut Rng) -> Service {
+    let command_timeout = Duration::from_millis(rng.pick(&[200, 500, 500, 1000]));
+    let lease = Duration::from_millis(rng.pick(&[600, 1000, 3000, 10_000, 30_000]));
+    connect(world, number, rng, command_timeout, lease).await
+}
+
+/// One more client of the world.
+pub(crate) async fn connect(
+    world: &Arc<World>,
+    number: usize,
+    rng: &mut Rng,
+    command_timeout: Duration,
+    lease: Duration,
+) -> Service {
+    let pause = Pause::default();
+    let (network, wires) = (Arc::clone(world), rng.fork());
+    let client = LockClient::builder()
+        .simulated(Handle::current(), id(number).0, pause.clone())
+        .store({
+            let pause = pause.clone();
+            move |namespace, id, listener, _| {
+                let memory = network.server.memory();
+                let (rng, pause) = (wires.clone(), pause.clone());
+                Network::connect(&network, rng, number, pause, listener, |told, clock| {
+                    memory.connect(namespace, id, told, clock)
+                })
+            }
+        })
+        .command_timeout(command_timeout)
+        .lease(lease)
+        .connect()
+        .await
+        .unwrap();
+    Service {
+        world: Arc::clone(world),
+        number,
+        client,
+        pause,
+        stopped: Arc::new(AtomicU64::new(0)),
+        command_timeout,
+    }
+}
+
+async fn play(world: &Arc<World>, rng: &mut Rng) {
+    let mut services = Vec::new();
+    let mut tasks = Vec::new();
+    let clients = 2 + rng.below(4);
+    let steps = usize::try_from(5 + rng.below(20)).unwrap();
+    for number in 0..usize::try_from(clients).unwrap() {
+        let service = service(world, number, rng).await;
+        for task in 0..usize::try_from(1 + rng.below(4)).unwrap() {
+            let user = User::new(&service, task, rng.fork());
+            tasks.push(start(&service, user.run(steps)));
+        }
+        services.push(service);
+    }
+    let troubles = crate::troubles::start(world, &services, rng);
+    let users = async {
+        for task in tasks {
+            if let Err(error) = task.await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    };
+    tokio::pin!(users);
+    let trouble = rng.ms(20_000..=300_000);
+    if tokio::time::timeout(trouble, &mut users).await.is_err() {
+        world.calm_down();
+        if tokio::time::timeout(FOR_EVER, &mut users).await.is_err() {
+            world.violated(Check::Waiting, "somebody waits for ever".to_owned());
+        }
+    }
+    world.calm_down();
+    for trouble in troubles {
+        let _ = trouble.await;
+    }
+    clean_up(world, services).await;
+}
+
+/// Nothing is left of what the users did, in the clients, in the server, and of the clients themselves.
+pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
+    settle(world).await;
+    world.oracle.check_losers(world);
+    for service in services {
+        let health = match service.client.health().await {
+            Err(LockError::Shutdown) => continue,
+            health => health.unwrap(),
+        };
+        if health.held + health.waiting > 0 {
+            let what = format!("c{}: {health:?}", service.number);
+            world.violated(Check::Leftover, what);
+        }
+    }
+    let leftovers = world.server.memory().leftovers(world.server.now());
+    if leftovers > 0 {
+        let what = format!("{leftovers} in the store");
+        world.violated(Check::Leftover, what);
+    }
+    // With the last handle, a client ends its tasks.
+    sleep(Duration::from_secs(1)).await;
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    let clients = world.all_wires().len();
+    if tasks + clients > 0 {
+        let what = format!("{tasks} tasks, {clients} clients");
+        world.violated(Check::Tasks, what);
+    }
+}
+
+/// Time for what goes on in the background. An undo must not take until the lease ends, except where a connection was
+/// replaced under it.
+async fn settle(world: &World) {
+    let counts = world.counts.all();
+    let strange = ["cuts", "clock set back"].iter();
+    let long = strange.clone().any(|what| counts.contains_key(what));
+    sleep(Duration::from_secs(if long { 70 } else { 5 })).await;
+}
+
+/// For how long a client was stopped, for its users' sake.
+pub(crate) fn count_stop(service: &Service, time: Duration) {
+    let time = u64::try_from(time.as_millis()).unwrap();
+    service.stopped.fetch_add(time, Ordering::Relaxed);
+}

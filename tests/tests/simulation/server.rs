@@ -1,0 +1,377 @@
+//! The server: the embedded store, a clock that jumps, restarts, and deliberate mistakes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use lock_runtime::LockKey;
+use lock_runtime::store::memory::MemoryStore;
+use lock_runtime::store::{
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, LatchRequest, Latched, Owner, Queue,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+};
+
+use crate::world::now;
+
+/// What the server does wrong on purpose, to see that a check finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// A release ends the hold of whoever has it.
+    ReleasesWithoutOwnerCheck,
+    /// A renewal that finds its key gone, or another's, makes it its own again.
+    RenewsBySetting,
+    /// A renewal that finds its key gone says that all is well.
+    RenewsWhatIsGone,
+    /// Tokens come from a counter that is lost with the data.
+    PlainCounter,
+    /// A grant is trusted longer than the store keeps it: leases are half as long as was asked for.
+    GrantsForTooShort,
+    /// What came of an unknown outcome is not undone.
+    NeverUndoes,
+    /// An undo ends the hold, and leaves the place in the queue.
+    LeavesThePlace,
+    /// A hand-over is told to a second one who waits.
+    HandsOverToTwo,
+    /// The reply to one acquire is given to the next one of another owner, too.
+    RepliesToAnother,
+    /// A hold that is granted again brings the token of the last grant, whoever had it.
+    RepeatsTokens,
+    /// A semaphore has one more permit than it says.
+    OnePermitTooMany,
+    /// A writer is let in beside readers.
+    WritesBesideReaders,
+}
+
+/// One server, for all clients.
+pub(crate) struct Server {
+    memory: MemoryStore,
+    ahead: Arc<AtomicI64>,
+    down_until: Mutex<Instant>,
+    wrong: Arc<Wrong>,
+}
+
+/// What mistakes need to remember.
+pub(crate) struct Wrong {
+    mistake: Option<Mistake>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    counter: u64,
+    granted: BTreeMap<LockKey, Acquired>,
+    queued: BTreeMap<LockKey, Vec<Owner>>,
+}
+
+/// One client's handle to the server.
+#[derive(Debug)]
+pub(crate) struct Served {
+    store: Arc<dyn Store>,
+    wrong: Arc<Wrong>,
+}
+
+impl std::fmt::Debug for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.mistake)
+    }
+}
+
+impl Server {
+    pub(crate) fn new(mistake: Option<Mistake>) -> Self {
+        Self {
+            memory: MemoryStore::started_at(1_700_000_000_000_000),
+            ahead: Arc::default(),
+            down_until: Mutex::new(now()),
+            wrong: Arc::new(Wrong {
+                mistake,
+                state: Mutex::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &MemoryStore {
+        &self.memory
+    }
+
+    pub(crate) fn ahead(&self) -> Arc<AtomicI64> {
+        Arc::clone(&self.ahead)
+    }
+
+    /// Sets the clock forward, or back.
+    pub(crate) fn jump(&self, milliseconds: i64) {
+        self.ahead.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+
+    /// What its clock says.
+    pub(crate) fn now(&self) -> Instant {
+        let ahead = self.ahead.load(Ordering::Relaxed);
+        let by = Duration::from_millis(ahead.unsigned_abs());
+        if ahead < 0 { now() - by } else { now() + by }
+    }
+
+    pub(crate) fn down_until(&self) -> Instant {
+        *self.down_until.lock().unwrap()
+    }
+
+    /// Loses everything, and is not to be reached for a while.
+    pub(crate) fn restart(&self, down: Duration) {
+        *self.down_until.lock().unwrap() = now() + down;
+        self.memory.lose_everything();
+        *self.wrong.state() = State::default();
+    }
+
+    pub(crate) fn serve(&self, store: Arc<dyn Store>) -> Arc<Served> {
+        Arc::new(Served {
+            store,
+            wrong: Arc::clone(&self.wrong),
+        })
+    }
+
+    pub(crate) fn wrong(&self) -> &Wrong {
+        &self.wrong
+    }
+}
+
+impl Wrong {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn is(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    pub(crate) fn token(&self, token: Option<u64>) -> Option<u64> {
+        let token = token?;
+        if self.is(Mistake::PlainCounter) {
+            let mut state = self.state();
+            state.counter += 1;
+            return Some(state.counter);
+        }
+        if self.is(Mistake::RepeatsTokens) {
+            let mut state = self.state();
+            if state.counter == 0 || token % 3 == 0 {
+                state.counter = token;
+            }
+            return Some(state.counter);
+        }
+        Some(token)
+    }
+
+    /// Somebody else who is told of this hand-over, too.
+    pub(crate) fn second(&self, owner: Owner) -> Option<Owner> {
+        if !self.is(Mistake::HandsOverToTwo) {
+            return None;
+        }
+        let state = self.state();
+        let line = state.queued.values().find(|line| line.contains(&owner))?;
+        line.iter().rev().find(|other| **other != owner).copied()
+    }
+}
+
+/// The embedded store answers at once.
+fn answer<T>(mut future: StoreFuture<'_, T>) -> T {
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(Ok(answer)) => answer.value,
+        Poll::Ready(Err(failure)) => panic!("{failure:?}"),
+        Poll::Pending => panic!("the embedded store waits"),
+    }
+}
+
+impl Served {
+    fn is(&self, mistake: Mistake) -> bool {
+        self.wrong.is(mistake)
+    }
+
+    pub(crate) fn close(&self) {
+        self.store.close();
+    }
+
+    fn wrong_share(&self, share: &mut Option<Share>) {
+        let Some(share) = share else { return };
+        if self.is(Mistake::OnePermitTooMany) && share.of != Share::READ_WRITE {
+            share.of += 1;
+        }
+        if self.is(Mistake::WritesBesideReaders) && share.of == Share::READ_WRITE {
+            share.permits = 1;
+        }
+    }
+
+    fn wrong_claim(&self, claim: &Claim) -> Claim {
+        let mut claim = claim.clone();
+        self.wrong_share(&mut claim.share);
+        claim
+    }
+
+    fn wrong_acquire(&self, request: &Acquire) -> Acquire {
+        let mut request = request.clone();
+        self.wrong_share(&mut request.claim.share);
+        if self.is(Mistake::GrantsForTooShort) {
+            request.lease /= 2;
+            request.first_lease /= 2;
+        }
+        request
+    }
+
+    fn wrong_reply(&self, request: &Acquire, reply: Acquired) -> Acquired {
+        let mut state = self.wrong.state();
+        let key = &request.claim.key;
+        match reply {
+            Acquired::Busy { queued, .. } => {
+                if queued {
+                    let line = state.queued.entry(key.clone()).or_default();
+                    line.push(request.claim.owner);
+                }
+                if self.is(Mistake::RepliesToAnother)
+                    && let Some(other) = state.granted.remove(key)
+                {
+                    return other;
+                }
+                reply
+            }
+            Acquired::Granted { token } => {
+                state.granted.insert(key.clone(), reply);
+                drop(state);
+                let token = self.wrong.token(token);
+                Acquired::Granted { token }
+            }
+            Acquired::Conflict => reply,
+        }
+    }
+
+    pub(crate) fn acquire(&self, request: &Acquire) -> Acquired {
+        let wrong = self.wrong_acquire(request);
+        let reply = answer(self.store.acquire(wrong, now()));
+        self.wrong_reply(request, reply)
+    }
+
+    pub(crate) fn acquire_all(&self, requests: &[Acquire]) -> AcquiredAll {
+        let wrong = requests.iter().map(|one| self.wrong_acquire(one));
+        match answer(self.store.acquire_all(wrong.collect(), now())) {
+            AcquiredAll::Granted { tokens } => AcquiredAll::Granted {
+                tokens: tokens
+                    .into_iter()
+                    .map(|token| self.wrong.token(token))
+                    .collect(),
+            },
+            other => other,
+        }
+    }
+
+    pub(crate) fn renew(&self, holds: &[Renewal]) -> Vec<Renewed> {
+        let wrong = |hold: &Renewal| Renewal {
+            claim: self.wrong_claim(&hold.claim),
+            lease: if self.is(Mistake::GrantsForTooShort) {
+                hold.lease / 2
+            } else {
+                hold.lease
+            },
+        };
+        let wrong = holds.iter().map(wrong).collect();
+        let mut replies = answer(self.store.renew(wrong, now()));
+        for (hold, reply) in holds.iter().zip(&mut replies) {
+            if *reply == Renewed::Gone && self.is(Mistake::RenewsBySetting) {
+                self.end_any(&hold.claim);
+                let request = Acquire {
+                    claim: hold.claim.clone(),
+                    lease: hold.lease,
+                    first_lease: hold.lease,
+                    tokens: 0,
+                    queue: Queue::Barge,
+                    instead_of: None,
+                };
+                let _ = answer(self.store.acquire(request, now()));
+                *reply = Renewed::Renewed;
+            }
+            if self.is(Mistake::RenewsWhatIsGone) {
+                *reply = Renewed::Renewed;
+            }
+        }
+        replies
+    }
+
+    /// Ends whatever hold there is of an exclusive lock.
+    fn end_any(&self, claim: &Claim) -> bool {
+        let found = answer(self.store.inspect(claim.key.clone(), now()));
+        let owner = found.and_then(|found| Owner::parse(&found.holder?));
+        let Some(owner) = owner.filter(|_| claim.share.is_none()) else {
+            return false;
+        };
+        let request = Release {
+            claim: Claim {
+                owner,
+                ..claim.clone()
+            },
+            keep: Duration::ZERO,
+        };
+        let _ = answer(self.store.release(vec![request], now()));
+        true
+    }
+
+    pub(crate) fn fence(&self, claim: &Claim) -> Fenced {
+        match answer(self.store.fence(self.wrong_claim(claim), now())) {
+            Fenced::Token(token) => Fenced::Token(self.wrong.token(Some(token)).unwrap_or(token)),
+            other => other,
+        }
+    }
+
+    pub(crate) fn release(&self, requests: &[Release]) -> Vec<Released> {
+        let wrong = |request: &Release| Release {
+            claim: self.wrong_claim(&request.claim),
+            keep: request.keep,
+        };
+        let wrong = requests.iter().map(wrong).collect();
+        let mut replies = answer(self.store.release(wrong, now()));
+        if self.is(Mistake::ReleasesWithoutOwnerCheck) {
+            for (request, reply) in requests.iter().zip(&mut replies) {
+                if *reply == Released::NotHeld && self.end_any(&request.claim) {
+                    *reply = Released::Released;
+                }
+            }
+        }
+        replies
+    }
+
+    pub(crate) fn shrink(&self, claim: &Claim, permits: u32) -> Released {
+        answer(self.store.shrink(self.wrong_claim(claim), permits, now()))
+    }
+
+    pub(crate) fn resize(&self, key: &LockKey, of: u32) -> bool {
+        answer(self.store.resize(key.clone(), of, now()))
+    }
+
+    pub(crate) fn abandon(&self, request: &Acquire) -> Released {
+        if self.is(Mistake::NeverUndoes) {
+            return Released::Released;
+        }
+        if self.is(Mistake::LeavesThePlace) {
+            let release = Release {
+                claim: request.claim.clone(),
+                keep: Duration::ZERO,
+            };
+            return self.release(&[release])[0];
+        }
+        answer(self.store.abandon(self.wrong_acquire(request), now()))
+    }
+
+    pub(crate) fn inspect(&self, key: &LockKey) -> Option<Inspection> {
+        answer(self.store.inspect(key.clone(), now()))
+    }
+
+    pub(crate) fn force_release(&self, key: &LockKey) -> Option<bool> {
+        answer(self.store.force_release(key.clone(), now()))
+    }
+
+    pub(crate) fn rate(&self, request: &RateRequest) -> Rated {
+        answer(self.store.rate(request.clone(), now()))
+    }
+
+    pub(crate) fn latch(&self, request: &LatchRequest) -> Latched {
+        answer(self.store.latch(request.clone(), now()))
+    }
+}

@@ -1,0 +1,135 @@
+//! What all parts of one run share: time, the trace, and what was found wrong.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use crate::faults::{Counts, Faults};
+use crate::network::Wires;
+use crate::oracle::Oracle;
+use crate::server::{Mistake, Server};
+
+/// What a run is checked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Check {
+    /// Two believe that they hold what only one can.
+    Exclusion,
+    /// Tokens are unique and rise.
+    Tokens,
+    /// The guarded resource takes no write of an earlier holder after one of a later.
+    StaleWrite,
+    /// After a fault outside the model, whoever lost its hold learns of it within a lease.
+    LoserLearns,
+    /// A body under `on_lost = cancel` runs no line after its hold is lost.
+    Body,
+    /// Nobody waits longer than the wait allows, nor for ever.
+    Waiting,
+    /// No lock, place in a queue, or count of a client is left.
+    Leftover,
+    /// No task and no client is left.
+    Tasks,
+}
+
+pub(crate) struct World {
+    pub(crate) faults: Faults,
+    pub(crate) server: Server,
+    pub(crate) oracle: Oracle,
+    pub(crate) counts: Counts,
+    /// The network of each client, as long as it exists.
+    pub(crate) wires: Mutex<Vec<Weak<Wires>>>,
+    /// No more faults from now on.
+    calm: AtomicBool,
+    started: Instant,
+    trace: Mutex<Trace>,
+    violations: Mutex<Vec<(Check, String)>>,
+}
+
+#[derive(Default)]
+struct Trace {
+    hash: u64,
+    /// Only when asked for.
+    lines: Option<Vec<String>>,
+}
+
+/// Of the runtime that this runs on, whose time is paused.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+pub(crate) async fn sleep(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}
+
+pub(crate) async fn sleep_until(at: Instant) {
+    tokio::time::sleep_until(at.into()).await;
+}
+
+impl World {
+    pub(crate) fn new(faults: Faults, mistake: Option<Mistake>, traced: bool) -> Arc<Self> {
+        Arc::new(Self {
+            faults,
+            server: Server::new(mistake),
+            oracle: Oracle::default(),
+            counts: Counts::default(),
+            wires: Mutex::default(),
+            calm: AtomicBool::new(false),
+            started: now(),
+            trace: Mutex::new(Trace {
+                hash: 0xcbf2_9ce4_8422_2325,
+                lines: traced.then(Vec::new),
+            }),
+            violations: Mutex::default(),
+        })
+    }
+
+    /// One line of the trace; its hash is what two runs of a seed must have in common.
+    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+        let line = format!("{:>9} {what}", self.elapsed().as_millis());
+        let mut trace = self.trace.lock().unwrap();
+        for byte in line.bytes() {
+            trace.hash = (trace.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if let Some(lines) = &mut trace.lines {
+            lines.push(line);
+        }
+    }
+
+    pub(crate) fn violated(&self, check: Check, what: String) {
+        self.note(format_args!("!! {check:?}: {what}"));
+        self.violations.lock().unwrap().push((check, what));
+    }
+
+    pub(crate) fn violations(&self) -> Vec<(Check, String)> {
+        self.violations.lock().unwrap().clone()
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        now() - self.started
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.trace.lock().unwrap().hash
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.trace.lock().unwrap().lines.clone().unwrap_or_default()
+    }
+
+    pub(crate) fn calm_down(&self) {
+        self.be_calm(true);
+    }
+
+    pub(crate) fn be_calm(&self, calm: bool) {
+        self.calm.store(calm, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn all_wires(&self) -> Vec<Arc<Wires>> {
+        let wires = self.wires.lock().unwrap();
+        wires.iter().filter_map(Weak::upgrade).collect()
+    }
+}
