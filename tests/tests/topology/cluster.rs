@@ -64,10 +64,8 @@ async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them(
             readers.1.read().acquire().await,
         );
         assert!(readers.0.write().try_acquire().await.unwrap().is_none());
-        (
-            a.unwrap().release().await.unwrap(),
-            b.unwrap().release().await.unwrap(),
-        );
+        a.unwrap().release().await.unwrap();
+        b.unwrap().release().await.unwrap();
         let permit = one
             .semaphore(semaphore.as_str(), 1)
             .acquire()

@@ -280,6 +280,8 @@ impl Cluster {
         if let Some(owner) = state.slots.get_mut(usize::from(slot)) {
             *owner = Some(Arc::clone(&to));
         }
+        // Only the new node's messages count from now on, and those come in the order of its replies.
+        state.moving.remove(&slot);
         drop(state);
         // One slot seldom moves alone.
         self.look_again_soon();
