@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Instant;
 
-use super::{RedisStore, Servers};
+use super::request::Request;
+use super::verbs::{permits, released};
+use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
 use crate::key::LockKey;
-use crate::store::{Answer, Failure, Link, StoreFuture};
+use crate::store::{
+    Answer, Failure, Link, Release, Released, Renewal, Renewed, Store, StoreFuture,
+};
 
 /// What became of each part of a batch, in the order of the batch.
 pub(super) struct Parts<T> {
@@ -65,6 +70,71 @@ impl RedisStore {
             outcomes: outcomes.into_values().collect(),
             link: link.unwrap_or(Link::SEVERAL),
         }
+    }
+
+    pub(super) async fn renew_together(
+        &self,
+        holds: &[&Renewal],
+        by: Instant,
+    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+        let Some(first) = holds.first() else {
+            return Ok(Answer {
+                value: Vec::new(),
+                link: self.link(),
+            });
+        };
+        let renew = Request::script(&scripts::RENEW, |command| {
+            command.arg(holds.len());
+            for hold in holds {
+                command.arg(self.namespace.lock(&hold.claim.key));
+            }
+            for hold in holds {
+                let owner = hold.claim.owner;
+                let holder = match hold.claim.share {
+                    Some(share) => format!("{owner}:{}", share.permits),
+                    None => owner.to_string(),
+                };
+                command.arg(holder).arg(millis(hold.lease));
+            }
+        });
+        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
+        let renewed = |one: &i64| match one {
+            1 => Renewed::Renewed,
+            _ => Renewed::Gone,
+        };
+        Ok(reply.map(|value| match value {
+            Ok(replies) => replies.iter().map(renewed).collect(),
+            Err(WrongType) => vec![Renewed::Gone; holds.len()],
+        }))
+    }
+
+    pub(super) async fn release_together(
+        &self,
+        requests: &[&Release],
+        by: Instant,
+    ) -> Result<Answer<Vec<Released>>, Failure> {
+        let Some(first) = requests.first() else {
+            return Ok(Answer {
+                value: Vec::new(),
+                link: self.link(),
+            });
+        };
+        let keys = requests.iter().map(|request| &request.claim.key);
+        let reply: Reply<Vec<i64>> = self
+            .script(by, &scripts::RELEASE, keys, |command| {
+                command.arg(self.channels(&first.claim.key));
+                for request in requests {
+                    command
+                        .arg(request.claim.owner.to_string())
+                        .arg(permits(request.claim.share))
+                        .arg(millis(request.keep));
+                }
+            })
+            .await?;
+        Ok(reply.map(|value| match value {
+            Ok(replies) => replies.into_iter().map(released).collect(),
+            Err(WrongType) => vec![Released::NotHeld; requests.len()],
+        }))
     }
 }
 

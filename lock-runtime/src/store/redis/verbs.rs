@@ -297,73 +297,8 @@ impl RedisStore {
         }))
     }
 
-    async fn renew_together(
-        &self,
-        holds: &[&Renewal],
-        by: Instant,
-    ) -> Result<Answer<Vec<Renewed>>, Failure> {
-        let Some(first) = holds.first() else {
-            return Ok(Answer {
-                value: Vec::new(),
-                link: self.link(),
-            });
-        };
-        let renew = Request::script(&scripts::RENEW, |command| {
-            command.arg(holds.len());
-            for hold in holds {
-                command.arg(self.namespace.lock(&hold.claim.key));
-            }
-            for hold in holds {
-                let owner = hold.claim.owner;
-                let holder = match hold.claim.share {
-                    Some(share) => format!("{owner}:{}", share.permits),
-                    None => owner.to_string(),
-                };
-                command.arg(holder).arg(millis(hold.lease));
-            }
-        });
-        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
-        let renewed = |one: &i64| match one {
-            1 => Renewed::Renewed,
-            _ => Renewed::Gone,
-        };
-        Ok(reply.map(|value| match value {
-            Ok(replies) => replies.iter().map(renewed).collect(),
-            Err(WrongType) => vec![Renewed::Gone; holds.len()],
-        }))
-    }
-
-    async fn release_together(
-        &self,
-        requests: &[&Release],
-        by: Instant,
-    ) -> Result<Answer<Vec<Released>>, Failure> {
-        let Some(first) = requests.first() else {
-            return Ok(Answer {
-                value: Vec::new(),
-                link: self.link(),
-            });
-        };
-        let keys = requests.iter().map(|request| &request.claim.key);
-        let reply: Reply<Vec<i64>> = self
-            .script(by, &scripts::RELEASE, keys, |command| {
-                command.arg(self.channels(&first.claim.key));
-                for request in requests {
-                    command
-                        .arg(request.claim.owner.to_string())
-                        .arg(permits(request.claim.share))
-                        .arg(millis(request.keep));
-                }
-            })
-            .await?;
-        Ok(reply.map(|value| match value {
-            Ok(replies) => replies.into_iter().map(released).collect(),
-            Err(WrongType) => vec![Released::NotHeld; requests.len()],
-        }))
-    }
-
     /// Runs a script on the keys of some locks that are together; at least one.
-    async fn script<'k, T: FromRedisValue>(
+    pub(super) async fn script<'k, T: FromRedisValue>(
         &self,
         by: Instant,
         script: &'static Text,
@@ -404,11 +339,11 @@ fn mode(queue: Queue) -> &'static str {
 }
 
 /// As the scripts have it: none is an exclusive lock.
-fn permits(share: Option<Share>) -> u32 {
+pub(super) fn permits(share: Option<Share>) -> u32 {
     share.map_or(0, |share| share.permits)
 }
 
-fn released(reply: i64) -> Released {
+pub(super) fn released(reply: i64) -> Released {
     match reply {
         1 => Released::Released,
         _ => Released::NotHeld,
