@@ -38,6 +38,12 @@ pub(crate) const LOCAL_HANDOFFS: u32 = 64;
 pub(crate) const LOCAL_TURN: Duration = Duration::from_millis(10);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// How often the sentinels are asked whether the master is still the master.
+pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
+/// A cluster is asked no more often than this where its slots are.
+pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
+/// For so long after keys of a slot were seen on their way to another node, its messages are not believed.
+pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
 /// Upper end of the back-off.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
 

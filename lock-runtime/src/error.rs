@@ -220,6 +220,8 @@ pub enum StoreErrorKind {
     Denied,
     /// Any other refusal. Not tried again.
     Refused,
+    /// The store is not what the client's URL says: another kind of Redis, or no master of that name. Not tried again.
+    Misconfigured,
 }
 
 impl StoreErrorKind {
@@ -231,7 +233,7 @@ impl StoreErrorKind {
             | Self::OutOfMemory
             | Self::ReadOnly
             | Self::Loading => true,
-            Self::Denied | Self::Refused => false,
+            Self::Denied | Self::Refused | Self::Misconfigured => false,
         }
     }
 }
@@ -244,6 +246,15 @@ impl StoreError {
             kind,
             detail: detail.into(),
         }
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The same, with the name of the server that it is about.
+    pub(crate) fn of(&self, server: &str) -> Self {
+        Self::new(self.kind, format!("{server}: {}", self.detail))
     }
 
     /// What kind of failure it was.
@@ -274,6 +285,7 @@ impl fmt::Display for StoreError {
                 "check user, password and the ACL rule (`~ns:* &ns:*`)",
             ),
             StoreErrorKind::Refused => ("it refused the command", "see its own words"),
+            StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
         };
         write!(f, "{what} ({}); {todo}", self.detail)
     }

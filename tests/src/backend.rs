@@ -5,7 +5,7 @@ use std::time::Instant;
 use lock_runtime::store::memory::MemoryStore;
 use lock_runtime::{LockClient, LockClientBuilder};
 
-use crate::RedisServer;
+use crate::{RedisCluster, RedisServer, SentinelGroup};
 
 /// Who the clients of a [`Backend`] are.
 const USER: &str = "app";
@@ -17,6 +17,10 @@ pub enum Backend {
     Memory(MemoryStore),
     /// A `redis-server` process of this test's own.
     Redis(Box<RedisServer>),
+    /// A master with replicas under sentinels.
+    Sentinels(Box<SentinelGroup>),
+    /// Three masters with replicas.
+    Cluster(Box<RedisCluster>),
 }
 
 impl Backend {
@@ -26,15 +30,56 @@ impl Backend {
         Self::Memory(MemoryStore::new())
     }
 
-    /// A new `redis-server`, whose clients have the rights that README documents and no others.
+    /// A new `redis-server`, whose clients have the rights that README documents and no others. With
+    /// `LOCK_TESTS_TOPOLOGY=sentinel` or `cluster` in the environment, a master under sentinels or a cluster.
     pub async fn redis() -> Self {
-        let server = RedisServer::start().await;
+        let backend = match std::env::var("LOCK_TESTS_TOPOLOGY").as_deref() {
+            Ok("sentinel") => Self::Sentinels(Box::new(SentinelGroup::start().await)),
+            Ok("cluster") => Self::Cluster(Box::new(RedisCluster::start().await)),
+            Ok(other) => panic!("LOCK_TESTS_TOPOLOGY is {other:?}; write `sentinel` or `cluster`"),
+            Err(_) => Self::Redis(Box::new(RedisServer::start().await)),
+        };
         let user = ["ACL", "SETUSER", USER, "on", ">word"];
         let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
         let rights = crate::all_documented_rights();
         let rule: Vec<_> = user.into_iter().chain(keys).chain(rights).collect();
-        server.command(&rule).await;
-        Self::Redis(Box::new(server))
+        for server in backend.servers() {
+            server.command(&rule).await;
+        }
+        backend
+    }
+
+    /// All servers that could have locks, replicas included.
+    fn servers(&self) -> &[RedisServer] {
+        match self {
+            Self::Memory(_) => &[],
+            Self::Redis(server) => std::slice::from_ref(server),
+            Self::Sentinels(group) => &group.servers,
+            Self::Cluster(cluster) => &cluster.nodes,
+        }
+    }
+
+    /// Those of them that have locks which no other has.
+    fn masters(&self) -> &[RedisServer] {
+        match self {
+            Self::Sentinels(group) => &group.servers[..1],
+            Self::Cluster(cluster) => &cluster.nodes[..3],
+            Self::Memory(_) | Self::Redis(_) => self.servers(),
+        }
+    }
+
+    /// Where it is, for a client that may do everything.
+    ///
+    /// # Panics
+    /// For the embedded store, which is nowhere.
+    #[must_use]
+    pub fn url(&self) -> String {
+        match self {
+            Self::Memory(_) => panic!("the embedded store has no URL"),
+            Self::Redis(server) => server.url(),
+            Self::Sentinels(group) => group.url(),
+            Self::Cluster(cluster) => cluster.url(),
+        }
     }
 
     /// A builder for one more client of this store.
@@ -50,7 +95,14 @@ impl Backend {
                 let url = format!("redis://{USER}:word@{}", server.addr());
                 LockClient::builder().url(url)
             }
+            Self::Sentinels(group) => Self::as_user(&group.url()),
+            Self::Cluster(cluster) => Self::as_user(&cluster.url()),
         }
+    }
+
+    fn as_user(url: &str) -> LockClientBuilder {
+        let url = url.replace("://", &format!("://{USER}:word@"));
+        LockClient::builder().url(url)
     }
 
     /// One more client with the default settings.
@@ -63,12 +115,15 @@ impl Backend {
     pub async fn leftovers(&self) -> usize {
         match self {
             Self::Memory(store) => store.leftovers(Instant::now()),
-            Self::Redis(server) => server
-                .keys("*")
-                .await
-                .iter()
-                .filter(|key| !key.contains("%fence") && !key.contains("%call"))
-                .count(),
+            _ => {
+                let mut left = 0;
+                for master in self.masters() {
+                    let keys = master.keys("*").await;
+                    let counts = |key: &&String| !key.contains("%fence") && !key.contains("%call");
+                    left += keys.iter().filter(counts).count();
+                }
+                left
+            }
         }
     }
 
@@ -82,17 +137,18 @@ impl Backend {
 /// If a client did something that README's rights do not allow.
 impl Drop for Backend {
     fn drop(&mut self) {
-        let Self::Redis(server) = self else { return };
         if std::thread::panicking() {
             return;
         }
-        let denied: Vec<Vec<redis::Value>> = redis::Client::open(server.url())
-            .and_then(|client| client.get_connection())
-            .and_then(|mut connection| redis::cmd("ACL").arg("LOG").query(&mut connection))
-            .expect("the server tells what it denied");
-        assert!(
-            denied.is_empty(),
-            "denied to the documented rights: {denied:?}"
-        );
+        for server in self.servers() {
+            let denied: Vec<Vec<redis::Value>> = redis::Client::open(server.url())
+                .and_then(|client| client.get_connection())
+                .and_then(|mut connection| redis::cmd("ACL").arg("LOG").query(&mut connection))
+                .expect("the server tells what it denied");
+            assert!(
+                denied.is_empty(),
+                "denied to the documented rights: {denied:?}"
+            );
+        }
     }
 }

@@ -2,6 +2,8 @@
 //! to fail on purpose.
 //!
 //! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
+//! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
+//! - [`RedisCluster`]: three masters with a replica each.
 //! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
 //!   inside scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
@@ -26,6 +28,7 @@
 
 mod backend;
 mod clock;
+mod cluster;
 mod eventually;
 pub mod history;
 pub mod nemesis;
@@ -38,9 +41,11 @@ mod request_log;
 mod resp;
 mod rights;
 pub mod seeded;
+mod sentinels;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
+pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
 pub use polled::polled;
 pub use process::{ChildProcess, Event};
@@ -48,6 +53,7 @@ pub use proxy::Proxy;
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
+pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 
 /// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled without its lints.
 #[cfg(doctest)]

@@ -16,7 +16,7 @@ use crate::config::{
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
-use crate::error::LockError;
+use crate::error::{LockError, StoreError, StoreErrorKind};
 #[cfg(feature = "test-util")]
 use crate::pause::Pause;
 use crate::store::memory::MemoryStore;
@@ -99,8 +99,19 @@ impl Default for LockClientBuilder {
 }
 
 impl LockClientBuilder {
-    /// Where the store is: `redis://[user:password@]host[:port][/db]`, `rediss://…` (TLS, by a feature),
-    /// `redis+unix:///path/to/socket`, or `memory:` for a store of its own in this process. Read at `connect`.
+    /// Where the store is. Read at `connect`.
+    /// - `redis://[user:password@]host[:port][/db]`: one server
+    /// - `redis+unix:///path/to/socket`: the same over a Unix socket
+    /// - `redis-sentinel://[user:password@]host[:port],host[:port],…/master[/db]`: the master of that name, by the word of
+    ///   its sentinels (port 26379), whichever server that is at the time. User and password are those of the master;
+    ///   those of the sentinels are given as `?sentinel_user=…&sentinel_password=…`
+    /// - `redis-cluster://[user:password@]host[:port],host[:port],…`: a Redis Cluster (7.0 or later), of which these are
+    ///   some nodes; the others are found by themselves
+    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`: the same over TLS, by the feature `tokio-rustls-comp`;
+    ///   for sentinels, too
+    /// - `memory:`: a store of its own in this process
+    ///
+    /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());
         self
@@ -169,8 +180,9 @@ impl LockClientBuilder {
     /// Connects.
     ///
     /// # Errors
-    /// [`LockError::Config`] for a bad URL, namespace or setting; [`LockError::Unavailable`] if the store can't be
-    /// reached within the connect timeout, or refuses the user or the password.
+    /// [`LockError::Config`] for a bad URL, namespace or setting, and for a store that is not what the URL says (no
+    /// sentinel, no cluster, no master of that name); [`LockError::Unavailable`] if the store can't be reached within the
+    /// connect timeout, or refuses the user or the password.
     ///
     /// # Cancel safety
     /// If the future is dropped, so is the connection.
@@ -179,8 +191,11 @@ impl LockClientBuilder {
         let (client, redis) = self.start()?;
         if let Some(redis) = redis {
             let by = client.engine().clock().now() + connect_timeout;
-            let unavailable = |source| LockError::Unavailable { key: None, source };
-            redis.first_attempt(by).await.map_err(unavailable)?;
+            let failed = |source: StoreError| match source.kind() {
+                StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
+                _ => LockError::Unavailable { key: None, source },
+            };
+            redis.first_attempt(by).await.map_err(failed)?;
         }
         Ok(client)
     }

@@ -11,7 +11,7 @@ use super::attempt::Attempt;
 use super::hold::{Grant, Hold, Late, Part};
 use super::reaper::Job;
 use super::time::{self, Budget};
-use super::{Engine, too_late, unavailable};
+use super::{Engine, too_late, unanswered, unavailable};
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason, StoreError};
 use crate::key::LockKey;
@@ -38,7 +38,7 @@ impl Engine {
                 AtOnce::Held(hold) => return Ok(hold),
                 AtOnce::Busy(key) if !budget.may_wait() => return Err(self.busy(&key, &budget)),
                 AtOnce::Failed(error) if !budget.may_wait() => return Err(error),
-                AtOnce::Busy(_) | AtOnce::Failed(_) => {}
+                AtOnce::Busy(_) | AtOnce::Failed(_) | AtOnce::Apart => {}
             }
         }
         let mut failures = 0;
@@ -90,7 +90,7 @@ impl Engine {
             engine: self,
             requests,
             late: Some(Late {
-                link: self.store.link(),
+                link: self.store.link_of(&keys[0]),
                 until: sent + options.lease,
             }),
         };
@@ -132,6 +132,10 @@ impl Engine {
                 under_way.settled();
                 let key = keys.get(at).unwrap_or(&keys[0]).clone();
                 Err(LockError::KeyConflict { key })
+            }
+            Ok(AcquiredAll::Apart) => {
+                under_way.settled();
+                Ok(AtOnce::Apart)
             }
             Err(failure) => {
                 match failure.unknown {
@@ -227,6 +231,9 @@ impl Engine {
             self.pulse.note(sent, &result);
         }
         let replies = result.map_err(|failure| failure.error)?.value;
+        if replies.contains(&Renewed::Unanswered) {
+            return Err(unanswered());
+        }
         for (at, hold) in holds.iter().enumerate() {
             if replies.get(at) != Some(&Renewed::Renewed) {
                 hold.lose(LostReason::Gone);
@@ -276,6 +283,8 @@ enum AtOnce {
     /// Somebody else has this one.
     Busy(LockKey),
     Failed(LockError),
+    /// No one command can take them.
+    Apart,
 }
 
 /// A command for several locks whose outcome is not known: undone in the background when this is dropped.

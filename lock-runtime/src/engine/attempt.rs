@@ -261,7 +261,7 @@ impl<'e> Attempt<'e> {
             .budget
             .command_by(sent, engine.pulse.answered())
             .max(sent);
-        self.in_flight = Some((sent, engine.store.link()));
+        self.in_flight = Some((sent, engine.store.link_of(&self.request.claim.key)));
         let result = engine.store.acquire(self.request.clone(), by).await;
         self.in_flight = None;
         if let Err(failure) = &result

@@ -294,6 +294,9 @@ impl Engine {
         let result = self.store.renew(renewals, self.command_by()).await;
         self.pulse.note(sent, &result);
         let answer = result.map_err(|failure| unavailable(Some(hold.key()), failure.error))?;
+        if answer.value.contains(&Renewed::Unanswered) && !answer.value.contains(&Renewed::Gone) {
+            return Err(unavailable(Some(hold.key()), unanswered()));
+        }
         if answer.value.iter().any(|one| *one != Renewed::Renewed) {
             hold.lose(LostReason::Gone);
             self.watchdog.forget(hold);
@@ -425,6 +428,14 @@ fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockError {
         key: key.cloned(),
         source,
     }
+}
+
+/// Of several locks of one hold, some could be renewed.
+fn unanswered() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "a part of the store did not answer",
+    )
 }
 
 fn too_late() -> StoreError {

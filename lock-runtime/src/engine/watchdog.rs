@@ -231,8 +231,12 @@ impl Watchdog {
                     // A hold on several keys is lost with any of them; a reply too few is not a renewal.
                     let mut all = Renewed::Renewed;
                     for _ in event.hold.parts() {
-                        if replies.next() != Some(Renewed::Renewed) {
-                            all = Renewed::Gone;
+                        match replies.next() {
+                            Some(Renewed::Renewed) => {}
+                            Some(Renewed::Unanswered) if all != Renewed::Gone => {
+                                all = Renewed::Unanswered;
+                            }
+                            _ => all = Renewed::Gone,
                         }
                     }
                     self.renewed(event, *lease, sent, all);
@@ -246,12 +250,17 @@ impl Watchdog {
                         "locks could not be renewed; it is tried again until their deadlines");
                 }
                 for (event, _) in &events {
-                    let failures = event.failures + 1;
-                    let again = time::renewal_retry_at(now, event.hold.lease, failures);
-                    self.set(Arc::clone(&event.hold), Some(again), failures);
+                    self.renew_again(event, now);
                 }
             }
         }
+    }
+
+    /// The deadline stays, and until then it is tried again.
+    fn renew_again(&self, event: &Event, now: Instant) {
+        let failures = event.failures + 1;
+        let again = time::renewal_retry_at(now, event.hold.lease, failures);
+        self.set(Arc::clone(&event.hold), Some(again), failures);
     }
 
     fn renewed(&self, event: &Event, lease: Duration, sent: Instant, renewed: Renewed) {
@@ -264,6 +273,10 @@ impl Watchdog {
                     hold.renew.then(|| time::renewal_at(sent, hold.lease)),
                     0,
                 );
+            }
+            Renewed::Unanswered => {
+                tracing::warn!(key = %hold.key().shortened(), "a lock could not be renewed; it is tried again until its deadline");
+                self.renew_again(event, self.clock.now());
             }
             Renewed::Gone if hold.ended() => {}
             Renewed::Gone => {

@@ -77,8 +77,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
 
-    /// The link over which a verb called now would go, or a later one.
+    /// The link over which a verb called now would go, or a later one; one over which nothing ever goes, if that depends
+    /// on the key.
     fn link(&self) -> Link;
+
+    /// The same for a verb about this key.
+    fn link_of(&self, _key: &LockKey) -> Link {
+        self.link()
+    }
 
     /// Closes connections, and grants nobody waits for are no longer told.
     fn close(&self);
@@ -112,6 +118,11 @@ impl Drop for WakeUp {
 /// Which connection an answer came over. Commands over one link are carried out in the order in which they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub u64);
+
+impl Link {
+    /// The answers of one batch came over several links, none of which stands for all.
+    pub const SEVERAL: Self = Self(u64::MAX);
+}
 
 /// A reply, and the link it came over.
 #[derive(Clone, Copy, Debug)]
@@ -261,6 +272,8 @@ pub enum AcquiredAll {
     Busy(usize),
     /// The key of this request, or a helper key of it, is something else.
     Conflict(usize),
+    /// The keys lie in different parts of the store, and nothing was tried: they can only be had one after the other.
+    Apart,
 }
 
 /// One hold of a batch to renew.
@@ -279,6 +292,8 @@ pub enum Renewed {
     Renewed,
     /// The owner does not hold the key.
     Gone,
+    /// The part of the store that has the key did not answer, and others did.
+    Unanswered,
 }
 
 /// The reply to [`Store::fence`].

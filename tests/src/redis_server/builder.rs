@@ -1,6 +1,7 @@
 //! How a server is started: its settings, its command line, its port.
 
 use std::ffi::OsString;
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,6 +62,20 @@ impl RedisServerBuilder {
         self
     }
 
+    /// Makes it a node of a cluster that is still to be formed.
+    pub(crate) fn cluster_node(self) -> Self {
+        self.arg("--cluster-enabled")
+            .arg("yes")
+            .arg("--cluster-port")
+            .arg(free_port().to_string())
+    }
+
+    /// Makes it a sentinel, which keeps its configuration in a file of its own.
+    pub(crate) fn sentinel(mut self, configuration: String) -> Self {
+        self.settings.sentinel = Some(configuration);
+        self
+    }
+
     /// Starts the server; returns when it answers.
     ///
     /// # Panics
@@ -78,11 +93,20 @@ pub(super) struct Settings {
     appendonly: bool,
     pub(super) password: Option<String>,
     pub(super) unix_socket: bool,
+    sentinel: Option<String>,
 }
 
 impl Settings {
     pub(super) fn arguments(&self, port: u16, folder: &Path, debug: bool) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();
+        if let Some(configuration) = &self.sentinel {
+            let file = folder.join("sentinel.conf");
+            // It writes there what it learns, which a restart must find again.
+            if !file.exists() {
+                fs::write(&file, configuration).expect("the configuration can be written");
+            }
+            arguments.extend([file.into(), "--sentinel".into()]);
+        }
         let mut set = |name: &str, value: OsString| {
             arguments.push(format!("--{name}").into());
             arguments.push(value);
@@ -91,7 +115,9 @@ impl Settings {
         set("port", port.to_string().into());
         set("dir", folder.into());
         set("daemonize", "no".into());
-        set("save", "".into());
+        if self.sentinel.is_none() {
+            set("save", "".into());
+        }
         if self.appendonly {
             set("appendonly", "yes".into());
             // With the default a reply can be ahead of the file for up to two seconds.

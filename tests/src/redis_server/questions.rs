@@ -104,7 +104,8 @@ pub(super) async fn is_ready(client: redis::Client, process_id: u32) -> bool {
         return false;
     };
     let has = |wanted: &str| information.lines().any(|line| line == wanted);
-    has(&format!("process_id:{process_id}")) && has("loading:0")
+    let ready = has("loading:0") || has("redis_mode:sentinel");
+    has(&format!("process_id:{process_id}")) && ready
 }
 
 /// One request over a connection that is closed when this returns.

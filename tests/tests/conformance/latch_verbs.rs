@@ -58,9 +58,7 @@ impl Clients {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                Backend::Redis(server) => {
-                    RedisStore::connect(&server.url(), "lock", id, &listener, clock).unwrap()
-                }
+                redis => RedisStore::connect(&redis.url(), "lock", id, &listener, clock).unwrap(),
             }
         };
         let stores = heard.iter().enumerate().map(store).collect();

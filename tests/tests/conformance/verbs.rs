@@ -52,9 +52,7 @@ impl Two {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                Backend::Redis(server) => {
-                    RedisStore::connect(&server.url(), "lock", id, &listener, clock).unwrap()
-                }
+                redis => RedisStore::connect(&redis.url(), "lock", id, &listener, clock).unwrap(),
             }
         };
         Self {

@@ -1,22 +1,28 @@
-//! One connection at a time: made, watched, and replaced when it is gone or no longer answers.
+//! One connection at a time: made, watched, and replaced when it is gone, no longer answers, or leads to a replica.
 //!
 //! The redis crate's own reconnecting connection is not used: its time limit does not cover the wait for a reconnect
 //! (a command to a dead server blocked for 9 s), and it keeps a peer that stopped answering for ever.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+mod keeper;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind, RedisError, Value};
+use redis::{RedisError, Value};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
 
-use super::errors;
+use self::keeper::Keeper;
+use super::cluster::Membership;
+use super::target::Target;
+use super::{errors, request};
 use crate::clock::Clock;
-use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
+use crate::config::Timeouts;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::store::{Failure, Link, Listener, Owner};
+use crate::store::{Failure, Link, Listener};
 
 /// So many commands in a row without an answer, and the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
@@ -26,7 +32,67 @@ const SILENT_COMMANDS: u32 = 2;
 pub(super) struct Connected {
     pub(super) link: Link,
     pub(super) connection: MultiplexedConnection,
-    subscribed: Arc<OnceCell<()>>,
+    /// To a node of a cluster, where channels belong to slots.
+    sharded: bool,
+    channels: Arc<Channels>,
+}
+
+/// What is heard over one connection.
+#[derive(Debug, Default)]
+struct Channels {
+    /// In a cluster there is at most one for each slot, so none is ever given up.
+    subscribed: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
+    /// A subscription ended that nobody gave up (the slot went to another node). The redis crate takes the server's word
+    /// of that for the reply to some command, so that from then on every reply may be that of another command.
+    mixed_up: AtomicBool,
+}
+
+impl Connected {
+    pub(super) fn is_sharded(&self) -> bool {
+        self.sharded
+    }
+
+    /// Listens on a channel of this connection, once.
+    pub(super) async fn subscribe(
+        &mut self,
+        channel: &str,
+        asking: bool,
+    ) -> Result<(), RedisError> {
+        let made = {
+            let mut subscribed = self.channels.subscribed();
+            match subscribed.get(channel) {
+                Some(made) => Arc::clone(made),
+                None => Arc::clone(subscribed.entry(channel.to_owned()).or_default()),
+            }
+        };
+        made.get_or_try_init(async || {
+            if !self.sharded {
+                return self.connection.subscribe(channel).await;
+            }
+            let mut subscribe = redis::cmd("SSUBSCRIBE");
+            subscribe.arg(channel);
+            request::send::<Value>(self, &subscribe, asking)
+                .await
+                .map(drop)
+        })
+        .await
+        .copied()
+    }
+}
+
+impl Channels {
+    fn subscribed(&self) -> MutexGuard<'_, HashMap<String, Arc<OnceCell<()>>>> {
+        self.subscribed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a new connection should listen on as well.
+    fn established(&self) -> Vec<String> {
+        let subscribed = self.subscribed();
+        let made = subscribed.iter().filter(|(_, made)| made.initialized());
+        made.map(|(channel, _)| channel.clone()).collect()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -43,23 +109,23 @@ pub(super) struct Connection {
     clock: Clock,
     command_timeout: Duration,
     state: watch::Sender<State>,
-    /// The number of the newest connection.
+    /// The number of its newest connection.
     newest: AtomicU64,
     /// Commands in a row that got no answer.
     silent: AtomicU32,
     broken: mpsc::UnboundedSender<(Link, StoreError)>,
-    channel: String,
     keeper: std::sync::OnceLock<AbortHandle>,
 }
 
 impl Connection {
     /// Starts to connect, in the background.
     pub(super) fn open(
-        client: Client,
+        target: Target,
         timeouts: Timeouts,
-        channel: String,
+        numbers: Arc<AtomicU64>,
         clock: Clock,
         listener: Weak<dyn Listener>,
+        membership: Option<Membership>,
     ) -> Arc<Self> {
         let (broken, broken_links) = mpsc::unbounded_channel();
         let connection = Arc::new(Self {
@@ -69,14 +135,15 @@ impl Connection {
             newest: AtomicU64::new(0),
             silent: AtomicU32::new(0),
             broken,
-            channel,
             keeper: std::sync::OnceLock::new(),
         });
         let keeper = Keeper {
-            client,
-            connect_timeout: timeouts.connect,
+            target,
+            timeouts,
+            numbers,
             connection: Arc::downgrade(&connection),
             listener,
+            membership,
         };
         let runtime = clock.handle().clone();
         let task = runtime.spawn(keeper.run(clock, broken_links));
@@ -86,6 +153,11 @@ impl Connection {
 
     pub(super) fn link(&self) -> Link {
         Link(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Whether there is a connection now.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(*self.state.borrow(), State::Up(_))
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -152,7 +224,8 @@ impl Connection {
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
         let up = self.get(by).await?;
-        let (link, sent) = (up.link, self.clock.now());
+        let (link, channels) = (up.link, Arc::clone(&up.channels));
+        let sent = self.clock.now();
         let Some(result) = self.clock.by(by, exchange(up)).await else {
             // A command whose time was cut by its request's budget says nothing about the connection.
             let whole = by >= sent + self.command_timeout - self.command_timeout / 10;
@@ -171,6 +244,12 @@ impl Connection {
                 unknown: Some(link),
             });
         };
+        if channels.mixed_up.load(Ordering::Acquire) {
+            return Err(Failure {
+                error: mixed_up(),
+                unknown: Some(link),
+            });
+        }
         match &result {
             Err(error) if errors::kind(error) == StoreErrorKind::Disconnected => {
                 let error = errors::store_error(error);
@@ -189,15 +268,6 @@ impl Connection {
         Ok((link, result))
     }
 
-    /// Listens for grants on this connection, once.
-    pub(super) async fn subscribe(&self, up: &mut Connected) -> Result<(), RedisError> {
-        let (subscribed, connection) = (Arc::clone(&up.subscribed), &mut up.connection);
-        subscribed
-            .get_or_try_init(|| connection.subscribe(&self.channel))
-            .await
-            .copied()
-    }
-
     fn report(&self, link: Link, error: StoreError) {
         let _ = self.broken.send((link, error));
     }
@@ -214,170 +284,13 @@ impl Connection {
     }
 }
 
+fn mixed_up() -> StoreError {
+    let text = "the slot of a lock that is waited for went to another node";
+    StoreError::new(StoreErrorKind::Disconnected, text)
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// The task that makes and replaces connections.
-struct Keeper {
-    client: Client,
-    connect_timeout: Duration,
-    connection: Weak<Connection>,
-    listener: Weak<dyn Listener>,
-}
-
-impl Keeper {
-    async fn run(self, clock: Clock, mut broken: mpsc::UnboundedReceiver<(Link, StoreError)>) {
-        let mut backoff = BACKOFF_MIN;
-        let mut was_subscribed = false;
-        loop {
-            let Some(shared) = self.connection.upgrade() else {
-                return;
-            };
-            let link = Link(shared.newest.fetch_add(1, Ordering::AcqRel) + 1);
-            let by = clock.now() + self.connect_timeout;
-            let attempt = clock
-                .by(by, self.connect(&shared, link, was_subscribed))
-                .await;
-            let error = match attempt {
-                Some(Ok(up)) => {
-                    tracing::debug!(link = link.0, "connected to the lock store");
-                    let subscribed = Arc::clone(&up.subscribed);
-                    shared.silent.store(0, Ordering::Release);
-                    shared.state.send_if_modified(|state| match state {
-                        State::Closed => false,
-                        _ => {
-                            *state = State::Up(up);
-                            true
-                        }
-                    });
-                    drop(shared);
-                    self.look_again();
-                    let up_since = clock.now();
-                    let Some(error) = self.until_broken(link, &mut broken).await else {
-                        return;
-                    };
-                    was_subscribed |= subscribed.initialized();
-                    if clock.now() > up_since + BACKOFF_MAX {
-                        backoff = BACKOFF_MIN;
-                    }
-                    tracing::warn!(link = link.0, %error, "the connection to the lock store is replaced");
-                    self.look_again();
-                    error
-                }
-                Some(Err(error)) => errors::store_error(&error),
-                None => StoreError::new(StoreErrorKind::Timeout, "connecting takes too long"),
-            };
-            if let Some(shared) = self.connection.upgrade() {
-                tracing::debug!(link = link.0, %error, ?backoff, "connecting to the lock store again soon");
-                shared.state.send_if_modified(|state| match state {
-                    State::Closed => false,
-                    _ => {
-                        *state = State::Down(Some(error));
-                        true
-                    }
-                });
-            }
-            clock
-                .sleep_until(clock.now() + jittered(backoff, link.0))
-                .await;
-            backoff = (backoff * 2).min(BACKOFF_MAX);
-        }
-    }
-
-    async fn connect(
-        &self,
-        shared: &Connection,
-        link: Link,
-        subscribe: bool,
-    ) -> Result<Connected, RedisError> {
-        let (broken, listener) = (shared.broken.clone(), self.listener.clone());
-        let connection = self.connection.clone();
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(None)
-            .set_response_timeout(None)
-            .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-                on_push(link, push, &broken, &listener, &connection);
-                Ok(())
-            });
-        let connection = self
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?;
-        let mut up = Connected {
-            link,
-            connection,
-            subscribed: Arc::default(),
-        };
-        if subscribe {
-            shared.subscribe(&mut up).await?;
-        }
-        Ok(up)
-    }
-
-    /// Waits until somebody reports this connection, and takes it out of use.
-    async fn until_broken(
-        &self,
-        link: Link,
-        broken: &mut mpsc::UnboundedReceiver<(Link, StoreError)>,
-    ) -> Option<StoreError> {
-        loop {
-            let (reported, error) = broken.recv().await?;
-            if reported == link {
-                self.connection.upgrade()?.take_down(link, error.clone());
-                return Some(error);
-            }
-        }
-    }
-
-    fn look_again(&self) {
-        if let Some(listener) = self.listener.upgrade() {
-            listener.look_again();
-        }
-    }
-}
-
-/// A push message of the server, or the redis crate's word that the connection is gone.
-fn on_push(
-    link: Link,
-    push: PushInfo,
-    broken: &mpsc::UnboundedSender<(Link, StoreError)>,
-    listener: &Weak<dyn Listener>,
-    connection: &Weak<Connection>,
-) {
-    match push.kind {
-        PushKind::Disconnection => {
-            let error = StoreError::new(StoreErrorKind::Disconnected, "the connection was closed");
-            let _ = broken.send((link, error));
-        }
-        PushKind::Message => {
-            // A message of a connection that was replaced may be older than replies of the new one.
-            if connection
-                .upgrade()
-                .is_none_or(|connection| connection.link() != link)
-            {
-                return;
-            }
-            let Some(Value::BulkString(payload)) = push.data.get(1) else {
-                return;
-            };
-            let parsed = std::str::from_utf8(payload).ok().and_then(|text| {
-                let (owner, token) = text.split_once(' ')?;
-                Some((Owner::parse(owner)?, token.parse().ok()))
-            });
-            if let (Some((owner, token)), Some(listener)) = (parsed, listener.upgrade()) {
-                drop(listener.granted(owner, token));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Between half and all of the back-off, different for each client and attempt.
-fn jittered(backoff: Duration, attempt: u64) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    let share = RandomState::new().hash_one(attempt) % 512;
-    backoff / 2 + backoff * u32::try_from(share).unwrap_or(0) / 1024
 }

@@ -33,6 +33,7 @@ pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
     } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
         Kind::ReadOnly
     } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"])
+        || has(&["MOVED", "ASK"])
         || says(&["max number of clients"])
     {
         Kind::Loading
@@ -44,6 +45,16 @@ pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
 /// Whether the server is a replica: the master may be elsewhere by now.
 pub(super) fn is_replica(error: &RedisError) -> bool {
     text(error).contains("READONLY")
+}
+
+/// Whether the keys of a lock are on their way from one node of a cluster to another.
+pub(super) fn is_try_again(error: &RedisError) -> bool {
+    error.code() == Some("TRYAGAIN")
+}
+
+/// Whether the cluster, or its part for this slot, is down.
+pub(super) fn is_cluster_down(error: &RedisError) -> bool {
+    error.code() == Some("CLUSTERDOWN")
 }
 
 /// Whether the reply says that a key of ours holds another type.

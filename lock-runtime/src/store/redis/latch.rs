@@ -5,8 +5,9 @@ use std::time::Instant;
 use redis::Cmd;
 
 use super::names::LatchNames;
+use super::request::Request;
 use super::scripts::{self, Text};
-use super::{RedisStore, Reply, WrongType, invoke, millis, remaining};
+use super::{RedisStore, Reply, WrongType, millis, remaining};
 use crate::config::{CALL_REMEMBERED, QUEUE_TTL};
 use crate::store::{Answer, Failure, LatchRequest, LatchState, LatchVerb, Latched};
 
@@ -24,28 +25,27 @@ impl RedisStore {
                     command.arg(count).arg(millis(ttl));
                     command.arg(millis(CALL_REMEMBERED));
                 };
-                let answer = self.latch_count(by, &scripts::LATCH_SET, names, set);
+                let answer = self.latch_count(request, by, &scripts::LATCH_SET, names, set);
                 map(answer.await?, |set| Latched::Set(set == 1))
             }
             LatchVerb::CountDown => {
                 let count_down = |command: &mut Cmd| {
-                    command.arg(millis(CALL_REMEMBERED)).arg(&self.channels);
+                    command.arg(millis(CALL_REMEMBERED));
+                    command.arg(self.channels(&request.key));
                 };
-                let answer = self.latch_count(by, &scripts::LATCH_COUNT_DOWN, names, count_down);
+                let answer =
+                    self.latch_count(request, by, &scripts::LATCH_COUNT_DOWN, names, count_down);
                 map(answer.await?, |left| {
                     u32::try_from(left).map_or(Latched::NotSet, Latched::Counted)
                 })
             }
-            LatchVerb::Look => self.latch_look(by, names, None).await?,
-            LatchVerb::Wait => self.latch_look(by, names, Some(owner)).await?,
+            LatchVerb::Look => self.latch_look(request, by, names, None).await?,
+            LatchVerb::Wait => self.latch_look(request, by, names, Some(owner)).await?,
             LatchVerb::Leave => {
                 let mut leave = redis::cmd("ZREM");
                 leave.arg(names.waiters).arg(owner);
-                let answer: Reply<i64> = self
-                    .call(by, async |mut up| {
-                        leave.query_async(&mut up.connection).await
-                    })
-                    .await?;
+                let answer: Reply<i64> =
+                    self.call(&request.key, by, Request::command(leave)).await?;
                 map(answer, |_| Latched::Left)
             }
         };
@@ -56,41 +56,35 @@ impl RedisStore {
     /// Runs a script that answers with a number.
     async fn latch_count(
         &self,
+        request: &LatchRequest,
         by: Instant,
-        script: &Text,
+        script: &'static Text,
         names: LatchNames,
         arguments: impl FnOnce(&mut Cmd),
     ) -> Result<Reply<i64>, Failure> {
-        self.call(by, async |mut up| {
-            invoke(&mut up, script, |command| {
-                keys(command, names);
-                arguments(command);
-            })
-            .await
-        })
-        .await
+        let count = Request::script(script, |command| {
+            keys(command, names);
+            arguments(command);
+        });
+        self.call(&request.key, by, count).await
     }
 
     async fn latch_look(
         &self,
+        request: &LatchRequest,
         by: Instant,
         names: LatchNames,
         place: Option<String>,
     ) -> Result<Answer<Result<Latched, WrongType>>, Failure> {
-        let answer: Reply<(i64, String, String, i64)> = self
-            .call(by, async |mut up| {
-                if place.is_some() {
-                    self.connection.subscribe(&mut up).await?;
-                }
-                invoke(&mut up, &scripts::LATCH_LOOK, |command| {
-                    keys(command, names);
-                    command
-                        .arg(place.unwrap_or_default())
-                        .arg(millis(QUEUE_TTL));
-                })
-                .await
-            })
-            .await?;
+        let channel = place.is_some().then(|| self.channel(&request.key));
+        let look = Request::script(&scripts::LATCH_LOOK, |command| {
+            keys(command, names);
+            command
+                .arg(place.unwrap_or_default())
+                .arg(millis(QUEUE_TTL));
+        });
+        let look = look.listening(channel);
+        let answer: Reply<(i64, String, String, i64)> = self.call(&request.key, by, look).await?;
         let value = answer.value.and_then(|(count, generation, opened, pttl)| {
             let Ok(count) = u32::try_from(count) else {
                 return Ok(Latched::NotSet);

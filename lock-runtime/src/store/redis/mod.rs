@@ -1,27 +1,34 @@
-//! Locks in one Redis server (6.0 or later, or one that speaks its protocol, as Valkey).
+//! Locks in Redis (6.0 or later, or one that speaks its protocol, as Valkey).
 //!
 //! A lock is a plain string, the owner token, with a lease: what every client of the classic recipe
 //! (`SET key token NX PX lease`, delete if it is still the token; Redis documentation, *Distributed locks with Redis*)
 //! takes and respects. A lock that is held in shares is a sorted set. Waiters stand in another one beside it and get the
 //! lock handed over by whoever releases it.
 
+mod batch;
+mod cluster;
 mod connection;
 mod errors;
 mod latch;
 pub(crate) mod names;
 mod rate;
+mod request;
 mod scripts;
+mod sentinel;
+mod slots;
+mod target;
 mod url;
 mod verbs;
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use redis::{Client, Cmd, FromRedisValue, RedisError};
+use redis::{Cmd, FromRedisValue};
 
+use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
 use self::names::Namespace;
-use self::scripts::Text;
+use self::request::Request;
 #[cfg(feature = "test-util")]
 use super::Store;
 use super::{Answer, ClientId, Failure, Listener};
@@ -30,12 +37,20 @@ use crate::config::Timeouts;
 use crate::error::{LockError, StoreError};
 use crate::key::LockKey;
 
-/// A client's handle to one server.
+/// A client's handle to its servers.
 #[derive(Debug)]
 pub struct RedisStore {
-    connection: Arc<Connection>,
+    servers: Servers,
     namespace: Namespace,
-    channels: String,
+    client: ClientId,
+}
+
+#[derive(Debug)]
+enum Servers {
+    /// Every lock is in the same one at a time.
+    One(Arc<Connection>),
+    /// Each slot's locks are in one node.
+    Cluster(Arc<Cluster>),
 }
 
 impl RedisStore {
@@ -72,35 +87,59 @@ impl RedisStore {
         listener: Weak<dyn Listener>,
         clock: Clock,
     ) -> Result<Self, LockError> {
-        let info = url::connection_info(url)?;
-        let opened = Client::open(info).map_err(|error| {
-            LockError::config(format!(
-                "the store's URL can't be used: {}",
-                errors::store_error(&error)
-            ))
-        })?;
-        let channel = namespace.channel(client);
-        let connection = Connection::open(opened, timeouts, channel, clock, listener);
-        let channels = namespace.channels();
+        let servers = match url::Address::parse(url)? {
+            url::Address::Cluster { seeds, template } => {
+                let cluster = Cluster::open(seeds, template, timeouts, clock, listener);
+                Servers::Cluster(cluster)
+            }
+            address => {
+                let (target, numbers) = (address.target(timeouts.connect)?, Arc::default());
+                let connection = Connection::open(target, timeouts, numbers, clock, listener, None);
+                Servers::One(connection)
+            }
+        };
         Ok(Self {
-            connection,
+            servers,
             namespace,
-            channels,
+            client,
         })
     }
 
     /// Waits until the first attempt to connect has succeeded or failed.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
-        self.connection.first_attempt(by).await
+        match &self.servers {
+            Servers::One(connection) => connection.first_attempt(by).await,
+            Servers::Cluster(cluster) => cluster.first_attempt(by).await,
+        }
     }
 
-    /// Runs one command, or a script's two.
+    /// What the channels begin with on which the clients hear of this lock.
+    fn channels(&self, key: &LockKey) -> String {
+        self.namespace.channels(self.slot(key))
+    }
+
+    /// The channel on which this client hears of this lock.
+    fn channel(&self, key: &LockKey) -> String {
+        format!("{}{:032x}", self.channels(key), self.client.0)
+    }
+
+    /// Sends a request to the server that has the lock.
     async fn call<T: FromRedisValue>(
         &self,
+        key: &LockKey,
         by: Instant,
-        exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
+        request: Request,
     ) -> Result<Reply<T>, Failure> {
-        let (link, result) = self.connection.exchange(by, exchange).await?;
+        let (link, result) = match &self.servers {
+            Servers::One(connection) => {
+                let exchange = async |mut up: Connected| request.run(&mut up, false).await;
+                connection.exchange(by, exchange).await?
+            }
+            Servers::Cluster(cluster) => {
+                let slot = self.namespace.slot(key);
+                cluster.exchange(slot, by, &request).await?
+            }
+        };
         match result {
             Ok(value) => Ok(Answer {
                 value: Ok(value),
@@ -120,24 +159,6 @@ impl RedisStore {
         }
     }
 
-    /// Runs a script on the keys of some locks.
-    async fn script<'k, T: FromRedisValue>(
-        &self,
-        by: Instant,
-        script: &Text,
-        keys: impl ExactSizeIterator<Item = &'k LockKey>,
-        arguments: impl FnOnce(&mut Cmd),
-    ) -> Result<Reply<T>, Failure> {
-        self.call(by, async |mut up| {
-            invoke(&mut up, script, |command| {
-                self.name(command, keys);
-                arguments(command);
-            })
-            .await
-        })
-        .await
-    }
-
     /// The keys of some locks, as `lib.lua` expects them.
     fn name<'k>(&self, command: &mut Cmd, keys: impl ExactSizeIterator<Item = &'k LockKey>) {
         command.arg(3 * keys.len());
@@ -153,37 +174,6 @@ type Reply<T> = Answer<Result<T, WrongType>>;
 
 /// A key of ours holds another type, or a fence counter that is no number.
 struct WrongType;
-
-/// Runs a script by its hash, and by its text where the server does not know it.
-async fn invoke<T: FromRedisValue>(
-    up: &mut Connected,
-    script: &Text,
-    arguments: impl FnOnce(&mut Cmd),
-) -> Result<T, RedisError> {
-    let mut rest = Cmd::new();
-    arguments(&mut rest);
-    let command = |name: &str, script: &str| {
-        let mut command = redis::cmd(name);
-        command.arg(script);
-        for argument in rest.args_iter() {
-            if let redis::Arg::Simple(argument) = argument {
-                command.arg(argument);
-            }
-        }
-        command
-    };
-    match command("EVALSHA", &script.hash)
-        .query_async(&mut up.connection)
-        .await
-    {
-        Err(error) if errors::is_no_script(&error) => {
-            command("EVAL", script.code)
-                .query_async(&mut up.connection)
-                .await
-        }
-        reply => reply,
-    }
-}
 
 fn millis(duration: Duration) -> u64 {
     // Rounded up: a hold never has less than it asked for, and zero would delete the key.

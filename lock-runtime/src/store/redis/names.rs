@@ -1,8 +1,9 @@
 //! What keys and channels are called in Redis.
 
+use super::slots::{slot_of, tag_in};
 use crate::error::LockError;
 use crate::key::LockKey;
-use crate::store::{ClientId, Owner};
+use crate::store::Owner;
 
 /// A namespace, checked.
 #[derive(Clone, Debug)]
@@ -90,13 +91,27 @@ impl Namespace {
         }
     }
 
-    /// What the channel of every client of this namespace begins with.
-    pub(super) fn channels(&self) -> String {
-        format!("{}%granted:", self.prefix)
+    /// The Cluster slot of a lock and of all that belongs to it.
+    pub(super) fn slot(&self, key: &LockKey) -> u16 {
+        match key.hash_tag() {
+            Some(tag) => slot_of(tag),
+            None => slot_of(&self.lock(key)),
+        }
     }
 
-    pub(super) fn channel(&self, client: ClientId) -> String {
-        format!("{}{:032x}", self.channels(), client.0)
+    /// What the channel of every client of this namespace begins with; in a cluster, where it tells of one slot's locks.
+    pub(super) fn channels(&self, slot: Option<u16>) -> String {
+        let prefix = &self.prefix;
+        match slot {
+            None => format!("{prefix}%granted:"),
+            Some(slot) => format!("{prefix}%granted:{{{}}}:", tag_in(slot)),
+        }
+    }
+
+    /// The slot of such a channel.
+    pub(super) fn slot_of_channel(channel: &str) -> Option<u16> {
+        let (_, rest) = channel.split_once('{')?;
+        rest.split_once('}').map(|(tag, _)| slot_of(tag))
     }
 }
 
@@ -104,33 +119,26 @@ impl Namespace {
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
+    use crate::store::ClientId;
 
-    /// CRC16 as in the Redis Cluster specification (XMODEM), of what the hash tag rule leaves.
-    fn slot(key: &str) -> u16 {
-        let tag = key
+    fn slot(name: &str) -> u16 {
+        let tag = name
             .split_once('{')
             .and_then(|(_, rest)| rest.split_once('}'))
             .map(|(tag, _)| tag);
-        let hashed = tag.filter(|tag| !tag.is_empty()).unwrap_or(key);
-        let crc = hashed.bytes().fold(0u16, |crc, byte| {
-            (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
-                if crc & 0x8000 == 0 {
-                    crc << 1
-                } else {
-                    (crc << 1) ^ 0x1021
-                }
-            })
-        });
-        crc % 16384
+        slot_of(tag.filter(|tag| !tag.is_empty()).unwrap_or(name))
     }
 
     #[test]
     fn helper_keys_lie_in_the_slot_of_the_lock() {
-        assert_eq!(slot("123456789"), 0x31C3);
         for namespace in ["", "lock", "shop"] {
             let namespace = Namespace::new(namespace).unwrap();
             for key in ["stock:42", "{tenant}:stock:42", "a:{b}:c"] {
                 let names = namespace.names(&key.into());
+                assert_eq!(namespace.slot(&key.into()), slot(&names.lock));
+                let channel = namespace.channels(Some(slot(&names.lock)));
+                assert_eq!(Namespace::slot_of_channel(&channel), Some(slot(&channel)));
+                assert_eq!(slot(&names.lock), slot(&channel), "{channel}");
                 assert_eq!(slot(&names.lock), slot(&names.queue), "{}", names.queue);
                 assert_eq!(slot(&names.lock), slot(&names.fence), "{}", names.fence);
                 let bucket = namespace.bucket(&key.into());

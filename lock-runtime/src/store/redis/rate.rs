@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{RedisStore, Reply, WrongType, invoke, scripts};
+use super::request::Request;
+use super::{RedisStore, Reply, WrongType, scripts};
 use crate::store::{Answer, Failure, RateRequest, Rated};
 
 impl RedisStore {
@@ -12,16 +13,12 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<Rated>, Failure> {
         let bucket = self.namespace.bucket(&request.key);
-        let answer: Reply<(i64, u64, u32)> = self
-            .call(by, async |mut up| {
-                invoke(&mut up, &scripts::RATE, |command| {
-                    command.arg(1).arg(bucket);
-                    command.arg(nanos(request.interval)).arg(request.burst);
-                    command.arg(request.tokens).arg(nanos(request.wait));
-                })
-                .await
-            })
-            .await?;
+        let take = Request::script(&scripts::RATE, |command| {
+            command.arg(1).arg(bucket);
+            command.arg(nanos(request.interval)).arg(request.burst);
+            command.arg(request.tokens).arg(nanos(request.wait));
+        });
+        let answer: Reply<(i64, u64, u32)> = self.call(&request.key, by, take).await?;
         let value = match answer.value {
             Err(WrongType) => Rated::Conflict,
             Ok((1, delay, left)) => Rated::Passed {

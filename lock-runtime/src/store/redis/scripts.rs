@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use redis::Script;
+use redis::{Cmd, Script};
 
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
@@ -28,17 +28,59 @@ scripts! {
     LATCH_LOOK = "latch.lua", "latch_look.lua";
 }
 
-/// A script's text and its SHA-1, by which the server knows it.
+/// A script, for one server and for the nodes of a cluster.
 pub(super) struct Text {
-    pub(super) code: &'static str,
-    pub(super) hash: String,
+    plain: Form,
+    sharded: Form,
+}
+
+/// A script's text and its SHA-1, by which the server knows it.
+pub(super) struct Form {
+    code: String,
+    hash: String,
 }
 
 impl Text {
-    fn new(code: &'static str) -> Self {
+    fn new(code: &str) -> Self {
+        // In a cluster, a plain message would go to every node.
+        let sharded = code
+            .replace("'PUBLISH'", "'SPUBLISH'")
+            .replace("'NUMSUB'", "'SHARDNUMSUB'");
         Self {
-            code,
+            plain: Form::new(code),
+            sharded: Form::new(&sharded),
+        }
+    }
+
+    pub(super) fn form(&self, sharded: bool) -> &Form {
+        if sharded { &self.sharded } else { &self.plain }
+    }
+}
+
+impl Form {
+    fn new(code: &str) -> Self {
+        Self {
+            code: code.to_owned(),
             hash: Script::new(code).get_hash().to_owned(),
         }
     }
+
+    pub(super) fn by_hash(&self, arguments: &Cmd) -> Cmd {
+        command("EVALSHA", &self.hash, arguments)
+    }
+
+    pub(super) fn by_text(&self, arguments: &Cmd) -> Cmd {
+        command("EVAL", &self.code, arguments)
+    }
+}
+
+fn command(name: &str, script: &str, arguments: &Cmd) -> Cmd {
+    let mut command = redis::cmd(name);
+    command.arg(script);
+    for argument in arguments.args_iter() {
+        if let redis::Arg::Simple(argument) = argument {
+            command.arg(argument);
+        }
+    }
+    command
 }

@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use redis::{Cmd, FromRedisValue, Value};
 
+use super::connection::Connected;
+use super::request::Request;
 use super::scripts::Text;
-use super::{RedisStore, Reply, WrongType, invoke, millis, remaining, scripts};
+use super::{RedisStore, Reply, Servers, WrongType, errors, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;
 use crate::key::LockKey;
 use crate::store::{
@@ -22,33 +24,29 @@ impl Store for RedisStore {
             {
                 return self.set_if_free(&request, by).await;
             }
-            let reply: Reply<Vec<Value>> = self
-                .call(by, async |mut up| {
-                    if request.queue == Queue::Join {
-                        self.connection.subscribe(&mut up).await?;
-                    }
-                    invoke(&mut up, &scripts::ACQUIRE, |command| {
-                        self.name(command, once(&request.claim.key));
-                        command
-                            .arg(request.claim.owner.to_string())
-                            .arg(millis(request.lease))
-                            .arg(millis(request.first_lease))
-                            .arg(request.tokens)
-                            .arg(mode(request.queue))
-                            .arg(&self.channels)
-                            .arg(millis(QUEUE_TTL))
-                            .arg(permits(request.claim.share))
-                            .arg(request.claim.share.map_or(0, |share| share.of))
-                            .arg(
-                                request
-                                    .instead_of
-                                    .map(|owner| owner.to_string())
-                                    .unwrap_or_default(),
-                            );
-                    })
-                    .await
-                })
-                .await?;
+            let key = &request.claim.key;
+            let listens = request.queue == Queue::Join;
+            let acquire = Request::script(&scripts::ACQUIRE, |command| {
+                self.name(command, once(key));
+                command
+                    .arg(request.claim.owner.to_string())
+                    .arg(millis(request.lease))
+                    .arg(millis(request.first_lease))
+                    .arg(request.tokens)
+                    .arg(mode(request.queue))
+                    .arg(self.channels(key))
+                    .arg(millis(QUEUE_TTL))
+                    .arg(permits(request.claim.share))
+                    .arg(request.claim.share.map_or(0, |share| share.of))
+                    .arg(
+                        request
+                            .instead_of
+                            .map(|owner| owner.to_string())
+                            .unwrap_or_default(),
+                    );
+            });
+            let acquire = acquire.listening(listens.then(|| self.channel(key)));
+            let reply: Reply<Vec<Value>> = self.call(key, by, acquire).await?;
             Ok(reply.map(|value| value.map_or(Acquired::Conflict, acquired)))
         })
     }
@@ -61,14 +59,21 @@ impl Store for RedisStore {
                     link: self.link(),
                 });
             };
+            let key = &first.claim.key;
             let keys = requests.iter().map(|request| &request.claim.key);
+            if !self.is_together(keys.clone()) {
+                return Ok(Answer {
+                    value: AcquiredAll::Apart,
+                    link: Link::SEVERAL,
+                });
+            }
             let reply: Reply<Vec<Value>> = self
                 .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
                     command
                         .arg(millis(first.lease))
                         .arg(first.tokens)
                         .arg(mode(first.queue))
-                        .arg(&self.channels);
+                        .arg(self.channels(key));
                     for request in &requests {
                         command.arg(request.claim.owner.to_string());
                     }
@@ -80,33 +85,28 @@ impl Store for RedisStore {
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
         Box::pin(async move {
-            let reply: Reply<Vec<i64>> = self
-                .call(by, async |mut up| {
-                    invoke(&mut up, &scripts::RENEW, |command| {
-                        command.arg(holds.len());
-                        for hold in &holds {
-                            command.arg(self.namespace.lock(&hold.claim.key));
-                        }
-                        for hold in &holds {
-                            let owner = hold.claim.owner;
-                            let holder = match hold.claim.share {
-                                Some(share) => format!("{owner}:{}", share.permits),
-                                None => owner.to_string(),
-                            };
-                            command.arg(holder).arg(millis(hold.lease));
-                        }
-                    })
-                    .await
-                })
-                .await?;
-            let renewed = |one: &i64| match one {
-                1 => Renewed::Renewed,
-                _ => Renewed::Gone,
-            };
-            Ok(reply.map(|value| match value {
-                Ok(replies) => replies.iter().map(renewed).collect(),
-                Err(WrongType) => vec![Renewed::Gone; holds.len()],
-            }))
+            let batch: Vec<&Renewal> = holds.iter().collect();
+            if self.is_together(batch.iter().map(|hold| &hold.claim.key)) {
+                return self.renew_together(&batch, by).await;
+            }
+            let parts = self.by_slot(
+                &holds,
+                |hold| &hold.claim.key,
+                |group| Box::pin(async move { self.renew_together(&group, by).await }),
+            );
+            let parts = parts.await;
+            // Those of a node that does not answer must not take the others with them.
+            let failed = parts.outcomes.iter().find_map(|one| one.as_ref().err());
+            if let Some(failure) = failed
+                && parts.outcomes.iter().all(Result::is_err)
+            {
+                return Err(failure.clone());
+            }
+            let renewed = |one: Result<Renewed, Failure>| one.unwrap_or(Renewed::Unanswered);
+            Ok(Answer {
+                value: parts.outcomes.into_iter().map(renewed).collect(),
+                link: parts.link,
+            })
         })
     }
 
@@ -129,22 +129,21 @@ impl Store for RedisStore {
 
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
         Box::pin(async move {
-            let keys = requests.iter().map(|request| &request.claim.key);
-            let reply: Reply<Vec<i64>> = self
-                .script(by, &scripts::RELEASE, keys, |command| {
-                    command.arg(&self.channels);
-                    for request in &requests {
-                        command
-                            .arg(request.claim.owner.to_string())
-                            .arg(permits(request.claim.share))
-                            .arg(millis(request.keep));
-                    }
-                })
-                .await?;
-            Ok(reply.map(|value| match value {
-                Ok(replies) => replies.into_iter().map(released).collect(),
-                Err(WrongType) => vec![Released::NotHeld; requests.len()],
-            }))
+            let batch: Vec<&Release> = requests.iter().collect();
+            if self.is_together(batch.iter().map(|request| &request.claim.key)) {
+                return self.release_together(&batch, by).await;
+            }
+            let parts = self.by_slot(
+                &requests,
+                |request| &request.claim.key,
+                |group| Box::pin(async move { self.release_together(&group, by).await }),
+            );
+            let parts = parts.await;
+            let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
+            Ok(Answer {
+                value: released?,
+                link: parts.link,
+            })
         })
     }
 
@@ -156,7 +155,7 @@ impl Store for RedisStore {
                         .arg(claim.owner.to_string())
                         .arg(permits(claim.share))
                         .arg(rest)
-                        .arg(&self.channels);
+                        .arg(self.channels(&claim.key));
                 })
                 .await?;
             Ok(reply.map(|value| value.map_or(Released::NotHeld, released)))
@@ -167,7 +166,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let reply: Reply<i64> = self
                 .one(by, &scripts::RESIZE, &key, |command| {
-                    command.arg(of).arg(&self.channels);
+                    command.arg(of).arg(self.channels(&key));
                 })
                 .await?;
             Ok(reply.map(|value| matches!(value, Ok(1))))
@@ -182,7 +181,7 @@ impl Store for RedisStore {
                         .arg(request.claim.owner.to_string())
                         .arg(millis(request.first_lease))
                         .arg(request.tokens)
-                        .arg(&self.channels)
+                        .arg(self.channels(&request.claim.key))
                         .arg(permits(request.claim.share))
                         .arg(request.claim.share.map_or(0, |share| share.of));
                 })
@@ -211,7 +210,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let reply: Reply<i64> = self
                 .one(by, &scripts::FORCE_RELEASE, &key, |command| {
-                    _ = command.arg(&self.channels)
+                    _ = command.arg(self.channels(&key))
                 })
                 .await?;
             Ok(reply.map(|value| value.ok().map(|ended| ended == 1)))
@@ -228,25 +227,50 @@ impl Store for RedisStore {
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let reply: Reply<String> = self
-                .call(by, async |mut up| {
-                    redis::cmd("PING").query_async(&mut up.connection).await
-                })
-                .await?;
-            Ok(reply.map(|_| ()))
+            let link = match &self.servers {
+                Servers::Cluster(cluster) => cluster.ping(by).await?,
+                Servers::One(connection) => {
+                    let ping = async |mut up: Connected| {
+                        redis::cmd("PING").query_async(&mut up.connection).await
+                    };
+                    let (link, reply) = connection.exchange::<String>(by, ping).await?;
+                    reply.map_err(|error| Failure {
+                        error: errors::store_error(&error),
+                        unknown: None,
+                    })?;
+                    link
+                }
+            };
+            Ok(Answer { value: (), link })
         })
     }
 
     fn link(&self) -> Link {
-        self.connection.link()
+        match &self.servers {
+            Servers::One(connection) => connection.link(),
+            Servers::Cluster(_) => Link(0),
+        }
+    }
+
+    fn link_of(&self, key: &LockKey) -> Link {
+        match &self.servers {
+            Servers::One(connection) => connection.link(),
+            Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
+        }
     }
 
     fn close(&self) {
-        self.connection.close();
+        match &self.servers {
+            Servers::One(connection) => connection.close(),
+            Servers::Cluster(cluster) => cluster.close(),
+        }
     }
 
     fn is_closed(&self) -> bool {
-        self.connection.is_closed()
+        match &self.servers {
+            Servers::One(connection) => connection.is_closed(),
+            Servers::Cluster(cluster) => cluster.is_closed(),
+        }
     }
 }
 
@@ -261,9 +285,8 @@ impl RedisStore {
         set.arg(self.namespace.lock(&request.claim.key))
             .arg(request.claim.owner.to_string());
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        let reply: Reply<Option<String>> = self
-            .call(by, async |mut up| set.query_async(&mut up.connection).await)
-            .await?;
+        let set = Request::command(set);
+        let reply: Reply<Option<String>> = self.call(&request.claim.key, by, set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(Some(_)) => Acquired::Granted { token: None },
@@ -274,11 +297,32 @@ impl RedisStore {
         }))
     }
 
+    /// Runs a script on the keys of some locks that are together; at least one.
+    pub(super) async fn script<'k, T: FromRedisValue>(
+        &self,
+        by: Instant,
+        script: &'static Text,
+        keys: impl ExactSizeIterator<Item = &'k LockKey> + Clone,
+        arguments: impl FnOnce(&mut Cmd),
+    ) -> Result<Reply<T>, Failure> {
+        let Some(first) = keys.clone().next() else {
+            return Ok(Answer {
+                value: Err(WrongType),
+                link: self.link(),
+            });
+        };
+        let script = Request::script(script, |command| {
+            self.name(command, keys);
+            arguments(command);
+        });
+        self.call(first, by, script).await
+    }
+
     /// Runs a script on the keys of one lock.
     async fn one<T: FromRedisValue>(
         &self,
         by: Instant,
-        script: &Text,
+        script: &'static Text,
         key: &LockKey,
         arguments: impl FnOnce(&mut Cmd),
     ) -> Result<Reply<T>, Failure> {
@@ -295,11 +339,11 @@ fn mode(queue: Queue) -> &'static str {
 }
 
 /// As the scripts have it: none is an exclusive lock.
-fn permits(share: Option<Share>) -> u32 {
+pub(super) fn permits(share: Option<Share>) -> u32 {
     share.map_or(0, |share| share.permits)
 }
 
-fn released(reply: i64) -> Released {
+pub(super) fn released(reply: i64) -> Released {
     match reply {
         1 => Released::Released,
         _ => Released::NotHeld,

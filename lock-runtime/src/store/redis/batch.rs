@@ -1,0 +1,159 @@
+//! Batches for several locks: one command where one can name them all, and in a cluster one for each slot, all at once.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use super::request::Request;
+use super::verbs::{permits, released};
+use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
+use crate::key::LockKey;
+use crate::store::{
+    Answer, Failure, Link, Release, Released, Renewal, Renewed, Store, StoreFuture,
+};
+
+/// What became of each part of a batch, in the order of the batch.
+pub(super) struct Parts<T> {
+    pub(super) outcomes: Vec<Result<T, Failure>>,
+    /// The one over which all answers came.
+    pub(super) link: Link,
+}
+
+impl RedisStore {
+    /// The slot of a lock, where there are slots.
+    pub(super) fn slot(&self, key: &LockKey) -> Option<u16> {
+        match &self.servers {
+            Servers::One(_) => None,
+            Servers::Cluster(_) => Some(self.namespace.slot(key)),
+        }
+    }
+
+    /// Whether one command can name all of these.
+    pub(super) fn is_together<'k>(&self, mut keys: impl Iterator<Item = &'k LockKey>) -> bool {
+        let first = keys.next().map(|key| self.slot(key));
+        keys.all(|key| Some(self.slot(key)) == first)
+    }
+
+    /// Runs a batch slot by slot. `run` gets those of one slot, and answers for each of them in order.
+    pub(super) async fn by_slot<'r, R, T: Clone>(
+        &self,
+        batch: &'r [R],
+        key: impl Fn(&R) -> &LockKey,
+        run: impl Fn(Vec<&'r R>) -> StoreFuture<'r, Vec<T>>,
+    ) -> Parts<T> {
+        let mut slots = BTreeMap::<Option<u16>, Vec<usize>>::new();
+        for (at, request) in batch.iter().enumerate() {
+            slots.entry(self.slot(key(request))).or_default().push(at);
+        }
+        let groups: Vec<Vec<usize>> = slots.into_values().collect();
+        let running = groups
+            .iter()
+            .map(|group| run(group.iter().map(|at| &batch[*at]).collect()));
+        let (mut outcomes, mut link) = (BTreeMap::new(), None);
+        for (group, answer) in groups.iter().zip(all(running.collect()).await) {
+            match answer {
+                Ok(Answer { value, link: over }) => {
+                    link = Some(link.map_or(over, |link| match link == over {
+                        true => link,
+                        false => Link::SEVERAL,
+                    }));
+                    outcomes.extend(group.iter().copied().zip(value.into_iter().map(Ok)));
+                }
+                Err(failure) => {
+                    outcomes.extend(group.iter().map(|at| (*at, Err(failure.clone()))));
+                }
+            }
+        }
+        Parts {
+            outcomes: outcomes.into_values().collect(),
+            link: link.unwrap_or(Link::SEVERAL),
+        }
+    }
+
+    pub(super) async fn renew_together(
+        &self,
+        holds: &[&Renewal],
+        by: Instant,
+    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+        let Some(first) = holds.first() else {
+            return Ok(Answer {
+                value: Vec::new(),
+                link: self.link(),
+            });
+        };
+        let renew = Request::script(&scripts::RENEW, |command| {
+            command.arg(holds.len());
+            for hold in holds {
+                command.arg(self.namespace.lock(&hold.claim.key));
+            }
+            for hold in holds {
+                let owner = hold.claim.owner;
+                let holder = match hold.claim.share {
+                    Some(share) => format!("{owner}:{}", share.permits),
+                    None => owner.to_string(),
+                };
+                command.arg(holder).arg(millis(hold.lease));
+            }
+        });
+        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
+        let renewed = |one: &i64| match one {
+            1 => Renewed::Renewed,
+            _ => Renewed::Gone,
+        };
+        Ok(reply.map(|value| match value {
+            Ok(replies) => replies.iter().map(renewed).collect(),
+            Err(WrongType) => vec![Renewed::Gone; holds.len()],
+        }))
+    }
+
+    pub(super) async fn release_together(
+        &self,
+        requests: &[&Release],
+        by: Instant,
+    ) -> Result<Answer<Vec<Released>>, Failure> {
+        let Some(first) = requests.first() else {
+            return Ok(Answer {
+                value: Vec::new(),
+                link: self.link(),
+            });
+        };
+        let keys = requests.iter().map(|request| &request.claim.key);
+        let reply: Reply<Vec<i64>> = self
+            .script(by, &scripts::RELEASE, keys, |command| {
+                command.arg(self.channels(&first.claim.key));
+                for request in requests {
+                    command
+                        .arg(request.claim.owner.to_string())
+                        .arg(permits(request.claim.share))
+                        .arg(millis(request.keep));
+                }
+            })
+            .await?;
+        Ok(reply.map(|value| match value {
+            Ok(replies) => replies.into_iter().map(released).collect(),
+            Err(WrongType) => vec![Released::NotHeld; requests.len()],
+        }))
+    }
+}
+
+/// The outputs of futures that run at the same time.
+async fn all<F: Future + ?Sized>(mut futures: Vec<Pin<Box<F>>>) -> Vec<F::Output> {
+    let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
+    poll_fn(|context| {
+        for (future, output) in futures.iter_mut().zip(&mut outputs) {
+            if output.is_none()
+                && let Poll::Ready(ready) = future.as_mut().poll(context)
+            {
+                *output = Some(ready);
+            }
+        }
+        match outputs.iter().all(Option::is_some) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
+}

@@ -1,0 +1,220 @@
+//! The task that makes and replaces connections.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
+use tokio::sync::mpsc;
+
+use super::{Channels, Connected, Connection, State, mixed_up};
+use crate::clock::Clock;
+use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::store::redis::cluster::Membership;
+use crate::store::redis::errors;
+use crate::store::redis::target::{Reached, Target};
+use crate::store::{Link, Listener, Owner};
+
+/// The task that makes and replaces connections.
+pub(super) struct Keeper {
+    pub(super) target: Target,
+    pub(super) timeouts: Timeouts,
+    /// The numbers of links, which all connections of a store share.
+    pub(super) numbers: Arc<AtomicU64>,
+    pub(super) connection: Weak<Connection>,
+    pub(super) listener: Weak<dyn Listener>,
+    pub(super) membership: Option<Membership>,
+}
+
+impl Keeper {
+    pub(super) async fn run(
+        self,
+        clock: Clock,
+        mut broken: mpsc::UnboundedReceiver<(Link, StoreError)>,
+    ) {
+        let mut backoff = BACKOFF_MIN;
+        let mut channels = Vec::new();
+        loop {
+            let Some(shared) = self.connection.upgrade() else {
+                return;
+            };
+            let link = Link(self.numbers.fetch_add(1, Ordering::AcqRel) + 1);
+            shared.newest.store(link.0, Ordering::Release);
+            let by = clock.now() + self.timeouts.connect;
+            let attempt = clock.by(by, self.connect(&shared, link, &channels)).await;
+            let error = match attempt {
+                Some(Ok((up, reached))) => {
+                    tracing::debug!(link = link.0, "connected to the lock store");
+                    let subscribed = Arc::clone(&up.channels);
+                    shared.silent.store(0, Ordering::Release);
+                    shared.state.send_if_modified(|state| match state {
+                        State::Closed => false,
+                        _ => {
+                            *state = State::Up(up);
+                            true
+                        }
+                    });
+                    drop(shared);
+                    self.look_again();
+                    let up_since = clock.now();
+                    let Some(error) = self.until_broken(link, reached, &mut broken, &clock).await
+                    else {
+                        return;
+                    };
+                    // In a cluster, who waits knows best what to listen on, and where.
+                    if self.membership.is_none() {
+                        channels = subscribed.established();
+                    }
+                    if clock.now() > up_since + BACKOFF_MAX {
+                        backoff = BACKOFF_MIN;
+                    }
+                    tracing::warn!(link = link.0, %error, "the connection to the lock store is replaced");
+                    self.look_again();
+                    error
+                }
+                Some(Err(error)) => error,
+                None => StoreError::new(StoreErrorKind::Timeout, "connecting takes too long"),
+            };
+            if let Some(shared) = self.connection.upgrade() {
+                tracing::debug!(link = link.0, %error, ?backoff, "connecting to the lock store again soon");
+                shared.state.send_if_modified(|state| match state {
+                    State::Closed => false,
+                    _ => {
+                        *state = State::Down(Some(error));
+                        true
+                    }
+                });
+            }
+            clock
+                .sleep_until(clock.now() + jittered(backoff, link.0))
+                .await;
+            backoff = (backoff * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    async fn connect(
+        &self,
+        shared: &Connection,
+        link: Link,
+        channels: &[String],
+    ) -> Result<(Connected, Reached), StoreError> {
+        let heard = Arc::<Channels>::default();
+        let ear = Ear {
+            link,
+            broken: shared.broken.clone(),
+            listener: self.listener.clone(),
+            connection: self.connection.clone(),
+            membership: self.membership.clone(),
+            channels: Arc::clone(&heard),
+        };
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None)
+            .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
+                ear.hear(push);
+                Ok(())
+            });
+        let reached = self.target.connect(&config).await?;
+        let mut up = Connected {
+            link,
+            connection: reached.connection.clone(),
+            sharded: self.membership.is_some(),
+            channels: heard,
+        };
+        for channel in channels {
+            let subscribed = up.subscribe(channel, false).await;
+            subscribed.map_err(|error| errors::store_error(&error))?;
+        }
+        Ok((up, reached))
+    }
+
+    /// Waits until somebody reports this connection, or it is found to be the wrong one, and takes it out of use.
+    async fn until_broken(
+        &self,
+        link: Link,
+        mut reached: Reached,
+        broken: &mut mpsc::UnboundedReceiver<(Link, StoreError)>,
+        clock: &Clock,
+    ) -> Option<StoreError> {
+        let outdated = self
+            .target
+            .outdated(&mut reached, clock, self.timeouts.command);
+        let mut outdated = std::pin::pin!(outdated);
+        let error = loop {
+            tokio::select! {
+                reported = broken.recv() => match reported? {
+                    (reported, error) if reported == link => break error,
+                    _ => {}
+                },
+                error = &mut outdated => break error,
+            }
+        };
+        self.connection.upgrade()?.take_down(link, error.clone());
+        Some(error)
+    }
+
+    fn look_again(&self) {
+        if let Some(listener) = self.listener.upgrade() {
+            listener.look_again();
+        }
+    }
+}
+
+/// What listens to one connection.
+struct Ear {
+    link: Link,
+    broken: mpsc::UnboundedSender<(Link, StoreError)>,
+    listener: Weak<dyn Listener>,
+    connection: Weak<Connection>,
+    membership: Option<Membership>,
+    channels: Arc<Channels>,
+}
+
+impl Ear {
+    /// A push message of the server, or the redis crate's word that the connection is gone.
+    fn hear(&self, push: PushInfo) {
+        match push.kind {
+            PushKind::Disconnection => {
+                let error =
+                    StoreError::new(StoreErrorKind::Disconnected, "the connection was closed");
+                let _ = self.broken.send((self.link, error));
+            }
+            // We never unsubscribe. Told before the redis crate gives it to a command as its reply.
+            PushKind::SUnsubscribe | PushKind::Unsubscribe => {
+                self.channels.mixed_up.store(true, Ordering::Release);
+                let _ = self.broken.send((self.link, mixed_up()));
+            }
+            PushKind::Message | PushKind::SMessage => self.granted(&push.data),
+            _ => {}
+        }
+    }
+
+    fn granted(&self, data: &[Value]) {
+        let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
+            return;
+        };
+        // A message of a connection that was replaced may be older than replies of the new one; of a node that no longer
+        // has the slot, than those of the node that has it.
+        let current = self.connection.upgrade();
+        let current = current.is_some_and(|connection| connection.link() == self.link);
+        let member = self.membership.as_ref();
+        if !current || !member.is_none_or(|member| member.serves(channel)) {
+            return;
+        }
+        let parsed = std::str::from_utf8(payload).ok().and_then(|text| {
+            let (owner, token) = text.split_once(' ')?;
+            Some((Owner::parse(owner)?, token.parse().ok()))
+        });
+        if let (Some((owner, token)), Some(listener)) = (parsed, self.listener.upgrade()) {
+            drop(listener.granted(owner, token));
+        }
+    }
+}
+
+/// Between half and all of the back-off, different for each client and attempt.
+fn jittered(backoff: Duration, attempt: u64) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let share = RandomState::new().hash_one(attempt) % 512;
+    backoff / 2 + backoff * u32::try_from(share).unwrap_or(0) / 1024
+}

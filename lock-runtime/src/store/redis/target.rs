@@ -1,0 +1,202 @@
+//! Where a connection leads, and whether it has got there.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, Value};
+
+use super::errors;
+use super::sentinel::Sentinels;
+use crate::clock::Clock;
+use crate::config::MASTER_CHECK;
+use crate::error::{StoreError, StoreErrorKind};
+
+/// What a connection is made to, each time anew.
+pub(super) enum Target {
+    /// One server.
+    Server(Client),
+    /// One node of a cluster.
+    Node(Client),
+    /// Whichever server is the master by the word of its sentinels.
+    Master(Sentinels),
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// A new connection, and which master it leads to.
+pub(super) struct Reached {
+    pub(super) connection: MultiplexedConnection,
+    master: Option<Place>,
+}
+
+impl Target {
+    pub(super) async fn connect(
+        &self,
+        config: &AsyncConnectionConfig,
+    ) -> Result<Reached, StoreError> {
+        let (client, master) = match self {
+            Self::Server(client) | Self::Node(client) => (client.clone(), None),
+            Self::Master(sentinels) => {
+                let master = sentinels.master().await?;
+                (client_at(sentinels.template(), &master)?, Some(master))
+            }
+        };
+        let mut connection = client
+            .get_multiplexed_async_connection_with_config(config)
+            .await
+            .map_err(|error| errors::store_error(&error))?;
+        let hello = Hello::of(&mut connection).await;
+        let hello = hello.map_err(|error| errors::store_error(&error))?;
+        match self {
+            Self::Node(_) => hello.expect_cluster()?,
+            Self::Server(_) | Self::Master(_) => hello.expect("standalone")?,
+        }
+        if let Some(master) = &master
+            && hello.is_replica
+        {
+            return Err(demoted(master));
+        }
+        Ok(Reached { connection, master })
+    }
+
+    /// Resolves when a connection should be left although it works: the sentinels have chosen another master, or it leads
+    /// to a replica. A stopped master that goes on knows nothing of its successor, and neither says so nor closes the
+    /// connection; nor does it notice that nobody sends anything.
+    pub(super) async fn outdated(
+        &self,
+        reached: &mut Reached,
+        clock: &Clock,
+        command_timeout: Duration,
+    ) -> StoreError {
+        let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
+            return std::future::pending().await;
+        };
+        let mut silent = false;
+        loop {
+            clock.sleep_until(clock.now() + MASTER_CHECK).await;
+            let by = clock.now() + command_timeout;
+            let hello = clock.by(by, Hello::of(&mut reached.connection));
+            let named = clock.by(by, sentinels.master());
+            let (hello, named) = tokio::join!(hello, named);
+            match named {
+                Some(Ok(named)) if named != *master => {
+                    return StoreError::new(
+                        StoreErrorKind::Disconnected,
+                        format!("the sentinels have a new master, {named}, instead of {master}"),
+                    );
+                }
+                // As long as nobody knows better, the connection may be good.
+                _ => {}
+            }
+            match hello {
+                Some(Ok(hello)) if hello.is_replica => return demoted(master),
+                Some(Err(error)) if errors::kind(&error) == StoreErrorKind::Disconnected => {
+                    return errors::store_error(&error);
+                }
+                None if silent => {
+                    let text = format!("the master {master} does not answer");
+                    return StoreError::new(StoreErrorKind::Timeout, text);
+                }
+                None => silent = true,
+                Some(_) => silent = false,
+            }
+        }
+    }
+}
+
+fn demoted(master: &Place) -> StoreError {
+    let text = format!("{master} is a replica; its sentinels have not said yet who is the master");
+    StoreError::new(StoreErrorKind::ReadOnly, text)
+}
+
+/// What a server says of itself. Every user may ask (`HELLO` needs no permission, which `ROLE` and `INFO` do).
+pub(super) struct Hello {
+    mode: String,
+    version: String,
+    is_replica: bool,
+}
+
+impl Hello {
+    pub(super) async fn of(connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
+        let said: HashMap<String, Value> = redis::cmd("HELLO").query_async(connection).await?;
+        let word = |name: &str| match said.get(name) {
+            Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
+            Some(Value::SimpleString(word)) => word.clone(),
+            // A server that is silent about it is taken for what it should be.
+            _ => String::new(),
+        };
+        Ok(Self {
+            mode: word("mode"),
+            version: word("version"),
+            is_replica: matches!(word("role").as_str(), "replica" | "slave"),
+        })
+    }
+
+    /// The same for a node of a cluster, which must be able to tell a message to one node and not to all.
+    fn expect_cluster(&self) -> Result<(), StoreError> {
+        self.expect("cluster")?;
+        let major = self.version.split('.').next().unwrap_or_default();
+        if major.parse::<u32>().is_ok_and(|major| major < 7) {
+            let text = format!(
+                "a cluster needs Redis 7.0 or later, and this is {}",
+                self.version
+            );
+            return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
+        }
+        Ok(())
+    }
+
+    /// Whether the server is what the URL says.
+    pub(super) fn expect(&self, mode: &str) -> Result<(), StoreError> {
+        if self.mode.is_empty() || self.mode == mode {
+            return Ok(());
+        }
+        let (is, instead) = match self.mode.as_str() {
+            "cluster" => (
+                "a node of a Redis Cluster",
+                "`redis-cluster://host:port,…` (its nodes)",
+            ),
+            "sentinel" => (
+                "a sentinel",
+                "`redis-sentinel://host:port,…/master-name` (all sentinels)",
+            ),
+            _ => ("a server of its own", "`redis://host:port`"),
+        };
+        Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            format!("it is {is}, for which the URL is {instead}"),
+        ))
+    }
+}
+
+/// The same server settings for another place.
+pub(super) fn client_at(template: &ConnectionInfo, place: &Place) -> Result<Client, StoreError> {
+    let (host, port) = (place.host.clone(), place.port);
+    let addr = match template.addr() {
+        ConnectionAddr::TcpTls {
+            insecure,
+            tls_params,
+            ..
+        } => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: *insecure,
+            tls_params: tls_params.clone(),
+        },
+        _ => ConnectionAddr::Tcp(host, port),
+    };
+    Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
+}

@@ -1,0 +1,139 @@
+//! Slots that move and masters that die, under load.
+
+use std::time::Duration;
+
+use lock_tests::{RedisCluster, eventually};
+
+use crate::client;
+use crate::load::Load;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn locks_are_kept_while_their_slot_moves_under_load() {
+    let cluster = RedisCluster::start().await;
+    let clients = [client(&cluster.url()).await, client(&cluster.url()).await];
+    let slot = cluster.slot("moved").await;
+    let guard = clients[0]
+        .lock("{moved}:held")
+        .fenced()
+        .acquire()
+        .await
+        .unwrap();
+    let waiting = clients[1]
+        .lock("{moved}:held")
+        .wait(Duration::from_secs(60))
+        .acquire();
+    let waiting = tokio::spawn(waiting);
+    let moved = (0..3).map(|key| format!("{{moved}}:{key}"));
+    let load = Load::start(&clients, moved.chain(["elsewhere".to_owned()]), 3);
+    load.more_turns(20).await;
+    let first = cluster.master_of(slot).await;
+    for turn in 1..=3 {
+        let from = cluster.master_of(slot).await;
+        let at = cluster.nodes[..3]
+            .iter()
+            .position(|node| node.port() == from.port())
+            .unwrap();
+        let to = &cluster.nodes[(at + 1) % 3];
+        cluster.begin_move(slot, to).await;
+        // Commands on keys that are here, there, and in both places.
+        tokio::time::sleep(Duration::from_millis(150 * turn)).await;
+        cluster.end_move(slot, from, to).await;
+        load.more_turns(20).await;
+    }
+    assert_eq!(
+        cluster.master_of(slot).await.port(),
+        first.port(),
+        "once round"
+    );
+    load.finish().await;
+    assert!(guard.is_held());
+    assert!(!waiting.is_finished());
+    guard.release().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holders_and_waiters_carry_on_when_a_master_is_killed_under_load() {
+    let cluster = RedisCluster::start().await;
+    let clients = [client(&cluster.url()).await, client(&cluster.url()).await];
+    let slot = cluster.slot("dies").await;
+    let guard = clients[0]
+        .lock("{dies}:held")
+        .lease(Duration::from_secs(30))
+        .renew(true)
+        .acquire()
+        .await
+        .unwrap();
+    let waiting = clients[1]
+        .lock("{dies}:held")
+        .wait(Duration::from_secs(120))
+        .acquire();
+    let waiting = tokio::spawn(waiting);
+    let others = (0..6).map(|key| format!("other:{key}"));
+    let load = Load::start(&clients, others.chain(["{dies}:load".to_owned()]), 2);
+    load.more_turns(20).await;
+    let old = cluster.master_of(slot).await;
+    // What was acknowledged last may not have reached the replica yet.
+    load.forgive();
+    old.kill();
+    cluster.until_failed_over(slot, old).await;
+    load.more_turns(20).await;
+    load.strict_again().await;
+    load.more_turns(20).await;
+    load.finish().await;
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm() {
+    let cluster = RedisCluster::start().await;
+    let client = client(&cluster.url()).await;
+    let mut keys = Vec::new();
+    for master in &cluster.nodes[..3] {
+        for number in 0.. {
+            let key = format!("k:{number}");
+            let slot = cluster.slot(&format!("lock:{key}")).await;
+            if cluster.master_of(slot).await.port() == master.port() {
+                keys.push(key);
+                break;
+            }
+        }
+        // Connected, so that what follows takes no time.
+        let key = keys.last().unwrap().as_str();
+        client
+            .lock(key)
+            .try_acquire()
+            .await
+            .unwrap()
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+    }
+    // One lock at each master, taken at once, so that they are renewed together.
+    let take = |key: &String| {
+        let lock = client.lock(key.as_str()).lease(Duration::from_secs(1));
+        lock.renew(true).acquire()
+    };
+    let taken = tokio::join!(take(&keys[0]), take(&keys[1]), take(&keys[2]));
+    let mut guards = vec![taken.0.unwrap(), taken.1.unwrap(), taken.2.unwrap()];
+    // No replica may take over: the part stays down.
+    for replica in &cluster.nodes[3..] {
+        replica.pause();
+    }
+    let (dead, alive) = (&cluster.nodes[0], &cluster.nodes[1]);
+    let before = alive.command_calls("cluster|slots").await;
+    dead.pause();
+    let dies = guards.remove(0);
+    eventually("its lock is lost", async || !dies.is_held()).await;
+    // Several leases of the others.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(guards.iter().all(lock_runtime::Guard::is_held));
+    let asked = alive.command_calls("cluster|slots").await - before;
+    assert!(asked <= 60, "asked {asked} times where the slots are");
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+}

@@ -1,0 +1,39 @@
+//! More than one Redis: a master under sentinels, and what becomes of locks when another takes its place.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+mod cluster;
+mod cluster_faults;
+mod load;
+mod sentinel;
+mod sentinel_urls;
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
+
+/// What a slow machine may take on top of a promised time.
+const SLACK: Duration = Duration::from_millis(900);
+
+async fn client(url: &str) -> LockClient {
+    LockClient::builder().url(url).connect().await.unwrap()
+}
+
+/// The kind of an `Unavailable`.
+fn unavailable<T: std::fmt::Debug>(result: Result<T, LockError>) -> StoreErrorKind {
+    match result {
+        Err(LockError::Unavailable { source, .. }) => source.kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The text of a `Config`.
+fn config<T: std::fmt::Debug>(result: Result<T, LockError>) -> String {
+    match result {
+        Err(error @ LockError::Config { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
