@@ -86,7 +86,6 @@ impl Guard {
         self.on_lost
     }
 
-    /// A frame for a body under this guard.
     /// A look at its hold from outside.
     #[cfg(feature = "test-util")]
     #[must_use]
@@ -94,6 +93,7 @@ impl Guard {
         crate::probe::Probe::new(&self.hold)
     }
 
+    /// A frame for a body under this guard.
     pub(crate) fn frame(&self) -> Arc<Frame> {
         let borrowed = self
             .loan
@@ -287,7 +287,9 @@ impl Guard {
         self.engine.downgrade(&self.hold).await
     }
 
-    /// Releases, and waits for the store's word.
+    /// Releases, and waits for the store's word; unless another task of this process goes on with the hold
+    /// ([`LockClientBuilder::local_turn`](crate::LockClientBuilder::local_turn)): then the store is not asked, and a hold
+    /// that an operator took away is not told.
     ///
     /// # Errors
     /// [`LockError::Lost`] if the hold was gone before, [`LockError::Unavailable`] if the store did not answer within

@@ -10,7 +10,7 @@ use super::reaper::Job;
 use super::time::{self, Budget};
 use super::turn::{Baton, Turn};
 use super::{Engine, Entered, too_late, unavailable};
-use crate::config::{QUEUE_TTL, Resolved};
+use crate::config::{QUEUE_TTL, Resolved, TOKEN_WINDOW};
 use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::key::LockKey;
 use crate::store::{Acquire, Acquired, Claim, Link, Queue};
@@ -169,11 +169,15 @@ impl<'e> Attempt<'e> {
                 if !asking {
                     asking = true;
                     if let Some(baton) = place.asks_the_store() {
-                        self.goes_on_from(baton, &mut look_at);
+                        match self.take_over(baton) {
+                            Ok(hold) => return Ok(hold),
+                            Err(baton) => self.goes_on_from(baton, &mut look_at),
+                        }
+                        barges = false;
                     }
                 }
                 if !asked && self.options.fenced && place.has_others_behind() {
-                    self.request.tokens = 1 + engine.defaults.local_handoffs;
+                    self.request.tokens = 1 + engine.defaults.local_handoffs.min(TOKEN_WINDOW);
                 }
                 if !barges {
                     self.join_queue(&place.signal);
@@ -238,6 +242,10 @@ impl<'e> Attempt<'e> {
     /// The next command ends the hold that was passed on, so that others have their turn first.
     fn goes_on_from(&mut self, baton: Baton, look_at: &mut Instant) {
         self.request.instead_of = Some(baton.owner());
+        // The plain command knows nothing of the hold that ends with it.
+        if self.request.queue == Queue::Barge {
+            self.request.queue = Queue::Respect;
+        }
         self.previous = Some(baton);
         *look_at = self.engine.clock.now();
     }

@@ -205,8 +205,9 @@ impl Hold {
         let mut state = self.state();
         if state.lost.is_none() && !state.released && self.clock.now() >= state.deadline {
             state.lost = Some(self.expiry(state.deadline));
-            let reason = state.lost;
+            let (reason, turn) = (state.lost, state.turn.take());
             drop(state);
+            drop(turn);
             if let Some(reason) = reason {
                 self.tell(reason);
             }
@@ -230,7 +231,9 @@ impl Hold {
         let mut state = self.state();
         if state.lost.is_none() && !state.released {
             state.lost = Some(reason);
+            let turn = state.turn.take();
             drop(state);
+            drop(turn);
             self.tell(reason);
         }
     }
@@ -299,8 +302,10 @@ impl Hold {
             && now < state.deadline
             && now >= state.keep_until
             && self.late.is_empty();
-        let turn = state.turn.take().filter(|_| usable)?;
-        Some(turn.pass_on(state.deadline))
+        let (turn, deadline) = (state.turn.take(), state.deadline);
+        // Without one that can be passed on, its end wakes who waits, which is not done under the lock.
+        drop(state);
+        Some(turn.filter(|_| usable)?.pass_on(deadline))
     }
 
     /// Whether it was released.

@@ -203,6 +203,8 @@ impl Engine {
     /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of this client for the
     /// key come after it.
     pub(crate) fn release_in_background(&self, hold: &Hold) {
+        // A shutdown does not close the store before the reaper knows of it.
+        let _active = self.active.enter();
         if hold.end() {
             self.watchdog.forget(hold);
             match hold.loss() {

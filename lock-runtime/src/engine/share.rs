@@ -28,6 +28,9 @@ impl Engine {
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
         }
+        if hold.ended() {
+            return Err(hold.lost_error(LostReason::Gone));
+        }
         // It may have been downgraded while this waited.
         self.check_nested(hold, keys, options)?;
         if options.fenced {

@@ -25,6 +25,8 @@ crate::on_every_store!(
     a_panic_passes_the_hold_on,
     a_shutdown_ends_what_is_passed_on,
     turned_off_every_hand_over_goes_through_the_store,
+    holds_that_are_dropped_at_once_are_never_left_to_nobody,
+    a_request_inside_a_hold_that_has_ended_is_refused,
 );
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -79,7 +81,8 @@ async fn tasks_of_one_process_pass_a_hold_on_without_the_store(store: Backend) {
 }
 
 async fn other_processes_have_their_turn(store: Backend) {
-    let (busy, other) = (store.client().await, store.client().await);
+    let builder = store.builder().local_turn(64, Duration::from_millis(10));
+    let (busy, other) = (builder.connect().await.unwrap(), store.client().await);
     let (stop, inside) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicU32::new(0)),
@@ -442,4 +445,48 @@ async fn turned_off_every_hand_over_goes_through_the_store(store: Backend) {
     guard.release().await.unwrap();
     drop(client);
     store.until_empty().await;
+}
+
+async fn holds_that_are_dropped_at_once_are_never_left_to_nobody(store: Backend) {
+    let client = patient(&store).await;
+    let mut tasks = JoinSet::new();
+    for _ in 0..3 {
+        let client = client.clone();
+        tasks.spawn(async move {
+            for _ in 0..700 {
+                // A key that nobody has any more would be busy until the end of its lease.
+                drop(client.lock("k").wait(WAIT / 2).acquire().await.unwrap());
+            }
+        });
+    }
+    while let Some(task) = tasks.join_next().await {
+        task.unwrap();
+    }
+    drop(client);
+    store.until_empty().await;
+}
+
+async fn a_request_inside_a_hold_that_has_ended_is_refused(store: Backend) {
+    let client = patient(&store).await;
+    let nested = client
+        .lock("k")
+        .run(client.lock("k").acquire())
+        .await
+        .unwrap()
+        .unwrap();
+    let successor = client.lock("k").fenced().acquire().await.unwrap();
+    for request in [client.lock("k"), client.lock("k").fenced()] {
+        let result = nested.scope(request.acquire()).await;
+        assert!(
+            matches!(
+                result,
+                Err(LockError::Lost {
+                    reason: LostReason::Gone,
+                    ..
+                })
+            ),
+            "{result:?}"
+        );
+    }
+    assert!(successor.is_held());
 }

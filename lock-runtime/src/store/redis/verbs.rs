@@ -20,8 +20,8 @@ use crate::store::{
 impl Store for RedisStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move {
-            if request.queue == Queue::Barge && request.tokens == 0 && request.claim.share.is_none()
-            {
+            let plain = request.tokens == 0 && request.claim.share.is_none();
+            if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
                 return self.set_if_free(&request, by).await;
             }
             let key = &request.claim.key;
