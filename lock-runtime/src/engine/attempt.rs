@@ -82,6 +82,7 @@ impl<'e> Attempt<'e> {
                 Queue::Barge
             },
             instead_of: None,
+            via: engine.store.link(),
         };
         Self {
             engine,
@@ -269,7 +270,10 @@ impl<'e> Attempt<'e> {
             .budget
             .command_by(sent, engine.pulse.answered())
             .max(sent);
-        self.in_flight = Some((sent, engine.store.link_of(&self.request.claim.key)));
+        // Known before it is sent, so that an undo can go the same way.
+        let (key, queue) = (&self.request.claim.key, self.request.queue);
+        self.request.via = engine.store.link_of(key, queue);
+        self.in_flight = Some((sent, self.request.via));
         let result = engine.store.acquire(self.request.clone(), by).await;
         self.in_flight = None;
         if let Err(failure) = &result

@@ -121,7 +121,7 @@ impl RedisStore {
         };
         let keys = requests.iter().map(|request| &request.claim.key);
         let reply: Reply<Vec<i64>> = self
-            .script(by, &scripts::RELEASE, keys, |command| {
+            .script(None, by, &scripts::RELEASE, keys, |command| {
                 command.arg(self.channels(&first.claim.key));
                 for request in requests {
                     command

@@ -31,7 +31,7 @@ use self::names::Namespace;
 use self::request::Request;
 #[cfg(feature = "test-util")]
 use super::Store;
-use super::{Answer, ClientId, Failure, Listener};
+use super::{Answer, ClientId, Failure, Link, Listener};
 use crate::clock::Clock;
 use crate::config::Timeouts;
 use crate::error::{LockError, StoreError};
@@ -123,9 +123,20 @@ impl RedisStore {
         format!("{}{:032x}", self.channels(key), self.client.0)
     }
 
-    /// Sends a request to the server that has the lock.
+    /// Sends a request to the server that has the lock, over the caller's link.
     async fn call<T: FromRedisValue>(
         &self,
+        key: &LockKey,
+        by: Instant,
+        request: Request,
+    ) -> Result<Reply<T>, Failure> {
+        self.call_via(None, key, by, request).await
+    }
+
+    /// The same over this link, if it is still there.
+    async fn call_via<T: FromRedisValue>(
+        &self,
+        via: Option<Link>,
         key: &LockKey,
         by: Instant,
         request: Request,
@@ -133,7 +144,12 @@ impl RedisStore {
         let (link, result) = match &self.servers {
             Servers::One(connection) => {
                 let exchange = async |mut up: Connected| request.run(&mut up, false).await;
-                connection.exchange(by, exchange).await?
+                let via = match via {
+                    _ if request.listens() => connection.link(),
+                    Some(via) => via,
+                    None => connection.link_here(),
+                };
+                connection.exchange(via, by, exchange).await?
             }
             Servers::Cluster(cluster) => {
                 let slot = self.namespace.slot(key);

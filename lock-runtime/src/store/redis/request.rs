@@ -41,6 +41,11 @@ impl Request {
         Self { channel, ..self }
     }
 
+    /// Whether it must go over the connection on which messages are heard.
+    pub(super) fn listens(&self) -> bool {
+        self.channel.is_some()
+    }
+
     /// `asking` is what a node that is to get the slot wants to hear first.
     pub(super) async fn run<T: FromRedisValue>(
         &self,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -39,6 +40,8 @@ impl fmt::Display for Place {
 /// A new connection, and which master it leads to.
 pub(super) struct Reached {
     pub(super) connection: MultiplexedConnection,
+    /// What makes another connection to the same server.
+    pub(super) client: Arc<Client>,
     master: Option<Place>,
 }
 
@@ -69,7 +72,11 @@ impl Target {
         {
             return Err(demoted(master));
         }
-        Ok(Reached { connection, master })
+        Ok(Reached {
+            connection,
+            client: Arc::new(client),
+            master,
+        })
     }
 
     /// Resolves when a connection should be left although it works: the sentinels have chosen another master, or it leads
@@ -143,6 +150,10 @@ impl Hello {
             version: word("version"),
             is_replica: matches!(word("role").as_str(), "replica" | "slave"),
         })
+    }
+
+    pub(super) fn is_replica(&self) -> bool {
+        self.is_replica
     }
 
     /// The same for a node of a cluster, which must be able to tell a message to one node and not to all.

@@ -46,7 +46,8 @@ impl Store for RedisStore {
                     );
             });
             let acquire = acquire.listening(listens.then(|| self.channel(key)));
-            let reply: Reply<Vec<Value>> = self.call(key, by, acquire).await?;
+            let reply: Reply<Vec<Value>> =
+                self.call_via(Some(request.via), key, by, acquire).await?;
             Ok(reply.map(|value| value.map_or(Acquired::Conflict, acquired)))
         })
     }
@@ -68,16 +69,22 @@ impl Store for RedisStore {
                 });
             }
             let reply: Reply<Vec<Value>> = self
-                .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
-                    command
-                        .arg(millis(first.lease))
-                        .arg(first.tokens)
-                        .arg(mode(first.queue))
-                        .arg(self.channels(key));
-                    for request in &requests {
-                        command.arg(request.claim.owner.to_string());
-                    }
-                })
+                .script(
+                    Some(first.via),
+                    by,
+                    &scripts::ACQUIRE_ALL,
+                    keys,
+                    |command| {
+                        command
+                            .arg(millis(first.lease))
+                            .arg(first.tokens)
+                            .arg(mode(first.queue))
+                            .arg(self.channels(key));
+                        for request in &requests {
+                            command.arg(request.claim.owner.to_string());
+                        }
+                    },
+                )
                 .await?;
             Ok(reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all)))
         })
@@ -176,15 +183,21 @@ impl Store for RedisStore {
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let reply: Reply<i64> = self
-                .one(by, &scripts::ABANDON, &request.claim.key, |command| {
-                    command
-                        .arg(request.claim.owner.to_string())
-                        .arg(millis(request.first_lease))
-                        .arg(request.tokens)
-                        .arg(self.channels(&request.claim.key))
-                        .arg(permits(request.claim.share))
-                        .arg(request.claim.share.map_or(0, |share| share.of));
-                })
+                .script(
+                    Some(request.via),
+                    by,
+                    &scripts::ABANDON,
+                    once(&request.claim.key),
+                    |command| {
+                        command
+                            .arg(request.claim.owner.to_string())
+                            .arg(millis(request.first_lease))
+                            .arg(request.tokens)
+                            .arg(self.channels(&request.claim.key))
+                            .arg(permits(request.claim.share))
+                            .arg(request.claim.share.map_or(0, |share| share.of));
+                    },
+                )
                 .await?;
             Ok(reply.map(|value| value.map_or(Released::NotHeld, released)))
         })
@@ -233,7 +246,9 @@ impl Store for RedisStore {
                     let ping = async |mut up: Connected| {
                         redis::cmd("PING").query_async(&mut up.connection).await
                     };
-                    let (link, reply) = connection.exchange::<String>(by, ping).await?;
+                    let (link, reply) = connection
+                        .exchange::<String>(connection.link(), by, ping)
+                        .await?;
                     reply.map_err(|error| Failure {
                         error: errors::store_error(&error),
                         unknown: None,
@@ -252,9 +267,10 @@ impl Store for RedisStore {
         }
     }
 
-    fn link_of(&self, key: &LockKey) -> Link {
+    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
         match &self.servers {
-            Servers::One(connection) => connection.link(),
+            Servers::One(connection) if queue == Queue::Join => connection.link(),
+            Servers::One(connection) => connection.link_here(),
             Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
         }
     }
@@ -286,7 +302,8 @@ impl RedisStore {
             .arg(request.claim.owner.to_string());
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
-        let reply: Reply<Option<String>> = self.call(&request.claim.key, by, set).await?;
+        let key = &request.claim.key;
+        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(Some(_)) => Acquired::Granted { token: None },
@@ -300,6 +317,7 @@ impl RedisStore {
     /// Runs a script on the keys of some locks that are together; at least one.
     pub(super) async fn script<'k, T: FromRedisValue>(
         &self,
+        via: Option<Link>,
         by: Instant,
         script: &'static Text,
         keys: impl ExactSizeIterator<Item = &'k LockKey> + Clone,
@@ -315,7 +333,7 @@ impl RedisStore {
             self.name(command, keys);
             arguments(command);
         });
-        self.call(first, by, script).await
+        self.call_via(via, first, by, script).await
     }
 
     /// Runs a script on the keys of one lock.
@@ -326,7 +344,7 @@ impl RedisStore {
         key: &LockKey,
         arguments: impl FnOnce(&mut Cmd),
     ) -> Result<Reply<T>, Failure> {
-        self.script(by, script, once(key), arguments).await
+        self.script(None, by, script, once(key), arguments).await
     }
 }
 

@@ -66,7 +66,7 @@ fn request(random: &mut Random, through: usize, number: u64) -> LatchRequest {
 
 #[test]
 fn the_stores_agree_on_latches() {
-    to_commands(5, |both, seed| scenario(both, seed));
+    to_commands(5, scenario);
 }
 
 fn scenario(both: &mut Both<'_>, seed: u64) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_runtime::store::{
-    Acquire, Acquired, Claim, ClientId, Fenced, Owner, Queue, Release, Renewal, Share,
+    Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal, Share,
 };
 
 use super::super::verbs::by;
@@ -155,6 +155,7 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
             tokens: random.of(&[0, 0, 1, 3]),
             queue: Queue::Join,
             instead_of: None,
+            via: Link(0),
         },
         claims: share,
     }
@@ -195,7 +196,7 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
 
 #[test]
 fn the_stores_agree_on_locks_and_permits_in_use_are_those_of_the_holders() {
-    to_commands(1, |both, seed| scenario(both, seed));
+    to_commands(1, scenario);
 }
 
 fn scenario(both: &mut Both<'_>, seed: u64) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_runtime::LockKey;
 use lock_runtime::store::{
-    Acquire, Acquired, AcquiredAll, Claim, ClientId, Fenced, Owner, Queue, Release, Renewal,
+    Acquire, Acquired, AcquiredAll, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal,
 };
 
 use super::super::verbs::by;
@@ -82,6 +82,7 @@ impl Request {
             tokens: self.tokens,
             queue,
             instead_of: None,
+            via: Link(0),
         }
     }
 }
@@ -158,7 +159,7 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
 
 #[test]
 fn the_stores_agree_on_several_keys_at_once() {
-    to_commands(5, |both, seed| scenario(both, seed));
+    to_commands(5, scenario);
 }
 
 fn scenario(both: &mut Both<'_>, seed: u64) {
