@@ -12,15 +12,15 @@ macro_rules! scripts {
 }
 
 scripts! {
-    ACQUIRE = "lib.lua", "acquire.lua";
-    ACQUIRE_ALL = "lib.lua", "acquire_all.lua";
-    RELEASE = "lib.lua", "release.lua";
-    ABANDON = "lib.lua", "abandon.lua";
-    SHRINK = "lib.lua", "shrink.lua";
-    RESIZE = "lib.lua", "resize.lua";
-    FORCE_RELEASE = "lib.lua", "force_release.lua";
-    FENCE = "lib.lua", "fence.lua";
-    INSPECT = "lib.lua", "inspect.lua";
+    ACQUIRE = "tokens.lua", "acquire_free.lua", "lib.lua", "acquire.lua";
+    ACQUIRE_ALL = "tokens.lua", "lib.lua", "acquire_all.lua";
+    RELEASE = "release_alone.lua", "tokens.lua", "lib.lua", "release.lua";
+    ABANDON = "tokens.lua", "lib.lua", "abandon.lua";
+    SHRINK = "tokens.lua", "lib.lua", "shrink.lua";
+    RESIZE = "tokens.lua", "lib.lua", "resize.lua";
+    FORCE_RELEASE = "tokens.lua", "lib.lua", "force_release.lua";
+    FENCE = "tokens.lua", "lib.lua", "fence.lua";
+    INSPECT = "tokens.lua", "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
     RATE = "rate.lua";
     LATCH_SET = "latch.lua", "latch_set.lua";
