@@ -184,7 +184,11 @@ impl Hold {
         }
     }
 
+    /// What to ask the store for. From then on it may have the hold for as long, whatever is heard of it.
     pub(crate) fn renewals(&self, lease: Duration) -> Vec<Renewal> {
+        if let Some(turn) = &mut self.state().turn {
+            turn.lasts(self.clock.now() + lease);
+        }
         let renewal = |part| Renewal {
             claim: self.claim(part),
             lease,

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
-use super::request::Request;
+use super::request::{Request, Shown};
 use super::verbs::{permits, released};
 use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
 use crate::key::LockKey;
@@ -83,18 +83,18 @@ impl RedisStore {
                 link: self.link(),
             });
         };
-        let renew = Request::script(&scripts::RENEW, |command| {
+        let renew = Request::script(self.form(&scripts::RENEW), |command| {
             command.arg(holds.len());
             for hold in holds {
-                command.arg(self.namespace.lock(&hold.claim.key));
+                command.arg(Shown(self.namespace.lock(&hold.claim.key)));
             }
             for hold in holds {
                 let owner = hold.claim.owner;
-                let holder = match hold.claim.share {
-                    Some(share) => format!("{owner}:{}", share.permits),
-                    None => owner.to_string(),
+                match hold.claim.share {
+                    Some(share) => command.arg(Shown(format_args!("{owner}:{}", share.permits))),
+                    None => command.arg(Shown(owner)),
                 };
-                command.arg(holder).arg(millis(hold.lease));
+                command.arg(millis(hold.lease));
             }
         });
         let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
@@ -125,7 +125,7 @@ impl RedisStore {
                 command.arg(self.channels(&first.claim.key));
                 for request in requests {
                     command
-                        .arg(request.claim.owner.to_string())
+                        .arg(Shown(request.claim.owner))
                         .arg(permits(request.claim.share))
                         .arg(millis(request.keep));
                 }

@@ -52,10 +52,6 @@ struct Channels {
 }
 
 impl Connected {
-    pub(super) fn is_sharded(&self) -> bool {
-        self.sharded
-    }
-
     /// Listens on a channel of this connection, once.
     pub(super) async fn subscribe(
         &mut self,

@@ -27,8 +27,9 @@ use redis::{Cmd, FromRedisValue};
 
 use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
-use self::names::Namespace;
-use self::request::Request;
+use self::names::{Channels, Namespace};
+use self::request::{Request, Shown};
+use self::scripts::{Form, Text};
 #[cfg(feature = "test-util")]
 use super::Store;
 use super::{Answer, ClientId, Failure, Link, Listener};
@@ -113,14 +114,19 @@ impl RedisStore {
         }
     }
 
+    /// A script as these servers want it.
+    fn form(&self, script: &'static Text) -> &'static Form {
+        script.form(matches!(self.servers, Servers::Cluster(_)))
+    }
+
     /// What the channels begin with on which the clients hear of this lock.
-    fn channels(&self, key: &LockKey) -> String {
-        self.namespace.channels(self.slot(key))
+    fn channels(&self, key: &LockKey) -> Shown<Channels<'_>> {
+        Shown(self.namespace.channels(self.slot(key)))
     }
 
     /// The channel on which this client hears of this lock.
     fn channel(&self, key: &LockKey) -> String {
-        format!("{}{:032x}", self.channels(key), self.client.0)
+        format!("{}{:032x}", self.channels(key).0, self.client.0)
     }
 
     /// Sends a request to the server that has the lock, over the caller's link.
@@ -180,7 +186,8 @@ impl RedisStore {
         command.arg(3 * keys.len());
         for key in keys {
             let names = self.namespace.names(key);
-            command.arg(names.lock).arg(names.queue).arg(names.fence);
+            command.arg(Shown(names.lock));
+            command.arg(Shown(names.queue)).arg(Shown(names.fence));
         }
     }
 }

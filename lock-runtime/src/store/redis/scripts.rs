@@ -65,22 +65,19 @@ impl Form {
         }
     }
 
-    pub(super) fn by_hash(&self, arguments: &Cmd) -> Cmd {
-        command("EVALSHA", &self.hash, arguments)
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
     }
 
-    pub(super) fn by_text(&self, arguments: &Cmd) -> Cmd {
-        command("EVAL", &self.code, arguments)
-    }
-}
-
-fn command(name: &str, script: &str, arguments: &Cmd) -> Cmd {
-    let mut command = redis::cmd(name);
-    command.arg(script);
-    for argument in arguments.args_iter() {
-        if let redis::Arg::Simple(argument) = argument {
-            command.arg(argument);
+    /// The same command with the script's text.
+    pub(super) fn by_text(&self, by_hash: &Cmd) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&self.code);
+        for argument in by_hash.args_iter().skip(2) {
+            if let redis::Arg::Simple(argument) = argument {
+                command.arg(argument);
+            }
         }
+        command
     }
-    command
 }

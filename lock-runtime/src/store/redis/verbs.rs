@@ -6,7 +6,7 @@ use std::time::Instant;
 use redis::{Cmd, FromRedisValue, Value};
 
 use super::connection::Connected;
-use super::request::Request;
+use super::request::{Request, Shown};
 use super::scripts::Text;
 use super::{RedisStore, Reply, Servers, WrongType, errors, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;
@@ -26,10 +26,10 @@ impl Store for RedisStore {
             }
             let key = &request.claim.key;
             let listens = request.queue == Queue::Join;
-            let acquire = Request::script(&scripts::ACQUIRE, |command| {
+            let acquire = Request::script(self.form(&scripts::ACQUIRE), |command| {
                 self.name(command, once(key));
                 command
-                    .arg(request.claim.owner.to_string())
+                    .arg(Shown(request.claim.owner))
                     .arg(millis(request.lease))
                     .arg(millis(request.first_lease))
                     .arg(request.tokens)
@@ -81,7 +81,7 @@ impl Store for RedisStore {
                             .arg(mode(first.queue))
                             .arg(self.channels(key));
                         for request in &requests {
-                            command.arg(request.claim.owner.to_string());
+                            command.arg(Shown(request.claim.owner));
                         }
                     },
                 )
@@ -121,9 +121,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let reply: Reply<Option<String>> = self
                 .one(by, &scripts::FENCE, &claim.key, |command| {
-                    command
-                        .arg(claim.owner.to_string())
-                        .arg(permits(claim.share));
+                    command.arg(Shown(claim.owner)).arg(permits(claim.share));
                 })
                 .await?;
             Ok(reply.map(|value| match value {
@@ -159,7 +157,7 @@ impl Store for RedisStore {
             let reply: Reply<i64> = self
                 .one(by, &scripts::SHRINK, &claim.key, |command| {
                     command
-                        .arg(claim.owner.to_string())
+                        .arg(Shown(claim.owner))
                         .arg(permits(claim.share))
                         .arg(rest)
                         .arg(self.channels(&claim.key));
@@ -190,7 +188,7 @@ impl Store for RedisStore {
                     once(&request.claim.key),
                     |command| {
                         command
-                            .arg(request.claim.owner.to_string())
+                            .arg(Shown(request.claim.owner))
                             .arg(millis(request.first_lease))
                             .arg(request.tokens)
                             .arg(self.channels(&request.claim.key))
@@ -297,9 +295,10 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let mut set = redis::cmd("SET");
-        set.arg(self.namespace.lock(&request.claim.key))
-            .arg(request.claim.owner.to_string());
+        let mut set = Cmd::with_capacity(6, 128);
+        set.arg("SET")
+            .arg(Shown(self.namespace.lock(&request.claim.key)))
+            .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
         let key = &request.claim.key;
@@ -329,7 +328,7 @@ impl RedisStore {
                 link: self.link(),
             });
         };
-        let script = Request::script(script, |command| {
+        let script = Request::script(self.form(script), |command| {
             self.name(command, keys);
             arguments(command);
         });
