@@ -1,7 +1,8 @@
 //! Breaks the Lua scripts in every small way and counts which of the mistakes the tests find:
 //! `cargo run -p lock-tests --bin script-mutants -- --jobs N`.
 //!
-//! `--only FILE` takes the mutants of one script, `--list` prints them without a test. The exit status is 1 if fewer than
+//! `--only FILE` or `--only FILE:LINE`, any number of times, takes the mutants of one script or line; `--quick` leaves the
+//! longer tests out, which find a few more; `--list` prints the mutants without a test. The exit status is 1 if fewer than
 //! 90 % were found.
 
 use std::process::ExitCode;
@@ -9,19 +10,20 @@ use std::process::ExitCode;
 use lock_tests::script_mutants::{mutants, run};
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: script-mutants [--jobs N] [--only FILE] [--list]";
+const USAGE: &str = "usage: script-mutants [--jobs N] [--only FILE[:LINE]]... [--quick] [--list]";
 
 #[derive(Default)]
 struct Options {
     jobs: usize,
-    only: Option<String>,
+    only: Vec<String>,
+    quick: bool,
     list: bool,
 }
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, String> {
     let options = options()?;
-    let mutants = mutants(options.only.as_deref()).await?;
+    let mutants = mutants(&options.only).await?;
     if options.list {
         for mutant in &mutants {
             println!("{mutant}");
@@ -33,7 +35,7 @@ async fn main() -> Result<ExitCode, String> {
         signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
     // A signal ends this here, and so everything that was started.
     tokio::select! {
-        report = run(mutants, options.jobs) => {
+        report = run(mutants, options.jobs, options.quick) => {
             let report = report?;
             println!("{report}");
             Ok(if report.is_enough() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -52,7 +54,8 @@ fn options() -> Result<Options, String> {
     while let Some(word) = words.next() {
         match word.as_str() {
             "--list" => options.list = true,
-            "--only" => options.only = Some(words.next().ok_or(USAGE)?),
+            "--quick" => options.quick = true,
+            "--only" => options.only.push(words.next().ok_or(USAGE)?),
             "--jobs" => {
                 let jobs = words.next().and_then(|number| number.parse().ok());
                 options.jobs = jobs.ok_or(USAGE)?;

@@ -24,24 +24,25 @@ use self::scripts::Scripts;
 use self::suite::Suite;
 use self::trial::Verdict;
 
-/// All mutants of the scripts that Lua compiles, in the order of the files; of one file only, if it is named.
+/// All mutants of the scripts that Lua compiles, in the order of the files; only of the files, or of the lines
+/// `FILE:LINE`, that are named, if any are.
 ///
 /// # Errors
 ///
 /// If the scripts can't be read.
-pub async fn mutants(only: Option<&str>) -> Result<Vec<Mutant>, String> {
+pub async fn mutants(only: &[String]) -> Result<Vec<Mutant>, String> {
     mutant::all(&Scripts::read()?, only).await
 }
 
-/// Tries the tests on each of the mutants, so many at a time.
+/// Tries the tests on each of the mutants, so many at a time. Quick tests miss a few that others find.
 ///
 /// # Errors
 ///
 /// If the tests can't be built, are red without a mutant, or can't tell scripts that do nothing.
-pub async fn run(mutants: Vec<Mutant>, jobs: usize) -> Result<Report, String> {
+pub async fn run(mutants: Vec<Mutant>, jobs: usize, quick: bool) -> Result<Report, String> {
     let scripts = Arc::new(Scripts::read()?);
     let suite = Arc::new(Suite::build().await?);
-    trial::can_tell(&suite, &scripts).await?;
+    trial::can_tell(&suite, &scripts, quick).await?;
     let all = mutants.len();
     let left = Arc::new(Mutex::new(VecDeque::from(mutants)));
     let mut workers = JoinSet::new();
@@ -57,7 +58,7 @@ pub async fn run(mutants: Vec<Mutant>, jobs: usize) -> Result<Report, String> {
                     };
                     (mutant, all - left.len())
                 };
-                let verdict = trial::of(&suite, &scripts, &mutant).await?;
+                let verdict = trial::of(&suite, &scripts, &mutant, quick).await?;
                 eprintln!("{number}/{all} {mutant}: {verdict}");
                 tried.push((mutant, verdict));
             }

@@ -34,7 +34,7 @@ impl fmt::Display for Mutant {
 }
 
 /// The mutants that Lua compiles: what it doesn't would be found without a test.
-pub(super) async fn all(scripts: &Scripts, only: Option<&str>) -> Result<Vec<Mutant>, String> {
+pub(super) async fn all(scripts: &Scripts, only: &[String]) -> Result<Vec<Mutant>, String> {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).map_err(|error| error.to_string())?;
     let mut lua = client.get_connection().map_err(|error| error.to_string())?;
@@ -49,11 +49,12 @@ pub(super) async fn all(scripts: &Scripts, only: Option<&str>) -> Result<Vec<Mut
     };
     let mut mutants: Vec<Mutant> = Vec::new();
     for (file, text) in &scripts.files {
-        if only.is_some_and(|only| only != file) {
-            continue;
-        }
         let lines: Vec<&str> = text.lines().collect();
         for at in 0..lines.len() {
+            let names = [file.clone(), format!("{file}:{}", at + 1)];
+            if !only.is_empty() && !names.iter().any(|name| only.contains(name)) {
+                continue;
+            }
             let mut choices: Vec<Vec<Change>> = vec![deletions(&lines, at)];
             choices.extend(swaps(&lines, at));
             for change in choices {
@@ -75,7 +76,7 @@ pub(super) async fn all(scripts: &Scripts, only: Option<&str>) -> Result<Vec<Mut
         }
     }
     if mutants.is_empty() {
-        return Err("there are no such scripts".to_owned());
+        return Err("there are no such mutants".to_owned());
     }
     Ok(mutants)
 }

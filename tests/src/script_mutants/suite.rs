@@ -17,7 +17,7 @@ use super::repository;
 /// Many times what they take on a machine under load; only a test that hangs needs longer.
 const LIMIT: Duration = Duration::from_secs(400);
 /// Most of them wait for most of their time.
-const THREADS: &str = "4";
+const THREADS: &str = "3";
 /// So many tests that found a mistake in a file are tried first on the next one.
 const FIRST: usize = 6;
 
@@ -87,12 +87,12 @@ pub(super) struct Suite {
 
 impl Suite {
     pub(super) async fn build() -> Result<Self, String> {
-        let names = ["conformance", "faults"];
+        let names = ["conformance", "faults", "rate_model"];
         let mut cargo = Command::new(env!("CARGO"));
         cargo
             .args(["test", "-p", "lock-tests", "--all-features", "--no-run"])
             .arg("--message-format=json-render-diagnostics")
-            .args(names.map(|name| ["--test", name]).as_flattened())
+            .args(names.iter().flat_map(|name| ["--test", name]))
             .current_dir(repository())
             .stderr(Stdio::inherit());
         let built = cargo.output().await.map_err(|e| format!("cargo: {e}"))?;
@@ -122,59 +122,51 @@ impl Suite {
     }
 
     /// What is run on a mutant of a file, one after the other. A test that does not run the script is not worth its time.
-    pub(super) fn stages(&self, file: &str) -> Vec<Stage> {
-        let drift = Stage::new("conformance", &["drift::"]);
-        let conformance = |names: &[&str]| Stage::new("conformance", names);
-        let faults = |names: &[&str]| Stage::new("faults", names);
+    pub(super) fn stages(&self, file: &str, quick: bool) -> Vec<Stage> {
         let mut stages = self.finders(file);
         stages.extend(match file {
-            "rate.lua" => vec![conformance(&["rates::"]), drift, faults(&["rates::"])],
-            name if name.starts_with("latch") => {
-                vec![conformance(&["latch"]), drift, faults(&["latch::"])]
-            }
-            "acquire_all.lua" => {
-                vec![
-                    conformance(&["multi_"]),
-                    drift,
-                    faults(&["several::", "denied::"]),
-                ]
-            }
+            "rate.lua" => vec![
+                Stage::new("rate_model", &[]),
+                Stage::new("faults", &["rates::a_bucket", "rates::a_clock"]),
+                Stage::new("conformance", &["rates::", "drift::"]),
+                Stage::new("faults", &["rates::"]),
+            ],
+            name if name.starts_with("latch") => vec![
+                Stage::new("conformance", &["stored_latch::", "latch_verbs::"]),
+                Stage::new("faults", &["latch::a_key", "latch::a_full"]),
+                Stage::new("conformance", &["latch", "drift::"]),
+                Stage::new("faults", &["latch::"]),
+            ],
             _ => vec![
-                drift,
-                conformance(kind(file)),
-                conformance(&[]),
-                faults(&[
-                    "denied::",
-                    "rights::",
-                    "rw_lock::",
-                    "semaphore::",
-                    "fairness::",
-                    "server::",
-                ]),
+                Stage::new("conformance", &["stored::", "verbs::", "shares::"]),
+                Stage::new("conformance", &["drift::"]),
+                Stage::new("conformance", &[]),
+                Stage::new(
+                    "faults",
+                    &[
+                        "denied::",
+                        "rights::",
+                        "server::",
+                        "rw_lock::",
+                        "semaphore::",
+                    ],
+                ),
             ],
         });
+        if quick {
+            let several = stages.len() - 2;
+            stages.truncate(several);
+        }
         stages
     }
 
     /// Everything that any mutant is tried on.
-    pub(super) fn all() -> Vec<Stage> {
-        vec![
-            Stage::new("conformance", &[]),
-            Stage::new(
-                "faults",
-                &[
-                    "denied::",
-                    "rights::",
-                    "rw_lock::",
-                    "semaphore::",
-                    "fairness::",
-                    "server::",
-                    "several::",
-                    "latch::",
-                    "rates::",
-                ],
-            ),
-        ]
+    pub(super) fn all(&self, quick: bool) -> Vec<Stage> {
+        let files = ["rate.lua", "latch.lua", "lib.lua"];
+        files
+            .iter()
+            .flat_map(|file| self.stages(file, quick))
+            .collect()
     }
 
     fn finders(&self, file: &str) -> Vec<Stage> {
@@ -233,17 +225,6 @@ impl Suite {
             Ok(outcome) => outcome.map_err(wrong),
             Err(_) => Ok(Outcome::Hung),
         }
-    }
-}
-
-/// The conformance tests that are about what a script does.
-fn kind(file: &str) -> &'static [&'static str] {
-    match file {
-        "shrink.lua" | "resize.lua" => &["shares::", "semaphore", "rw_lock"],
-        "fence.lua" => &["fencing::", "verbs::"],
-        "inspect.lua" => &["verbs::", "keys::", "semaphore", "rw_lock"],
-        "abandon.lua" => &["verbs::", "turns::", "cancellation::"],
-        _ => &["verbs::", "shares::", "turns::", "releasing::"],
     }
 }
 

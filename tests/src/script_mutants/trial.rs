@@ -31,10 +31,11 @@ pub(super) async fn of(
     suite: &Suite,
     scripts: &Scripts,
     mutant: &Mutant,
+    quick: bool,
 ) -> Result<Verdict, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     scripts.write(folder.path(), Some((&mutant.file, &mutant.text)))?;
-    for mut stage in suite.stages(&mutant.file) {
+    for mut stage in suite.stages(&mutant.file, quick) {
         loop {
             let test = match suite.run(&stage, folder.path()).await? {
                 Outcome::Green => break,
@@ -56,10 +57,10 @@ pub(super) async fn of(
 }
 
 /// Whether the tests are green as long as nothing is wrong, and red if all is.
-pub(super) async fn can_tell(suite: &Suite, scripts: &Scripts) -> Result<(), String> {
+pub(super) async fn can_tell(suite: &Suite, scripts: &Scripts, quick: bool) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     scripts.write(folder.path(), None)?;
-    for stage in Suite::all() {
+    for stage in suite.all(quick) {
         let outcome = green(suite, stage, folder.path()).await?;
         if let Some(what) = outcome {
             return Err(format!("without a mutant {what}"));
@@ -69,7 +70,7 @@ pub(super) async fn can_tell(suite: &Suite, scripts: &Scripts) -> Result<(), Str
         let text = "return redis.error_reply('ERR a script that does nothing')\n";
         std::fs::write(folder.path().join(file), text).map_err(|error| error.to_string())?;
     }
-    for stage in Suite::all() {
+    for stage in suite.all(quick) {
         if suite.run(&stage, folder.path()).await? == Outcome::Green {
             return Err(
                 "scripts that do nothing are not found: the tests don't take them".to_owned(),
