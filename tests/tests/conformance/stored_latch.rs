@@ -197,16 +197,20 @@ async fn places_that_are_something_else_keep_no_latch_shut() {
         stored.query::<String>(&format!("GET {WAITERS}")).await,
         "text"
     );
-    // Nor does one that nobody can have written, and who stands behind it is told.
+    // Nor does one that nobody can have written, and all who stand behind it are told.
     let _: u64 = stored.query(&format!("DEL {WAITERS}")).await;
     stored.set(4, 1).await;
-    stored.ask(5, LatchVerb::Wait).await;
+    for waiter in 10..14 {
+        stored.ask(waiter, LatchVerb::Wait).await;
+    }
     let _: u64 = stored.query(&format!("ZADD {WAITERS} 1 text")).await;
     let counted = stored.ask(6, LatchVerb::CountDown).await;
     assert_eq!(counted, Latched::Counted(0));
     let generation = stored.look().await.generation;
-    eventually("it is told", async || {
-        *stored.two.heard[0].0.lock().unwrap() == [(owner(0, 5), Some(generation))]
+    let told = (10..14).map(|waiter| (owner(0, waiter), Some(generation)));
+    let told: Vec<_> = told.collect();
+    eventually("they are told", async || {
+        *stored.two.heard[0].0.lock().unwrap() == told
     })
     .await;
     let there: u64 = stored.query(&format!("EXISTS {WAITERS}")).await;
