@@ -138,8 +138,9 @@ impl Suite {
                 Stage::new("faults", &["latch::"]),
             ],
             _ => vec![
-                Stage::new("conformance", &["stored::", "verbs::", "shares::"]),
+                Stage::new("conformance", &["stored::"]),
                 Stage::new("conformance", &["drift::"]),
+                Stage::new("conformance", &["verbs::", "shares::"]),
                 Stage::new("conformance", &[]),
                 Stage::new(
                     "faults",

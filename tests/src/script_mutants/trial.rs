@@ -9,7 +9,7 @@ use super::suite::{Outcome, Stage, Suite};
 /// Whether a mutant was found.
 #[derive(Clone, Debug)]
 pub(super) enum Verdict {
-    /// By the test of this name, twice.
+    /// By the test of this name, each time.
     Caught(String),
     /// The tests did not come to an end.
     Hung,
@@ -42,15 +42,21 @@ pub(super) async fn of(
                 Outcome::Hung => return Ok(Verdict::Hung),
                 Outcome::Red(test) => test,
             };
-            // Only what comes again is no accident of a machine under load.
+            // Only what comes again, and again, is no accident of a machine under load.
             let alone = stage.only(&test);
-            match suite.run(&alone, folder.path()).await? {
-                Outcome::Green => stage.without.push(test),
-                _ => {
-                    suite.found(&mutant.file, &stage, &test);
-                    return Ok(Verdict::Caught(test));
+            let mut comes_again = true;
+            for _ in 0..2 {
+                let outcome = suite.run(&alone, folder.path()).await?;
+                comes_again &= outcome != Outcome::Green;
+                if !comes_again {
+                    break;
                 }
             }
+            if comes_again {
+                suite.found(&mutant.file, &stage, &test);
+                return Ok(Verdict::Caught(test));
+            }
+            stage.without.push(test);
         }
     }
     Ok(Verdict::Survived)
