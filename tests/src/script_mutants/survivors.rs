@@ -54,12 +54,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "rate.lua",
-        "set_back = at > now",
-        "> → >=",
-        "within the same microsecond, what is written again is what stands there",
-    ),
-    (
-        "rate.lua",
         "return {0, delay, 0}",
         "0 → 1 at 21",
         "of a refusal only the delay is read",

@@ -42,6 +42,10 @@ pub(super) async fn of(
                 Outcome::Hung => return Ok(Verdict::Hung),
                 Outcome::Red(test) => test,
             };
+            // The program itself has ended, and again.
+            if stage.without.contains(&test) {
+                return Ok(Verdict::Caught(test));
+            }
             // Only what comes again, and again, is no accident of a machine under load.
             let alone = stage.only(&test);
             let mut comes_again = true;
@@ -98,7 +102,8 @@ async fn green(
             Outcome::Hung => return Ok(Some("the tests don't end".to_owned())),
             Outcome::Red(test) => test,
         };
-        if suite.run(&stage.only(&test), scripts).await? != Outcome::Green {
+        let again = stage.without.contains(&test);
+        if again || suite.run(&stage.only(&test), scripts).await? != Outcome::Green {
             return Ok(Some(format!("the test {test} is red")));
         }
         stage.without.push(test);
