@@ -11,6 +11,7 @@
 //! - [`Backend`]: a store under test, embedded or Redis, behind one face.
 //! - [`history`]: what processes did with locks, and the checks that find what must not have happened.
 //! - [`nemesis`]: processes under load, and faults at random while their histories are written.
+//! - [`script_mutants`]: the Lua scripts with small mistakes, and whether the tests find them.
 //! - [`polled`]: drops a future after so many polls.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
@@ -40,6 +41,7 @@ mod redis_server;
 mod request_log;
 mod resp;
 mod rights;
+pub mod script_mutants;
 pub mod seeded;
 mod sentinels;
 

@@ -25,6 +25,8 @@ mod rw_lock_holds;
 mod semaphore;
 mod semaphore_holds;
 mod shares;
+mod stored;
+mod stored_latch;
 mod turns;
 mod verbs;
 mod waiting;

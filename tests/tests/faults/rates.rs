@@ -166,6 +166,11 @@ async fn a_bucket_that_is_something_else_is_a_conflict_and_stays_as_it_is() {
         }
         assert_eq!(server.query::<String>(&["GET", bucket]).await, value);
     }
+    // The largest numbers that a script can have written.
+    server
+        .command(&["SET", bucket, "1:9007199254740991:9007199254740991"])
+        .await;
+    limiter(&client).acquire().await.unwrap();
     server.command(&["DEL", bucket]).await;
     server.command(&["HSET", bucket, "field", "1"]).await;
     let result = limiter(&client).acquire().await;

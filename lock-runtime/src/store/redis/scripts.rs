@@ -7,8 +7,26 @@ use redis::{Cmd, Script};
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
         $($(#[$doc])* pub(super) static $name: LazyLock<Text> =
-            LazyLock::new(|| Text::new(concat!($(include_str!(concat!("scripts/", $file))),+)));)+
+            LazyLock::new(|| {
+                Text::new(&[$(source($file, include_str!(concat!("scripts/", $file)))),+].concat())
+            });)+
     };
+}
+
+/// What a script's file says.
+///
+/// Tests may bring broken scripts, to see that they are found out, without a build for each: a file in the folder named by
+/// `LOCK_SCRIPTS` goes before the text that is built in.
+#[cfg(feature = "test-util")]
+fn source(file: &str, built_in: &'static str) -> std::borrow::Cow<'static, str> {
+    std::env::var_os("LOCK_SCRIPTS")
+        .and_then(|folder| std::fs::read_to_string(std::path::Path::new(&folder).join(file)).ok())
+        .map_or(built_in.into(), Into::into)
+}
+
+#[cfg(not(feature = "test-util"))]
+fn source(_: &str, built_in: &'static str) -> &'static str {
+    built_in
 }
 
 scripts! {

@@ -2,6 +2,7 @@
 --
 -- An exclusive lock is a string, the owner. A lock that is held in shares is a sorted set: `<owner>:<permits>` by the
 -- end of its lease in microseconds, and below zero `of` (how many permits there are) and `used`.
+
 -- So much longer than its leases lives a sorted set, so that the leases decide.
 local SLACK = 1000
 
@@ -70,12 +71,8 @@ local function enter(at, state, owner, permits, of, lease, time)
     state.used, state.holder, state.shared, state.changed = 1, owner, false, false
     return
   end
-  if state.used > 0 then
-    of = state.of
-  elseif state.shared then
-    -- A set that emptied out may be of another count.
-    redis.call('DEL', at.lock)
-  end
+  -- A set that emptied out may be of another count.
+  if state.used > 0 then of = state.of end
   state.used, state.of, state.shared, state.changed = state.used + permits, of, true, false
   redis.call('ZADD', at.lock, string.format('%.0f', time + lease * 1000), owner .. ':' .. permits,
     -of, 'of', -state.used, 'used')
@@ -105,19 +102,18 @@ local function leave(at, state, owner, permits)
   end
 end
 
--- Gives the lock, or a share of it, to one waiter. False if its client does not listen any more.
+-- Gives the lock, or a share of it, to one waiter, if its client still listens.
 local function grant(at, state, place, channels, time)
   local token = ''
   if place.tokens > 0 then
     token = mint(at, place.tokens)
-    if not token then return false end
+    if not token then return end
   end
   enter(at, state, place.owner, place.permits, place.of, place.first_lease, time)
   if token ~= '' then keep_tokens(at, token, place.tokens) end
   -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant when it looks again.
-  if redis.pcall('PUBLISH', channels .. place.client, place.owner .. ' ' .. token) ~= 0 then return true end
-  leave(at, state, place.owner, place.permits)
-  return false
+  local heard = redis.pcall('PUBLISH', channels .. place.client, place.owner .. ' ' .. token)
+  if heard == 0 then leave(at, state, place.owner, place.permits) end
 end
 
 -- Whether a waiter's client still listens.

@@ -9,9 +9,8 @@ end
 -- The first of so many tokens above every earlier one, also after the counter was lost. nil if the counter is something
 -- else.
 local function mint(at, tokens)
-  local last = redis.pcall('GET', at.fence)
-  if type(last) == 'table' then return nil end
-  last = tonumber(last or '0')
+  -- An error is no number either.
+  local last = tonumber(redis.pcall('GET', at.fence) or '0')
   if not last or last < 0 or last + tokens > 9007199254740991 then return nil end
   return string.format('%.0f', math.max(last + 1, now()))
 end

@@ -1,0 +1,176 @@
+//! What the scripts leave in Redis to the millisecond, and what they make of what they find there: values of others,
+//! counters that were lost or spoilt, places that nobody can have written.
+
+mod found;
+mod times;
+mod tokens;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lock_runtime::store::{
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, Owner, Queue, Release, Released, Renewal,
+    Renewed, Share,
+};
+use lock_tests::{Backend, RedisServer, eventually};
+
+use crate::verbs::{LEASE, Two, by, store_of};
+
+const LOCK: &str = "lock:k";
+const QUEUE: &str = "lock:%queue:{lock:k}";
+const FENCE: &str = "lock:%fence:{lock:k}";
+/// The last number that Lua can still count to.
+const LAST_TOKEN: u64 = 9_007_199_254_740_991;
+
+const KINDS: [Option<Share>; 4] = [None, Some(Share::READ), Some(Share::WRITE), permits(2, 5)];
+
+/// All of a lock of each kind.
+const WHOLES: [Option<Share>; 3] = [None, Some(Share::WRITE), permits(5, 5)];
+
+const fn permits(permits: u32, of: u32) -> Option<Share> {
+    Some(Share { permits, of })
+}
+
+/// A server, and two clients of it that speak the store's verbs.
+struct Stored {
+    backend: Backend,
+    two: Two,
+}
+
+impl Stored {
+    async fn new() -> Self {
+        let backend = Backend::redis().await;
+        let two = Two::new(&backend);
+        Self { backend, two }
+    }
+
+    fn server(&self) -> &RedisServer {
+        match &self.backend {
+            Backend::Redis(server) => server,
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    /// A line of words as in `redis-cli`.
+    async fn command(&self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.server().command(&words).await;
+    }
+
+    async fn number(&self, line: &str) -> i64 {
+        let words: Vec<&str> = line.split(' ').collect();
+        self.server().query(&words).await
+    }
+
+    /// How long a key lives, which nothing has touched for more than a moment.
+    async fn lives(&self, key: &str, longest: Duration) {
+        let millis = self.number(&format!("PTTL {key}")).await;
+        let left = Duration::from_millis(millis.try_into().unwrap());
+        let moment = Duration::from_millis(900);
+        assert!(
+            left <= longest && left + moment > longest,
+            "{key}: {left:?} {longest:?}"
+        );
+    }
+
+    async fn ask(&self, request: Acquire) -> Acquired {
+        let store = &self.two.stores[store_of(request.claim.owner)];
+        store.acquire(request, by()).await.unwrap().value
+    }
+
+    async fn takes(&self, owner: Owner, share: Option<Share>) {
+        let reply = self.ask(request(owner, share, Queue::Respect)).await;
+        assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
+    }
+
+    async fn queues(&self, owner: Owner, share: Option<Share>, tokens: u32) {
+        let join = request(owner, share, Queue::Join);
+        let reply = self.ask(Acquire { tokens, ..join }).await;
+        let queued = matches!(reply, Acquired::Busy { queued: true, .. });
+        assert!(queued, "{reply:?}");
+    }
+
+    /// With so many tokens; which is the first?
+    async fn fenced(&self, owner: Owner, share: Option<Share>, tokens: u32) -> Option<u64> {
+        let respect = request(owner, share, Queue::Respect);
+        match self.ask(Acquire { tokens, ..respect }).await {
+            Acquired::Granted { token } => Some(token.unwrap()),
+            Acquired::Conflict => None,
+            busy => panic!("{busy:?}"),
+        }
+    }
+
+    async fn all(&self, owner: Owner, keys: &[&str], tokens: u32) -> AcquiredAll {
+        let one = |key: &&str| Acquire {
+            claim: Claim {
+                key: (*key).into(),
+                owner,
+                share: None,
+            },
+            tokens,
+            ..request(owner, None, Queue::Respect)
+        };
+        let requests = keys.iter().map(one).collect();
+        let reply = self.two.stores[store_of(owner)].acquire_all(requests, by());
+        reply.await.unwrap().value
+    }
+
+    async fn ends(&self, owner: Owner, share: Option<Share>, keep: Duration) -> Released {
+        let claim = claim(owner, share);
+        let release = vec![Release { claim, keep }];
+        let reply = self.two.stores[0].release(release, by()).await;
+        reply.unwrap().value[0]
+    }
+
+    async fn frees(&self, owner: Owner, share: Option<Share>) {
+        let released = self.ends(owner, share, Duration::ZERO).await;
+        assert_eq!(released, Released::Released);
+    }
+
+    async fn renews(&self, owner: Owner, share: Option<Share>, lease: Duration) -> Renewed {
+        let claim = claim(owner, share);
+        let renewal = vec![Renewal { claim, lease }];
+        let reply = self.two.stores[0].renew(renewal, by()).await;
+        reply.unwrap().value[0]
+    }
+
+    async fn fence(&self, owner: Owner, share: Option<Share>) -> Fenced {
+        let reply = self.two.stores[0].fence(claim(owner, share), by()).await;
+        reply.unwrap().value
+    }
+
+    async fn abandons(&self, owner: Owner, share: Option<Share>) -> Released {
+        let request = request(owner, share, Queue::Join);
+        let reply = self.two.stores[0].abandon(request, by()).await;
+        reply.unwrap().value
+    }
+
+    async fn hears(&self, owners: &[Owner]) {
+        eventually("it hears of its grants", async || {
+            let heard = self.two.heard[0].0.lock().unwrap();
+            let owners = owners.iter().copied();
+            heard.iter().map(|(owner, _)| *owner).eq(owners)
+        })
+        .await;
+    }
+}
+
+fn claim(owner: Owner, share: Option<Share>) -> Claim {
+    let key = "k".into();
+    Claim { key, owner, share }
+}
+
+fn request(owner: Owner, share: Option<Share>, queue: Queue) -> Acquire {
+    Acquire {
+        claim: claim(owner, share),
+        lease: LEASE,
+        first_lease: LEASE / 5,
+        tokens: 0,
+        instead_of: None,
+        queue,
+    }
+}
+
+fn micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    since.as_micros().try_into().unwrap()
+}
