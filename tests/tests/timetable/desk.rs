@@ -196,7 +196,13 @@ impl Desk {
     fn write_down(&self, verb: &'static str, what: &str, by: Instant) -> Fate {
         let now = tokio::time::Instant::now().into_std();
         let within = by.saturating_duration_since(now).as_millis();
-        let line = format!("{} {verb} {what} {within}", self.now());
+        let (what, more) = what.split_once('+').unwrap_or((what, ""));
+        let more = if more.is_empty() {
+            String::new()
+        } else {
+            format!(" +{more}")
+        };
+        let line = format!("{} {verb} {what} {within}{more}", self.now());
         self.log.lock().unwrap().push(line);
         let next = self
             .fates
@@ -277,10 +283,11 @@ fn names<'k>(keys: impl Iterator<Item = &'k LockKey>) -> String {
 
 impl Store for Counter {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        let (what, says) = (
-            format!("{} {:?}", request.claim.key, request.queue),
-            self.desk.says(|says| &mut says.acquired),
-        );
+        let mut what = format!("{} {:?}", request.claim.key, request.queue);
+        if request.tokens > 0 {
+            what += &format!("+{}", request.tokens);
+        }
+        let says = self.desk.says(|says| &mut says.acquired);
         self.desk.owners.lock().unwrap().push(request.claim.owner);
         self.meets("acquire", &what, by, says, move || {
             self.inner.acquire(request, by)

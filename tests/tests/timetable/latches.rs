@@ -277,3 +277,64 @@ fn messages_that_a_latch_has_opened() {
         );
     });
 }
+
+#[test]
+fn what_is_heard_during_a_look_counts() {
+    simulated(async {
+        for (reply, message, expected) in [
+            (state(1, 5, 0), Some(5), "100 Ok(()) "),
+            (
+                state(1, 5, 0),
+                None,
+                "1400 Err(\"busy after 1.4s\") 100 wait l 500; ",
+            ),
+            (
+                Latched::NotSet,
+                Some(5),
+                "1400 Err(\"busy after 1.4s\") 100 wait l 500; ",
+            ),
+        ] {
+            let (desk, client) = Desk::open().await;
+            desk.says.lock().unwrap().latched.extend([reply; 9]);
+            desk.next("wait", &[Fate::Replies(100, 0)]);
+            let latch = client.latch("l");
+            let waits = tokio::spawn(async move { latch.wait(of(1400)).await });
+            ms(50).await;
+            desk.seen();
+            desk.tell_granted(0, message);
+            let answer = waits.await.unwrap().map_err(|error| short(&error));
+            let told = format!("{} {answer:?} {}", desk.now(), desk.story());
+            assert!(told.starts_with(expected), "{told}");
+        }
+    });
+}
+
+#[test]
+fn a_latch_that_opens_while_a_sign_of_life_is_awaited_is_open() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        desk.says.lock().unwrap().latched.push_back(state(1, 5, 0));
+        desk.next("ping", &[Fate::Replies(350, 0)]);
+        let latch = client.latch("l");
+        let waits = tokio::spawn(async move { latch.wait(of(700)).await });
+        ms(600).await;
+        desk.tell_granted(0, Some(5));
+        waits.await.unwrap().unwrap();
+        assert_eq!(desk.now(), 700);
+    });
+}
+
+#[test]
+fn a_place_is_given_up_for_as_long_as_the_store_would_keep_it() {
+    simulated(async {
+        for (fate, last) in [(DOWN, 61_250), (Fate::Fails(StoreErrorKind::Denied), 100)] {
+            let (desk, client) = Desk::open().await;
+            client.latch("l").set(1).await.unwrap();
+            desk.from_now_on("leave", fate);
+            let error = client.latch("l").wait(of(100)).await.unwrap_err();
+            assert!(error.is_busy(), "{error}");
+            ms(100_000).await;
+            assert_eq!(desk.when("leave").last(), Some(&last));
+        }
+    });
+}

@@ -12,6 +12,8 @@
 mod background;
 mod desk;
 mod latches;
+mod nested;
+mod passing;
 mod rates;
 mod renewing;
 mod several;

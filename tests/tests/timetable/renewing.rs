@@ -160,3 +160,58 @@ fn what_was_not_answered_is_asked_again_and_what_is_gone_is_lost() {
         );
     });
 }
+
+#[test]
+fn a_loss_keeps_its_reason() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        desk.says
+            .lock()
+            .unwrap()
+            .renewed
+            .push_back(vec![Renewed::Gone]);
+        let request = client.lock("k").lease(of(3000)).renew(true);
+        let guard = request.acquire().await.unwrap();
+        ms(9000).await;
+        let error = guard.release().await.unwrap_err();
+        assert_eq!(short(&error), "lost, Gone");
+    });
+}
+
+#[test]
+fn a_hold_that_could_not_be_renewed_is_not_one_whose_max_hold_has_ended() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        desk.from_now_on("renew", DOWN);
+        let request = client.lock("k").lease(of(3000)).renew(true);
+        let guard = request.max_hold(of(60_000)).acquire().await.unwrap();
+        guard.lost().await;
+        let error = guard.release().await.unwrap_err();
+        assert_eq!((desk.now(), short(&error)), (2968, "lost, Expired".into()));
+    });
+}
+
+/// A request that waits is told that the lock is busy, unless a command has failed since the store's last sign of life.
+#[test]
+fn silence_counts_as_a_failure_of_the_store_if_it_was_as_long_as_a_command_may_take() {
+    simulated(async {
+        for (lease, start, wait, expected) in [
+            // Renewals with little time left: 200 to 330, 361 to 438 and so on.
+            (600, 0, 700, "busy after 700ms"),
+            // One with a whole command's time, from 10,000 to 10,500.
+            (30_000, 9900, 900, "Timeout"),
+        ] {
+            let (desk, client) = Desk::open().await;
+            let _taken = desk.other().await.lock("k").acquire().await.unwrap();
+            desk.from_now_on("renew", Fate::Silence);
+            let request = client.lock("h").lease(of(lease)).renew(true);
+            let _guard = request.acquire().await.unwrap();
+            ms(start).await;
+            let error = client.lock("k").wait(of(wait)).acquire().await.unwrap_err();
+            assert_eq!(
+                (short(&error).as_str(), desk.now()),
+                (expected, start + wait)
+            );
+        }
+    });
+}

@@ -243,3 +243,40 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
         );
     });
 }
+
+/// A request that waits is told that the lock is busy, unless a command has failed since the store's last sign of life.
+#[test]
+fn a_silent_last_command_counts_as_a_failure_of_the_store() {
+    simulated(async {
+        for (several, expected) in [(false, "busy after 900ms"), (true, "Timeout")] {
+            let (desk, client) = Desk::open().await;
+            let _taken = desk.other().await.lock("k").acquire().await.unwrap();
+            let waits = tokio::spawn(client.lock("k").wait(of(900)).acquire());
+            ms(100).await;
+            desk.says.lock().unwrap().all.push_back(AcquiredAll::Apart);
+            desk.next("renew", &[Fate::Silence]);
+            let guard = if several {
+                Some(client.multi_lock(["a", "b"]).acquire().await.unwrap())
+            } else {
+                None
+            };
+            let error = waits.await.unwrap().unwrap_err();
+            assert_eq!((short(&error).as_str(), desk.now()), (expected, 900));
+            drop(guard);
+        }
+    });
+}
+
+#[test]
+fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        desk.from_now_on("abandon", Fate::Replies(0, 9));
+        desk.next("acquire_all", &[Fate::Lost]);
+        let request = client.multi_lock(["a", "b"]).lease(of(700)).wait(of(0));
+        request.acquire().await.unwrap_err();
+        ms(2000).await;
+        let expected = [500, 500, 550, 550, 620, 620, 690, 690, 700, 700];
+        assert_eq!(desk.when("abandon"), expected);
+    });
+}

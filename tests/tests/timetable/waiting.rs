@@ -208,7 +208,7 @@ fn a_hand_over_is_trusted_at_once_or_asked_about() {
             [
                 "false None 100 true 100 renew k 30000 500",
                 "true Some(5) 100 true 100 renew k 30000 500",
-                "true None 100 false 100 acquire k Join 500",
+                "true None 100 false 100 acquire k Join 500 +1",
                 "false None 990 true 990 renew k 30000 329",
             ]
         );
@@ -300,7 +300,30 @@ fn a_fenced_grant_without_a_token_is_no_grant() {
         ));
         assert_eq!(
             story,
-            ["50 true 0 acquire k Barge 500; 50 acquire k Join 500",]
+            ["50 true 0 acquire k Barge 500 +1; 50 acquire k Join 500 +1",]
         );
+    });
+}
+
+#[test]
+fn a_sign_of_life_that_fails_is_not_asked_for_again_and_again() {
+    simulated(async {
+        let (desk, client, _guard) = taken().await;
+        desk.from_now_on("ping", DOWN);
+        let error = client.lock("k").wait(of(3000)).acquire().await.unwrap_err();
+        assert_eq!((desk.now(), short(&error)), (3000, "Disconnected".into()));
+        assert_eq!(desk.when("ping"), [2500]);
+    });
+}
+
+#[test]
+fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
+    simulated(async {
+        let (desk, client, guard) = taken().await;
+        let waits = tokio::spawn(client.lock("k").wait_forever().acquire());
+        ms(60_000).await;
+        assert_eq!(desk.when("ping"), []);
+        guard.release().await.unwrap();
+        drop(waits.await.unwrap().unwrap());
     });
 }
