@@ -21,8 +21,7 @@ impl Engine {
         refusing: Option<StoreError>,
     ) -> Option<LockError> {
         let now = self.clock.now();
-        let since = failing.map_or_else(|| self.pulse.answered(), |(since, _)| Some(since));
-        let gives_up = budget.gives_up(since);
+        let gives_up = self.gives_up(budget, failing);
         let Some(ends) = budget.ends() else {
             if now < gives_up {
                 return None;
@@ -58,6 +57,15 @@ impl Engine {
         }
     }
 
+    /// When a failing store is reported as dead: after the patience with it, counted from the first failure, but not
+    /// later than the time from which commands have none left to be answered in.
+    fn gives_up(&self, budget: &Budget, failing: Failing<'_>) -> Instant {
+        let silent = budget.gives_up(self.pulse.answered());
+        failing.map_or(silent, |(since, _)| {
+            budget.gives_up(Some(since)).min(silent)
+        })
+    }
+
     /// When to wake up if nothing happens.
     pub(super) fn wake_at(
         &self,
@@ -66,8 +74,9 @@ impl Engine {
         failing: Failing<'_>,
     ) -> Instant {
         let now = self.clock.now();
-        let since = failing.map_or_else(|| self.pulse.answered(), |(since, _)| Some(since));
-        let end = budget.ends().unwrap_or_else(|| budget.gives_up(since));
+        let end = budget
+            .ends()
+            .unwrap_or_else(|| self.gives_up(budget, failing));
         let last_look = budget.last_look().filter(|at| *at > now);
         [look_at, last_look]
             .into_iter()

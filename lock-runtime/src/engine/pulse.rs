@@ -144,3 +144,6 @@ fn is_silence(failure: &Failure) -> bool {
         StoreErrorKind::Disconnected | StoreErrorKind::Timeout
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -194,6 +194,8 @@ pub(crate) fn hold_ends(since: Instant, options: &Resolved) -> Option<Instant> {
 }
 
 #[cfg(test)]
+mod boundaries;
+#[cfg(test)]
 mod tests {
     use super::*;
 
