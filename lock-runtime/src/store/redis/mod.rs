@@ -11,19 +11,21 @@ mod connection;
 mod errors;
 mod latch;
 pub(crate) mod names;
+pub(crate) mod node;
 mod rate;
 mod request;
+pub(crate) mod roster;
 mod scripts;
 mod sentinel;
 mod slots;
 mod target;
-mod url;
+pub(crate) mod url;
 mod verbs;
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, FromRedisValue};
+use redis::{Cmd, FromRedisValue, RedisError};
 
 use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
@@ -31,7 +33,7 @@ use self::names::Namespace;
 use self::request::Request;
 #[cfg(feature = "test-util")]
 use super::Store;
-use super::{Answer, ClientId, Failure, Listener};
+use super::{Answer, ClientId, Failure, Link, Listener};
 use crate::clock::Clock;
 use crate::config::Timeouts;
 use crate::error::{LockError, StoreError};
@@ -140,23 +142,7 @@ impl RedisStore {
                 cluster.exchange(slot, by, &request).await?
             }
         };
-        match result {
-            Ok(value) => Ok(Answer {
-                value: Ok(value),
-                link,
-            }),
-            Err(error) if errors::is_wrong_type(&error) => Ok(Answer {
-                value: Err(WrongType),
-                link,
-            }),
-            Err(error) => {
-                let unknown = errors::may_have_acted(&error).then_some(link);
-                Err(Failure {
-                    error: errors::store_error(&error),
-                    unknown,
-                })
-            }
-        }
+        reply(link, result)
     }
 
     /// The keys of some locks, as `lib.lua` expects them.
@@ -165,6 +151,27 @@ impl RedisStore {
         for key in keys {
             let names = self.namespace.names(key);
             command.arg(names.lock).arg(names.queue).arg(names.fence);
+        }
+    }
+}
+
+/// What a server's answer means.
+fn reply<T>(link: Link, result: Result<T, RedisError>) -> Result<Reply<T>, Failure> {
+    match result {
+        Ok(value) => Ok(Answer {
+            value: Ok(value),
+            link,
+        }),
+        Err(error) if errors::is_wrong_type(&error) => Ok(Answer {
+            value: Err(WrongType),
+            link,
+        }),
+        Err(error) => {
+            let unknown = errors::may_have_acted(&error).then_some(link);
+            Err(Failure {
+                error: errors::store_error(&error),
+                unknown,
+            })
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, Value};
 
 use super::errors;
+use super::roster::Seat;
 use super::sentinel::Sentinels;
 use crate::clock::Clock;
 use crate::config::MASTER_CHECK;
@@ -21,6 +22,8 @@ pub(super) enum Target {
     Node(Client),
     /// Whichever server is the master by the word of its sentinels.
     Master(Sentinels),
+    /// One server of a quorum.
+    Member(Client, Seat),
 }
 
 /// Where a server is.
@@ -40,6 +43,8 @@ impl fmt::Display for Place {
 pub(super) struct Reached {
     pub(super) connection: MultiplexedConnection,
     master: Option<Place>,
+    /// Of a server of a quorum: from when on it counts.
+    pub(super) counts_from: Option<Instant>,
 }
 
 impl Target {
@@ -48,7 +53,9 @@ impl Target {
         config: &AsyncConnectionConfig,
     ) -> Result<Reached, StoreError> {
         let (client, master) = match self {
-            Self::Server(client) | Self::Node(client) => (client.clone(), None),
+            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+                (client.clone(), None)
+            }
             Self::Master(sentinels) => {
                 let master = sentinels.master().await?;
                 (client_at(sentinels.template(), &master)?, Some(master))
@@ -62,14 +69,22 @@ impl Target {
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
             Self::Node(_) => hello.expect_cluster()?,
-            Self::Server(_) | Self::Master(_) => hello.expect("standalone")?,
+            Self::Server(_) | Self::Master(_) | Self::Member(..) => hello.expect("standalone")?,
         }
         if let Some(master) = &master
             && hello.is_replica
         {
             return Err(demoted(master));
         }
-        Ok(Reached { connection, master })
+        let counts_from = match self {
+            Self::Member(_, seat) => Some(seat.take(&mut connection).await?),
+            _ => None,
+        };
+        Ok(Reached {
+            connection,
+            master,
+            counts_from,
+        })
     }
 
     /// Resolves when a connection should be left although it works: the sentinels have chosen another master, or it leads
