@@ -107,8 +107,10 @@ impl Votes {
             return Some(Verdict::Failed(self.error(roster)));
         }
         let most = self.holders.values().copied().max().unwrap_or(0);
-        let nobody = most + pending + self.failures.len() < enough && self.conflicts == 0;
-        Some(match nobody {
+        // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
+        let several = self.holders.len() > 1 && most < enough;
+        let nobody = several || most + pending + self.failures.len() < enough;
+        Some(match nobody && self.conflicts == 0 {
             true => Verdict::Split,
             false => Verdict::Busy {
                 remaining: self.free_in(enough - self.granted),
@@ -116,12 +118,12 @@ impl Votes {
         })
     }
 
-    /// When so many more servers could be had, as far as they said.
+    /// When so many more servers could be had, if all that said nothing of it can.
     fn free_in(&self, more: usize) -> Option<Duration> {
         let mut remaining: Vec<_> = self.remaining.iter().flatten().copied().collect();
         remaining.sort_unstable();
-        let missing = more.checked_sub(self.uncounted + self.failures.len() + 1);
-        remaining.get(missing.unwrap_or(0)).copied()
+        let others = self.servers - self.granted - self.remaining.len();
+        remaining.get(more.saturating_sub(others + 1)).copied()
     }
 
     fn error(&self, roster: &Roster) -> StoreError {
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!((after, said.as_str()), (4, "Granted { highest: 9 }"));
         let (after, said) = verdict(5, vec![held("x", 3), held("x", 9), held("x", 5)]);
         assert_eq!(after, 3);
-        assert_eq!(said, "Busy { remaining: Some(5s) }");
+        assert_eq!(said, "Busy { remaining: Some(3s) }");
         let gone = || failed(Disconnected);
         let (after, said) = verdict(5, vec![gone(), gone(), gone()]);
         assert!(
@@ -239,7 +241,17 @@ mod tests {
     #[test]
     fn a_split_vote_is_told_from_a_lock_that_somebody_may_have() {
         let split = vec![held("x", 1), held("y", 1), granted(1)];
-        assert_eq!(verdict(3, split), (3, "Split".to_owned()));
+        assert_eq!(verdict(3, split), (2, "Split".to_owned()));
+        let alone = vec![
+            held("x", 1),
+            granted(1),
+            granted(1),
+            held("y", 1),
+            held("y", 1),
+        ];
+        assert_eq!(verdict(5, alone), (5, "Split".to_owned()));
+        let somebody = vec![held("x", 1), held("y", 1), held("y", 1), held("y", 1)];
+        assert_eq!(verdict(5, somebody).0, 3);
         let perhaps = vec![held("x", 1), failed(Timeout), granted(1)];
         assert_eq!(
             verdict(3, perhaps),
