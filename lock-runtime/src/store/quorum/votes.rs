@@ -103,13 +103,15 @@ impl Votes {
         if self.granted + pending >= enough || answered < enough {
             return None;
         }
-        if held == 0 {
+        // Nobody else has what would be enough.
+        if held == 0 || self.granted + self.uncounted >= enough {
             return Some(Verdict::Failed(self.error(roster)));
         }
         let most = self.holders.values().copied().max().unwrap_or(0);
         // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
         let several = self.holders.len() > 1 && most < enough;
-        let nobody = several || most + pending + self.failures.len() < enough;
+        let perhaps = pending + self.failures.len() + self.uncounted;
+        let nobody = several || most + perhaps < enough;
         Some(match nobody && self.conflicts == 0 {
             true => Verdict::Split,
             false => Verdict::Busy {
@@ -129,7 +131,7 @@ impl Votes {
     fn error(&self, roster: &Roster) -> StoreError {
         if self.granted + self.uncounted >= majority(self.servers) {
             let text = format!(
-                "{} of {} servers were started less than {:?} ago and do not count before, since they may have forgotten what they \
+                "{} or more of {} servers were started less than {:?} ago and do not count before, since they may have forgotten what they \
                  granted; `?rejoin_after=…` in the URL sets how long, as `0s` for servers that write every change to disk",
                 self.uncounted,
                 self.servers,
@@ -263,9 +265,11 @@ mod tests {
     fn servers_that_were_restarted_neither_grant_nor_propose() {
         let (_, said) = verdict(3, vec![restarted(), granted(1), granted(2)]);
         assert_eq!(said, "Granted { highest: 2 }");
+        let (_, said) = verdict(3, vec![granted(1), held("x", 1), restarted()]);
+        assert!(said.contains("Loading"), "{said}");
         let (after, said) = verdict(3, vec![restarted(), restarted()]);
         assert!(
-            after == 2 && said.contains("Loading") && said.contains("2 of 3 servers"),
+            after == 2 && said.contains("Loading") && said.contains("2 or more of 3 servers"),
             "{said}"
         );
     }
