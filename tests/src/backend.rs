@@ -45,14 +45,24 @@ impl Backend {
             }
             Err(_) => Self::Redis(Box::new(RedisServer::start().await)),
         };
+        backend.with_documented_rights().await
+    }
+
+    /// Three independent servers, whose clients have the documented rights.
+    pub async fn quorum() -> Self {
+        let backend = Self::Quorum(Box::new(RedisQuorum::start(3).await));
+        backend.with_documented_rights().await
+    }
+
+    async fn with_documented_rights(self) -> Self {
         let user = ["ACL", "SETUSER", USER, "on", ">word"];
         let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
         let rights = crate::all_documented_rights();
         let rule: Vec<_> = user.into_iter().chain(keys).chain(rights).collect();
-        for server in backend.servers() {
+        for server in self.servers() {
             server.command(&rule).await;
         }
-        backend
+        self
     }
 
     /// All servers that could have locks, replicas included.

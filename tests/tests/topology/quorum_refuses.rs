@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, StoreErrorKind};
-use lock_tests::{RedisQuorum, RedisServer};
+use lock_tests::{RedisQuorum, RedisServer, documented_rights};
 
 use crate::{client, config, unavailable};
 
@@ -149,4 +149,41 @@ async fn a_lease_that_outlives_the_absence_of_a_restarted_server_is_refused() {
     let long = client.lock("k").lease(Duration::from_secs(11));
     let said = config(long.acquire().await);
     assert!(said.contains("11s"), "{said}");
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough() {
+    let quorum = RedisQuorum::start(3).await;
+    let uses = [
+        "every client, rate limiters",
+        "locks of one or several keys",
+        "a quorum, besides",
+    ];
+    let rights = uses.into_iter().flat_map(documented_rights);
+    let user = ["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    let rule: Vec<&str> = user.into_iter().chain(rights).collect();
+    for server in &quorum.servers {
+        server.command(&rule).await;
+    }
+    let url = quorum.url().replace("://", "://app:word@");
+    let (one, two) = (client(&url).await, client(&url).await);
+    let guard = one.lock("k").fenced().acquire().await.unwrap();
+    let waits = tokio::spawn(two.lock("k").acquire());
+    assert!(two.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(two.inspect("k").await.unwrap().holder.is_some());
+    guard.extend(Duration::from_secs(20)).await.unwrap();
+    guard.release().await.unwrap();
+    drop(waits.await.unwrap().unwrap());
+    one.force_release("k").await.unwrap();
+    one.health().await.unwrap();
+    for server in &quorum.servers {
+        let denied: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG"]).await;
+        assert!(denied.is_empty(), "{denied:?}");
+        server.command(&["ACL", "SETUSER", "app", "-info"]).await;
+    }
+    // Without INFO it can't tell its servers apart, and says so.
+    let error = LockClient::builder().url(&url).connect().await.unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("info"), "{said}");
+    assert_eq!(unavailable(Err::<(), _>(error)), StoreErrorKind::Denied);
 }

@@ -160,8 +160,8 @@ impl QuorumStore {
                 return Ok(answer(Acquired::Granted { token }));
             }
             self.forget(owner, &round);
-            // In the background.
-            drop(self.end_everywhere(&round, false, None, by));
+            // Servers that said no need not be asked, so a lock that somebody has is told at once.
+            self.undo(&round, by).await;
             let reply = match verdict {
                 Verdict::Granted { .. } | Verdict::Split => {
                     let pause = chance(SPLIT_PAUSE * (1 << splits));
