@@ -21,7 +21,7 @@ crate::on_every_store!(
 crate::on_a_quorum!(
     a_cancelled_body_releases,
     a_dropped_guard_is_released_before_later_requests_of_its_client,
-    a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all,
+    a_guard_dropped_on_a_plain_thread_releases,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
     shutdown_ends_what_waits_and_what_holds,
 );

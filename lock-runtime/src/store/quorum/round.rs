@@ -10,7 +10,7 @@ use super::{LINK, QuorumStore, chance};
 use crate::config::trusted;
 use crate::error::StoreError;
 use crate::key::LockKey;
-use crate::store::redis::node::{Take, Taken};
+use crate::store::redis::node::{self, Take, Taken};
 use crate::store::{Acquire, Acquired, Answer, Failure, Link, Owner, Queue};
 
 /// The longest pause after the first split vote; twice as long after each more.
@@ -254,18 +254,16 @@ impl QuorumStore {
                 return Ok(false);
             }
         }
-        match kept + refused >= enough {
-            true => Ok(false),
-            false => Err(super::too_few(&self.roster, servers, &failures)),
-        }
+        // Some could have kept it, and did not say so.
+        Err(super::too_few(&self.roster, servers, &failures))
     }
 
-    /// The token that a majority proposes to a hold that exists; `None` if it has no majority.
+    /// The token that a majority proposes to a hold that exists; `None` if no majority can have it still.
     pub(super) async fn propose(
         &self,
         round: &Arc<Round>,
         by: Instant,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<Option<u64>, StoreError> {
         let sent = self.clock.now();
         let take = Arc::new(Take {
             key: round.key.clone(),
@@ -276,15 +274,26 @@ impl QuorumStore {
         });
         let mut replies = self.each(|_, node| {
             let take = Arc::clone(&take);
-            async move { node.take(&take, sent, by).await.map(|answer| answer.value) }
+            async move { node.take(&take, sent, by).await }
         });
-        let mut votes = Votes::new(self.nodes.len());
+        let (servers, enough) = (self.nodes.len(), self.majority());
+        let (mut proposed, mut highest, mut gone, mut failures) = (0, 0, 0, Vec::new());
         while let Some((at, reply)) = replies.recv().await {
-            votes.add(at, reply);
-            if let Some(verdict) = votes.verdict(&self.roster) {
-                return Ok(verdict);
+            match reply.map(|answer| answer.value) {
+                Ok(Taken::Granted { next, counts: true }) => {
+                    (proposed, highest) = (proposed + 1, highest.max(next.unwrap_or(0)));
+                }
+                Ok(Taken::Granted { counts: false, .. }) => failures.push((at, node::young())),
+                Ok(Taken::Held { .. } | Taken::Conflict) => gone += 1,
+                Err(failure) => failures.push((at, failure.error)),
+            }
+            if proposed >= enough {
+                return Ok(Some(highest));
+            }
+            if gone > servers - enough {
+                return Ok(None);
             }
         }
-        Ok(self.closed())
+        Err(super::too_few(&self.roster, servers, &failures))
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::round::Round;
-use super::votes::Verdict;
 use super::{LINK, QuorumStore};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::key::LockKey;
@@ -52,17 +51,13 @@ impl Store for QuorumStore {
                 error,
                 unknown: None,
             };
-            Ok(said(match self.propose(&round, by).await? {
-                Verdict::Granted { highest } => {
-                    let confirmed = self.confirm(&round, highest, 1, by).await;
-                    match confirmed.map_err(failed)? {
-                        true => Fenced::Token(highest),
-                        false => Fenced::Gone,
-                    }
-                }
-                Verdict::Conflict => Fenced::Conflict,
-                Verdict::Busy { .. } | Verdict::Split => Fenced::Gone,
-                Verdict::Failed(error) => return Err(failed(error)),
+            let Some(token) = self.propose(&round, by).await.map_err(failed)? else {
+                return Ok(said(Fenced::Gone));
+            };
+            let confirmed = self.confirm(&round, token, 1, by).await;
+            Ok(said(match confirmed.map_err(failed)? {
+                true => Fenced::Token(token),
+                false => Fenced::Gone,
             }))
         })
     }

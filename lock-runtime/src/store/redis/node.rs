@@ -107,7 +107,7 @@ impl RedisStore {
     }
 
     /// Keeps fencing tokens here, if the owner has the lock here still and no token as high was kept before. Whether it
-    /// did, and counts.
+    /// did; that of a server that does not count is an error.
     pub(crate) async fn confirm_token(
         &self,
         key: &LockKey,
@@ -122,7 +122,12 @@ impl RedisStore {
             command.arg(owner.to_string()).arg(token).arg(tokens);
         });
         let (reply, counts): (Reply<i64>, _) = self.ask(request, sent, by).await?;
-        Ok(counts && matches!(reply.value, Ok(1)))
+        let kept = matches!(reply.value, Ok(1));
+        if kept && !counts {
+            let (error, unknown) = (young(), None);
+            return Err(Failure { error, unknown });
+        }
+        Ok(kept)
     }
 
     /// Ends this server's part of a lock.
@@ -183,6 +188,12 @@ fn taken(reply: Vec<Value>, counts: bool) -> Taken {
         },
         remaining: i64::from_redis_value(first).ok().and_then(remaining),
     }
+}
+
+/// Why the word of a server that has just been started is not taken.
+pub(crate) fn young() -> StoreError {
+    let text = "it was started lately, and does not count yet";
+    StoreError::new(StoreErrorKind::Loading, text)
 }
 
 /// Reads what `quorum_end.lua` publishes.
