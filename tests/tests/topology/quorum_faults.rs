@@ -17,23 +17,30 @@ async fn behind_a_proxy(quorum: &RedisQuorum) -> (Proxy, String) {
     (proxy, url)
 }
 
+/// A lease that no test lives to see the end of.
+const LONG: Duration = Duration::from_secs(600);
+
+/// From then on, what is sent is done although no reply comes.
+async fn until_scripts_are_known(quorum: &RedisQuorum, client: &LockClient) {
+    let guard = client.lock("first").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    for server in &quorum.servers {
+        eventually("it has both by their text", async || {
+            server.command_calls("eval").await >= 2
+        })
+        .await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
     let quorum = RedisQuorum::start(3).await;
     let (proxy, url) = behind_a_proxy(&quorum).await;
     let client = client(&url).await;
-    // Now it knows the scripts.
-    client
-        .lock("k")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    until_scripts_are_known(&quorum, &client).await;
     // It does what it is asked for, and nobody hears of it.
     proxy.drop_replies(true);
-    let guard = client.lock("k").acquire().await.unwrap();
+    let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
     eventually("the third has it as well", async || {
         quorum.holders("k").await[2].is_some()
     })
@@ -44,7 +51,6 @@ async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
     })
     .await;
     proxy.drop_replies(false);
-    // Its lease is 30 s, the same as the limit here: it is sooner.
     eventually("and so is the third", async || {
         quorum.holders("k").await[2].is_none()
     })
@@ -56,14 +62,7 @@ async fn a_round_that_was_lost_leaves_nothing_on_the_server_that_seemed_to_have_
     let quorum = RedisQuorum::start(3).await;
     let (proxy, url) = behind_a_proxy(&quorum).await;
     let client = client(&url).await;
-    client
-        .lock("k")
-        .acquire()
-        .await
-        .unwrap()
-        .release()
-        .await
-        .unwrap();
+    until_scripts_are_known(&quorum, &client).await;
     let third = &quorum.servers[2];
     let taken = third.command_calls("set").await;
     for server in &quorum.servers[..2] {
@@ -71,7 +70,8 @@ async fn a_round_that_was_lost_leaves_nothing_on_the_server_that_seemed_to_have_
         server.command(&set).await;
     }
     proxy.drop_replies(true);
-    assert!(client.lock("k").try_acquire().await.unwrap().is_none());
+    let tried = client.lock("k").lease(LONG).try_acquire().await;
+    assert!(tried.unwrap().is_none());
     eventually("the third was taken", async || {
         third.command_calls("set").await > taken
     })
@@ -159,7 +159,7 @@ async fn a_server_that_came_back_empty_does_not_count_while_it_may_have_forgotte
 /// What `0s` is not for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_without_their_data_that_count_at_once_give_two_holders() {
-    assert_eq!(second_holder("0s").await, (true, false));
+    assert!(second_holder("0s").await.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -18,6 +18,8 @@ use crate::error::{StoreError, StoreErrorKind};
 pub(crate) struct Roster {
     clock: Clock,
     rejoin_after: Duration,
+    /// Before anybody asked for anything.
+    opened: Instant,
     /// Their names in the URL, without user and password, and their latest run.
     servers: Vec<(String, Mutex<Option<String>>)>,
 }
@@ -40,6 +42,7 @@ impl Roster {
     pub(crate) fn new(names: Vec<String>, rejoin_after: Duration, clock: Clock) -> Arc<Self> {
         let servers = names.into_iter().map(|name| (name, Mutex::default()));
         Arc::new(Self {
+            opened: clock.now(),
             clock,
             rejoin_after,
             servers: servers.collect(),
@@ -100,7 +103,11 @@ impl Seat {
                 "a server of the quorum was started lately, and does not count before every lease that it may have forgotten has ended"
             );
         }
-        Ok(roster.clock.now() + left)
+        // Whoever has waited for this connection asks a server that counts.
+        Ok(match left.is_zero() {
+            true => roster.opened,
+            false => roster.clock.now() + left,
+        })
     }
 }
 
