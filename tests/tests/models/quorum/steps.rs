@@ -226,8 +226,8 @@ impl Quorum {
         };
         if !state.numbered {
             // A release of nothing that could still come changes nothing.
-            for node in 0..NODES {
-                round.releases[node] &= has[node] || round.takes[node] == Way::Sent;
+            for (node, has) in has.into_iter().enumerate() {
+                round.releases[node] &= has || round.takes[node] == Way::Sent;
             }
         }
         round.tidy();
