@@ -48,6 +48,8 @@ pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
 /// For so long after keys of a slot were seen on their way to another node, its messages are not believed.
 pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
+/// For so long a server of a quorum that was restarted does not count, and no lease there is longer.
+pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);
 /// Upper end of the back-off.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
 

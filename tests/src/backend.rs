@@ -5,7 +5,7 @@ use std::time::Instant;
 use lock_runtime::store::memory::MemoryStore;
 use lock_runtime::{LockClient, LockClientBuilder};
 
-use crate::{RedisCluster, RedisServer, SentinelGroup};
+use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};
 
 /// Who the clients of a [`Backend`] are.
 const USER: &str = "app";
@@ -21,6 +21,8 @@ pub enum Backend {
     Sentinels(Box<SentinelGroup>),
     /// Three masters with replicas.
     Cluster(Box<RedisCluster>),
+    /// Three servers that know nothing of each other.
+    Quorum(Box<RedisQuorum>),
 }
 
 impl Backend {
@@ -31,22 +33,36 @@ impl Backend {
     }
 
     /// A new `redis-server`, whose clients have the rights that README documents and no others. With
-    /// `LOCK_TESTS_TOPOLOGY=sentinel` or `cluster` in the environment, a master under sentinels or a cluster.
+    /// `LOCK_TESTS_TOPOLOGY=sentinel`, `cluster` or `quorum` in the environment, a master under sentinels, a cluster, or
+    /// three independent servers.
     pub async fn redis() -> Self {
         let backend = match std::env::var("LOCK_TESTS_TOPOLOGY").as_deref() {
             Ok("sentinel") => Self::Sentinels(Box::new(SentinelGroup::start().await)),
             Ok("cluster") => Self::Cluster(Box::new(RedisCluster::start().await)),
-            Ok(other) => panic!("LOCK_TESTS_TOPOLOGY is {other:?}; write `sentinel` or `cluster`"),
+            Ok("quorum") => Self::Quorum(Box::new(RedisQuorum::start(3).await)),
+            Ok(other) => {
+                panic!("LOCK_TESTS_TOPOLOGY is {other:?}; write `sentinel`, `cluster` or `quorum`")
+            }
             Err(_) => Self::Redis(Box::new(RedisServer::start().await)),
         };
+        backend.with_documented_rights().await
+    }
+
+    /// Three independent servers, whose clients have the documented rights.
+    pub async fn quorum() -> Self {
+        let backend = Self::Quorum(Box::new(RedisQuorum::start(3).await));
+        backend.with_documented_rights().await
+    }
+
+    async fn with_documented_rights(self) -> Self {
         let user = ["ACL", "SETUSER", USER, "on", ">word"];
         let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
         let rights = crate::all_documented_rights();
         let rule: Vec<_> = user.into_iter().chain(keys).chain(rights).collect();
-        for server in backend.servers() {
+        for server in self.servers() {
             server.command(&rule).await;
         }
-        backend
+        self
     }
 
     /// All servers that could have locks, replicas included.
@@ -56,6 +72,7 @@ impl Backend {
             Self::Redis(server) => std::slice::from_ref(server),
             Self::Sentinels(group) => &group.servers,
             Self::Cluster(cluster) => &cluster.nodes,
+            Self::Quorum(quorum) => &quorum.servers,
         }
     }
 
@@ -64,7 +81,7 @@ impl Backend {
         match self {
             Self::Sentinels(group) => &group.servers[..1],
             Self::Cluster(cluster) => &cluster.nodes[..3],
-            Self::Memory(_) | Self::Redis(_) => self.servers(),
+            Self::Memory(_) | Self::Redis(_) | Self::Quorum(_) => self.servers(),
         }
     }
 
@@ -79,6 +96,7 @@ impl Backend {
             Self::Redis(server) => server.url(),
             Self::Sentinels(group) => group.url(),
             Self::Cluster(cluster) => cluster.url(),
+            Self::Quorum(quorum) => quorum.url(),
         }
     }
 
@@ -97,6 +115,7 @@ impl Backend {
             }
             Self::Sentinels(group) => Self::as_user(&group.url()),
             Self::Cluster(cluster) => Self::as_user(&cluster.url()),
+            Self::Quorum(quorum) => Self::as_user(&quorum.url()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
 //! - [`RedisCluster`]: three masters with a replica each.
+//! - [`RedisQuorum`]: servers that know nothing of each other.
 //! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
 //!   inside scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
@@ -37,6 +38,7 @@ mod os_process;
 mod polled;
 mod process;
 mod proxy;
+mod quorum;
 mod redis_server;
 mod request_log;
 mod resp;
@@ -52,6 +54,7 @@ pub use eventually::{eventually, eventually_within};
 pub use polled::polled;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
+pub use quorum::RedisQuorum;
 pub use redis_server::{RedisServer, RedisServerBuilder};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};

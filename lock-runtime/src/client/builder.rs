@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
@@ -20,9 +20,10 @@ use crate::error::{LockError, StoreError, StoreErrorKind};
 #[cfg(feature = "test-util")]
 use crate::pause::Pause;
 use crate::store::memory::MemoryStore;
+use crate::store::quorum::QuorumStore;
 use crate::store::redis::RedisStore;
 use crate::store::redis::names::Namespace;
-use crate::store::{ClientId, Listener, Store};
+use crate::store::{ClientId, Listener, Store, Wish};
 
 /// The settings of a [`LockClient`].
 ///
@@ -107,7 +108,10 @@ impl LockClientBuilder {
     ///   those of the sentinels are given as `?sentinel_user=…&sentinel_password=…`
     /// - `redis-cluster://[user:password@]host[:port],host[:port],…`: a Redis Cluster (7.0 or later), of which these are
     ///   some nodes; the others are found by themselves
-    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`: the same over TLS, by the feature `tokio-rustls-comp`;
+    /// - `redis-quorum://[user:password@]host[:port],host[:port],…[/db][?rejoin_after=60s]`: a majority of independent servers, three
+    ///   or five. A server that was restarted does not count for `rejoin_after` (default 60 s), which is also the longest
+    ///   lease; `0s` is for servers that write every change to disk
+    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same over TLS, by the feature `tokio-rustls-comp`;
     ///   for sentinels, too
     /// - `memory:`: a store of its own in this process
     ///
@@ -224,7 +228,7 @@ impl LockClientBuilder {
         Namespace::new(&self.namespace)
     }
 
-    fn start(self) -> Result<(LockClient, Option<Arc<RedisStore>>), LockError> {
+    fn start(self) -> Result<(LockClient, Option<Servers>), LockError> {
         let namespace = self.check()?;
         let id = self.id()?;
         let runtime = self.runtime()?;
@@ -292,6 +296,24 @@ impl LockClientBuilder {
                 None,
             ));
         }
+        let quorum = QuorumStore::open(
+            url,
+            self.timeouts(),
+            &namespace,
+            id,
+            Arc::downgrade(listener),
+            clock.clone(),
+        )?;
+        if let Some(store) = quorum {
+            if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
+                return Err(LockError::config(reason));
+            }
+            let store = Arc::new(store);
+            return Ok((
+                Arc::<QuorumStore>::clone(&store),
+                Some(Servers::Quorum(store)),
+            ));
+        }
         let store = RedisStore::open(
             url,
             self.timeouts(),
@@ -301,12 +323,30 @@ impl LockClientBuilder {
             clock,
         )?;
         let store = Arc::new(store);
-        Ok((Arc::<RedisStore>::clone(&store), Some(store)))
+        Ok((
+            Arc::<RedisStore>::clone(&store),
+            Some(Servers::Redis(store)),
+        ))
     }
 }
 
 /// A store, and the same one as what `connect` waits for.
-type Opened = (Arc<dyn Store>, Option<Arc<RedisStore>>);
+type Opened = (Arc<dyn Store>, Option<Servers>);
+
+/// What is connected to.
+enum Servers {
+    Redis(Arc<RedisStore>),
+    Quorum(Arc<QuorumStore>),
+}
+
+impl Servers {
+    async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        match self {
+            Self::Redis(store) => store.first_attempt(by).await,
+            Self::Quorum(store) => store.first_attempt(by).await,
+        }
+    }
+}
 
 /// Where an engine's tasks run.
 struct Runtime {

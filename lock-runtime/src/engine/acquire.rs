@@ -10,6 +10,7 @@ use super::time::Budget;
 use crate::config::Resolved;
 use crate::error::LockError;
 use crate::key::LockKey;
+use crate::store::Wish;
 
 /// What a request ends with: a hold of its own, or a share of the one its call chain has.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ impl Engine {
             ));
         };
         keys.iter().try_for_each(|key| self.check(key))?;
+        self.check_wishes(options)?;
         let budget = Budget::new(self.clock.now(), options.wait, &self.defaults);
         if let Some(frame) = keys.iter().find_map(|key| scope::enclosing(self.id, key)) {
             return self.share(&frame, keys, options, &budget).await;
@@ -46,6 +48,24 @@ impl Engine {
             self.acquire_all(keys, options, budget).await
         };
         Ok(Held::Own(hold?))
+    }
+
+    /// Refuses what the store can't do.
+    fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
+        self.can(Wish::Lease(options.lease))?;
+        // Shares are fair by themselves, and why they can't be had says more.
+        match (options.share, options.fair) {
+            (Some(_), _) => self.can(Wish::Shares),
+            (None, true) => self.can(Wish::Fair),
+            (None, false) => Ok(()),
+        }
+    }
+
+    pub(super) fn can(&self, wish: Wish) -> Result<(), LockError> {
+        match self.store.refuses(wish) {
+            Some(reason) => Err(LockError::config(reason)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn busy(&self, key: &LockKey, budget: &Budget) -> LockError {

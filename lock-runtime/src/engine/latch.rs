@@ -14,7 +14,7 @@ use super::{Engine, unavailable};
 use crate::config::{CALL_REPEATED, Wait};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::key::LockKey;
-use crate::store::{LatchRequest, LatchVerb, Latched};
+use crate::store::{LatchRequest, LatchVerb, Latched, Wish};
 
 impl Engine {
     /// Sets the latch. True if this call did.
@@ -51,6 +51,7 @@ impl Engine {
     /// Waits until the latch is open.
     pub(crate) async fn wait_for_latch(&self, key: &LockKey, wait: Wait) -> Result<(), LockError> {
         self.check(key)?;
+        self.can(Wish::Latch)?;
         let budget = Budget::new(self.clock.now(), wait, &self.defaults);
         if !budget.may_wait() {
             let reply = self.repeat(key, LatchVerb::Look, &budget).await?;
@@ -113,6 +114,7 @@ impl Engine {
 
     async fn call(&self, key: &LockKey, verb: LatchVerb) -> Result<Latched, LockError> {
         self.check(key)?;
+        self.can(Wish::Latch)?;
         let wait = Wait::For(self.defaults.wait.min(CALL_REPEATED));
         let budget = Budget::new(self.clock.now(), wait, &self.defaults);
         self.repeat(key, verb, &budget).await

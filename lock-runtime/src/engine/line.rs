@@ -13,7 +13,7 @@ use tokio::sync::futures::OwnedNotified;
 
 use super::turn::Baton;
 use crate::key::LockKey;
-use crate::store::{Listener, Owner, WakeUp};
+use crate::store::{Ended, Listener, Owner, WakeUp};
 
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
@@ -288,6 +288,17 @@ impl Listener for Lines {
     fn look_again(&self) {
         let queued: Vec<_> = self.state().queued.values().cloned().collect();
         for signal in queued {
+            drop(signal.put(|inbox| inbox.look_again = true));
+        }
+    }
+
+    fn freed(&self, ended: Ended) {
+        let state = self.state();
+        let line = state.lines.get(&ended.key);
+        let first = line.and_then(|line| line.places.first_key_value());
+        let signal = first.map(|(_, first)| Arc::clone(&first.signal));
+        drop(state);
+        if let Some(signal) = signal {
             drop(signal.put(|inbox| inbox.look_again = true));
         }
     }

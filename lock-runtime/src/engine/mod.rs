@@ -39,7 +39,7 @@ use crate::config::{Defaults, TAKEN_WITHIN, check_lease, check_permits};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::key::LockKey;
 use crate::share::Share;
-use crate::store::{Answer, ClientId, Failure, Inspection, Owner, Released, Renewed, Store};
+use crate::store::{Answer, ClientId, Failure, Inspection, Owner, Released, Renewed, Store, Wish};
 
 /// What all clones of a client and all its guards share. When the last is gone, its thread ends its work and itself.
 pub(crate) struct Engine {
@@ -286,6 +286,7 @@ impl Engine {
     /// Lets a hold last at least `lease` from now.
     pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
+        self.can(Wish::Lease(lease))?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
         }
@@ -346,6 +347,7 @@ impl Engine {
     pub(crate) async fn resize(&self, key: LockKey, of: u32) -> Result<(), LockError> {
         self.check(&key)?;
         check_permits(Share { permits: 1, of })?;
+        self.can(Wish::Shares)?;
         let command = self.store.resize(key.clone(), of, self.command_by());
         if self.note(Some(&key), command).await? {
             Ok(())

@@ -6,7 +6,7 @@ use super::time::{self, Budget};
 use super::{Engine, unavailable};
 use crate::config::Wait;
 use crate::error::LockError;
-use crate::store::{RateRequest, Rated};
+use crate::store::{RateRequest, Rated, Wish};
 
 /// What a rate limiter said.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,7 @@ impl Engine {
     pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<Turn, LockError> {
         let closed = self.closed.notified();
         self.check(&request.key)?;
+        self.can(Wish::Rate)?;
         tokio::select! {
             biased;
             () = closed => Err(LockError::Shutdown),

@@ -6,6 +6,7 @@
 
 pub mod latch;
 pub mod memory;
+pub mod quorum;
 mod rate;
 pub mod redis;
 
@@ -74,6 +75,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// one's reply.
     fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched>;
 
+    /// Why the store can't give this, to anybody at any time; `None` if it can.
+    fn refuses(&self, _wish: Wish) -> Option<String> {
+        None
+    }
+
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
 
@@ -102,6 +108,34 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp;
     /// Messages may have been lost: everyone who waits looks again.
     fn look_again(&self);
+    /// A hold of this key has ended, and was handed to nobody.
+    fn freed(&self, _ended: Ended) {}
+}
+
+/// What a store tells of a hold that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// What is free now.
+    pub key: LockKey,
+    /// Whose it was.
+    pub owner: Owner,
+    /// How many clients were told, the one that is told by this included.
+    pub told: u32,
+}
+
+/// What a request could want that not every store can give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// A lock that is held in shares: readers and writers, a semaphore.
+    Shares,
+    /// Strict arrival order over all processes.
+    Fair,
+    /// A rate limiter.
+    Rate,
+    /// A latch.
+    Latch,
+    /// A hold for so long.
+    Lease(Duration),
 }
 
 /// Wakes a task when it is dropped.

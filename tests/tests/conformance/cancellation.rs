@@ -14,6 +14,13 @@ crate::on_every_store!(
     a_release_dropped_after_any_number_of_polls_is_finished,
 );
 
+crate::on_a_quorum!(
+    an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
+    a_fenced_acquire_dropped_after_any_number_of_polls_leaves_nothing,
+    a_run_dropped_after_any_number_of_polls_leaves_nothing,
+    a_release_dropped_after_any_number_of_polls_is_finished,
+);
+
 /// For 0, 1, 2, … polls until the future completes: nothing is left, and the lock is free at once.
 async fn at_every_poll<F: Future>(store: &Backend, client: &LockClient, future: impl Fn() -> F) {
     for polls in 0.. {

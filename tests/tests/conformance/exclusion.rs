@@ -16,6 +16,12 @@ crate::on_every_store!(
     a_read_think_write_under_the_lock_loses_nothing,
 );
 
+crate::on_a_quorum!(
+    different_keys_and_namespaces_do_not_exclude_each_other,
+    a_lease_that_ends_frees_the_lock,
+    a_read_think_write_under_the_lock_loses_nothing,
+);
+
 async fn many_tasks_of_several_clients_never_hold_at_once_and_all_get_their_turn(store: Backend) {
     let (inside, turns) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut tasks = JoinSet::new();

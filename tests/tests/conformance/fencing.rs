@@ -10,6 +10,12 @@ crate::on_every_store!(
     a_token_is_a_plain_number_that_a_double_can_hold,
 );
 
+crate::on_a_quorum!(
+    a_re_entry_has_the_token_of_its_hold,
+    a_nested_request_can_ask_for_the_first_token_of_a_hold,
+    a_token_is_a_plain_number_that_a_double_can_hold,
+);
+
 async fn tokens_rise_with_every_hold_of_every_client(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let mut last: Option<FencingToken> = None;

@@ -16,6 +16,14 @@ crate::on_every_store!(
     a_lost_hold_stays_lost,
 );
 
+crate::on_a_quorum!(
+    a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost,
+    a_lost_hold_stays_lost,
+    a_renewed_lease_lasts_as_long_as_the_body,
+    extend_moves_the_deadline_and_never_shortens_it,
+    max_hold_ends_a_renewed_hold_and_frees_the_lock,
+);
+
 const SHORT: Duration = Duration::from_millis(100);
 
 fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {

@@ -49,3 +49,16 @@ macro_rules! on_every_store {
         }
     };
 }
+
+/// Runs on a quorum of three servers those that need neither a queue nor an order of arrival nor shares.
+#[macro_export]
+macro_rules! on_a_quorum {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod quorum {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $behaviour() {
+                super::$behaviour(lock_tests::Backend::quorum().await).await;
+            })+
+        }
+    };
+}

@@ -26,6 +26,12 @@ crate::on_every_store!(
     a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing,
 );
 
+crate::on_a_quorum!(
+    a_wait_that_ends_gives_back_what_was_got,
+    an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
+    keys_and_tokens_are_as_listed,
+);
+
 const SHORT: Duration = Duration::from_millis(50);
 
 /// Whether these are taken, each by a try of its own.

@@ -17,6 +17,11 @@ crate::on_every_store!(
     a_nested_request_of_a_lost_hold_is_lost,
 );
 
+crate::on_a_quorum!(
+    nested_calls_share_the_hold,
+    siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold,
+);
+
 #[distributed_lock(key = "chain", client = client)]
 async fn descend(client: &LockClient, levels: u32) -> Result<u32, LockError> {
     if levels == 0 {

@@ -18,6 +18,14 @@ crate::on_every_store!(
     shutdown_ends_what_waits_and_what_holds,
 );
 
+crate::on_a_quorum!(
+    a_cancelled_body_releases,
+    a_dropped_guard_is_released_before_later_requests_of_its_client,
+    a_guard_dropped_on_a_plain_thread_releases,
+    hold_at_least_keeps_the_key_after_return_failure_and_panic,
+    shutdown_ends_what_waits_and_what_holds,
+);
+
 async fn a_dropped_guard_is_released_before_later_requests_of_its_client(store: Backend) {
     let client = store.client().await;
     for round in 0..200 {

@@ -30,6 +30,12 @@ crate::on_every_store!(
     a_request_that_nobody_polls_is_passed_over,
 );
 
+crate::on_a_quorum!(
+    tokens_rise_and_are_unique_whoever_passes_what_on,
+    other_processes_have_their_turn,
+    a_passed_hold_is_renewed_and_lost_as_any_other,
+);
+
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A request that waits in the line of its process, behind a hold of the same process.

@@ -16,6 +16,11 @@ crate::on_every_store!(
     the_longest_of_all_durations_is_for_ever_and_no_panic,
 );
 
+crate::on_a_quorum!(
+    wait_zero_is_one_try_and_wait_forever_waits,
+    waiters_of_one_process_are_served_in_arrival_order,
+);
+
 async fn served_in_order(store: &Backend, clients: usize, fair: bool) {
     let mut all = Vec::new();
     for _ in 0..clients {

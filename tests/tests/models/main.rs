@@ -16,9 +16,11 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use fence::Fence;
 use queue::Queue;
+use quorum::{Quorum, Time};
 
 mod fence;
 mod queue;
+mod quorum;
 
 /// Whether to go further than what every change has to pass.
 fn large() -> bool {
@@ -297,4 +299,98 @@ found_in_fence! {
     a_token_by_plain_increment_is_found: TokenByPlainIncrement, 0, 1, 0, 0 => TOKENS;
     a_stale_write_after_plain_increments_is_found: TokenByPlainIncrement, 0, 1, 0, 2 => STALE;
     a_resource_that_checks_nothing_is_found: ResourceChecksNothing, 0, 0, 0, 2 => STALE;
+}
+
+/// Three nodes, and rounds of two or three clients.
+fn quorum(rounds: usize, time: Time) -> Quorum {
+    Quorum {
+        rounds,
+        time,
+        fenced: time == Time::AnyMoment,
+        restarts: 0,
+        mistake: None,
+    }
+}
+
+/// Clocks that tick together, but for so many ticks of single nodes.
+fn ticks(drift: u8) -> Time {
+    Time::Ticks {
+        lease: 2 + u8::from(large()),
+        drift,
+        skew: 0,
+    }
+}
+
+#[test]
+fn tokens_of_a_quorum_rise_whenever_leases_end_and_whatever_is_lost() {
+    holds("quorum: two rounds, no clocks", quorum(2, Time::AnyMoment));
+    if large() {
+        holds(
+            "quorum: three rounds, no clocks",
+            quorum(3, Time::AnyMoment),
+        );
+    }
+}
+
+#[test]
+fn holders_of_a_quorum_exclude_each_other() {
+    holds("quorum: two rounds", quorum(2, ticks(1)));
+    let fenced = true;
+    if large() {
+        let two = quorum(2, ticks(1));
+        holds("quorum: two rounds, fenced", Quorum { fenced, ..two });
+        holds("quorum: three rounds", quorum(3, ticks(1)));
+    }
+}
+
+#[test]
+fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
+    let (restarts, fenced) = (1, true);
+    let two = Quorum {
+        restarts,
+        ..quorum(2, ticks(0))
+    };
+    holds("quorum: two rounds, a restart", two.clone());
+    holds(
+        "quorum: two rounds, a restart, fenced",
+        Quorum { fenced, ..two },
+    );
+    if large() {
+        // Clocks of servers may differ by as long as the node stays out.
+        let (lease, drift, skew) = (2, 0, 1);
+        let time = Time::Ticks { lease, drift, skew };
+        holds(
+            "quorum: two rounds, a restart, fenced, clocks apart",
+            Quorum {
+                restarts,
+                fenced,
+                ..quorum(2, time)
+            },
+        );
+    }
+}
+
+/// The same, for the quorum: rounds, time, restarts, whether with tokens.
+macro_rules! found_in_quorum {
+    ($($name:ident: $mistake:ident, $rounds:expr, $time:expr, $restarts:expr, $fenced:expr => $property:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            let (restarts, fenced, mistake) = ($restarts, $fenced, Some(quorum::Mistake::$mistake));
+            let made = Quorum { restarts, fenced, mistake, ..quorum($rounds, $time) };
+            fails(made, quorum::$property);
+        }
+    )*};
+}
+
+found_in_quorum! {
+    the_naive_token_of_a_quorum_is_found: HighestReplyIsTheToken, 2, Time::AnyMoment, 0, true => TOKENS;
+    a_token_confirmed_by_one_node_is_found: ConfirmedByOne, 2, Time::AnyMoment, 0, true => TOKENS;
+    a_token_confirmed_twice_is_found: ConfirmsTheSameToken, 2, Time::AnyMoment, 0, true => TOKENS;
+    confirmations_of_nodes_that_others_have_are_found: BusyCountsAsConfirmed, 2, Time::AnyMoment, 0, true => TOKENS;
+    tokens_of_restarted_nodes_without_the_time_as_floor_are_found: RestartedWithoutFloor, 2, ticks(0), 1, true => TOKENS;
+    a_quorum_that_counts_from_the_reply_is_found: ValidityFromTheReply, 2, ticks(0), 0, false => EXCLUSION;
+    a_quorum_that_trusts_the_whole_lease_is_found: NoMargin, 2, ticks(1), 0, false => EXCLUSION;
+    a_release_of_the_nodes_heard_of_alone_is_found: ReleasedWhereGranted, 1, ticks(0), 0, false => NOTHING_LEFT;
+    a_restarted_node_that_counts_at_once_is_found: RestartedCountsAtOnce, 2, ticks(0), 1, false => EXCLUSION;
+    rounds_that_share_an_owner_token_are_found: RoundsShareAToken, 3, ticks(0), 0, false => EXCLUSION;
 }

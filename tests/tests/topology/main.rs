@@ -8,6 +8,9 @@
 mod cluster;
 mod cluster_faults;
 mod load;
+mod quorum;
+mod quorum_faults;
+mod quorum_refuses;
 mod sentinel;
 mod sentinel_urls;
 

@@ -38,6 +38,8 @@ pub(super) struct Connected {
     client: Arc<Client>,
     /// To a node of a cluster, where channels belong to slots.
     sharded: bool,
+    /// To a server of a quorum: from when on what it says counts there.
+    pub(super) counts_from: Option<Instant>,
     channels: Arc<Channels>,
 }
 

@@ -11,19 +11,21 @@ mod connection;
 mod errors;
 mod latch;
 pub(crate) mod names;
+pub(crate) mod node;
 mod rate;
 mod request;
+pub(crate) mod roster;
 mod scripts;
 mod sentinel;
 mod slots;
 mod target;
-mod url;
+pub(crate) mod url;
 mod verbs;
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, FromRedisValue};
+use redis::{Cmd, FromRedisValue, RedisError};
 
 use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
@@ -162,23 +164,7 @@ impl RedisStore {
                 cluster.exchange(slot, by, &request).await?
             }
         };
-        match result {
-            Ok(value) => Ok(Answer {
-                value: Ok(value),
-                link,
-            }),
-            Err(error) if errors::is_wrong_type(&error) => Ok(Answer {
-                value: Err(WrongType),
-                link,
-            }),
-            Err(error) => {
-                let unknown = errors::may_have_acted(&error).then_some(link);
-                Err(Failure {
-                    error: errors::store_error(&error),
-                    unknown,
-                })
-            }
-        }
+        reply(link, result)
     }
 
     /// The keys of some locks, as `lib.lua` expects them.
@@ -188,6 +174,27 @@ impl RedisStore {
             let names = self.namespace.names(key);
             command.arg(Shown(names.lock));
             command.arg(Shown(names.queue)).arg(Shown(names.fence));
+        }
+    }
+}
+
+/// What a server's answer means.
+fn reply<T>(link: Link, result: Result<T, RedisError>) -> Result<Reply<T>, Failure> {
+    match result {
+        Ok(value) => Ok(Answer {
+            value: Ok(value),
+            link,
+        }),
+        Err(error) if errors::is_wrong_type(&error) => Ok(Answer {
+            value: Err(WrongType),
+            link,
+        }),
+        Err(error) => {
+            let unknown = errors::may_have_acted(&error).then_some(link);
+            Err(Failure {
+                error: errors::store_error(&error),
+                unknown,
+            })
         }
     }
 }

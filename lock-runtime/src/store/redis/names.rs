@@ -7,6 +7,9 @@ use crate::error::LockError;
 use crate::key::LockKey;
 use crate::store::Owner;
 
+/// On so many channels of a namespace is told which locks of a quorum are free.
+const FREED_CHANNELS: u16 = 64;
+
 /// A namespace, checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Namespace {
@@ -157,6 +160,21 @@ impl Namespace {
     pub(super) fn channels(&self, slot: Option<u16>) -> Channels<'_> {
         let prefix = &self.prefix;
         Channels { prefix, slot }
+    }
+
+    /// The channel on which those who wait for a lock of a quorum hear that it is free. Few, so that a client that waits
+    /// for many locks in turn listens to no more.
+    pub(super) fn freed(&self, key: &LockKey) -> String {
+        format!(
+            "{}%freed:{}",
+            self.prefix,
+            slot_of(&self.lock(key).to_string()) % FREED_CHANNELS
+        )
+    }
+
+    /// Whether a message of this channel tells that a lock is free.
+    pub(super) fn is_freed(channel: &[u8]) -> bool {
+        channel.windows(7).any(|part| part == b"%freed:")
     }
 
     /// The slot of such a channel.

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, Value};
 
 use super::errors;
+use super::roster::Seat;
 use super::sentinel::Sentinels;
 use crate::clock::Clock;
 use crate::config::MASTER_CHECK;
@@ -22,6 +23,8 @@ pub(super) enum Target {
     Node(Client),
     /// Whichever server is the master by the word of its sentinels.
     Master(Sentinels),
+    /// One server of a quorum.
+    Member(Client, Seat),
 }
 
 /// Where a server is.
@@ -43,6 +46,8 @@ pub(super) struct Reached {
     /// What makes another connection to the same server.
     pub(super) client: Arc<Client>,
     master: Option<Place>,
+    /// Of a server of a quorum: from when on it counts.
+    pub(super) counts_from: Option<Instant>,
 }
 
 impl Target {
@@ -51,7 +56,9 @@ impl Target {
         config: &AsyncConnectionConfig,
     ) -> Result<Reached, StoreError> {
         let (client, master) = match self {
-            Self::Server(client) | Self::Node(client) => (client.clone(), None),
+            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+                (client.clone(), None)
+            }
             Self::Master(sentinels) => {
                 let master = sentinels.master().await?;
                 (client_at(sentinels.template(), &master)?, Some(master))
@@ -65,17 +72,22 @@ impl Target {
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
             Self::Node(_) => hello.expect_cluster()?,
-            Self::Server(_) | Self::Master(_) => hello.expect("standalone")?,
+            Self::Server(_) | Self::Master(_) | Self::Member(..) => hello.expect("standalone")?,
         }
         if let Some(master) = &master
             && hello.is_replica
         {
             return Err(demoted(master));
         }
+        let counts_from = match self {
+            Self::Member(_, seat) => Some(seat.take(&mut connection).await?),
+            _ => None,
+        };
         Ok(Reached {
             connection,
             client: Arc::new(client),
             master,
+            counts_from,
         })
     }
 

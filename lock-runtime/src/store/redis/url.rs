@@ -1,5 +1,7 @@
 //! Reads `redis://…` URLs. No message made here repeats the URL, which can hold a password.
 
+mod quorum;
+
 use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
@@ -13,6 +15,7 @@ use crate::error::LockError;
 const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
                      `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
                      `redis-cluster://[user:password@]host[:port],host[:port],…`, \
+                     `redis-quorum://[user:password@]host[:port],host[:port],…[/db]`, \
                      any but the socket with `rediss` for TLS, or `memory:`";
 
 /// The port of sentinels when none is given.
@@ -33,6 +36,11 @@ pub(super) enum Address {
         /// The nodes' settings, but for where they are.
         template: ConnectionInfo,
     },
+    /// Servers that know nothing of each other, and how long one stays out that came back.
+    Quorum {
+        servers: Vec<ConnectionInfo>,
+        rejoin_after: Duration,
+    },
 }
 
 impl Address {
@@ -50,6 +58,8 @@ impl Address {
             "rediss-sentinel" => sentinels("rediss", rest),
             "redis-cluster" => cluster("redis", rest),
             "rediss-cluster" => cluster("rediss", rest),
+            "redis-quorum" => quorum::read("redis", rest),
+            "rediss-quorum" => quorum::read("rediss", rest),
             _ => Err(LockError::config(format!(
                 "the store's URL does not begin with a known scheme; {FORMS}"
             ))),
@@ -61,6 +71,11 @@ impl Address {
         Ok(match self {
             Self::Server(info) => Target::Server(client(info)?),
             Self::Cluster { template, .. } => Target::Node(client(template)?),
+            Self::Quorum { .. } => {
+                return Err(LockError::config(
+                    "a quorum is a store of its own, and not one server of another",
+                ));
+            }
             Self::Sentinels {
                 sentinels,
                 name,
@@ -75,7 +90,18 @@ impl Address {
     }
 }
 
-fn client(info: ConnectionInfo) -> Result<Client, LockError> {
+/// The servers of a quorum, and how long one stays out that came back; `None` if the URL is that of something else.
+pub(crate) fn quorum_of(url: &str) -> Result<Option<(Vec<ConnectionInfo>, Duration)>, LockError> {
+    Ok(match Address::parse(url)? {
+        Address::Quorum {
+            servers,
+            rejoin_after,
+        } => Some((servers, rejoin_after)),
+        _ => None,
+    })
+}
+
+pub(super) fn client(info: ConnectionInfo) -> Result<Client, LockError> {
     Client::open(info).map_err(|error| {
         LockError::config(format!(
             "the store's URL can't be used: {}",
@@ -241,6 +267,12 @@ mod tests {
             "redis-cluster://u:canary@",
             "redis-cluster://u:canary@h1,/",
             "redis-cluster://u:canary@h1:x",
+            "redis-quorum://u:canary@h1",
+            "redis-quorum://u:canary@h1,h2,h1",
+            "redis-quorum://u:canary@h1,h2,h3/x",
+            "redis-quorum://u:canary@h1,h2,h3?rejoin_after=canary",
+            "redis-quorum://u:canary@h1,h2,h3?rejoin_after=25h",
+            "redis-quorum://u:canary@h1,h2,h3?rejoin=1s",
             "redis-cluster://u:canary@h1/1",
             "redis-cluster://u:canary@h1/?x=y",
         ] {

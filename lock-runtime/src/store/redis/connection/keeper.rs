@@ -12,8 +12,9 @@ use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::redis::cluster::Membership;
-use crate::store::redis::errors;
+use crate::store::redis::names::Namespace;
 use crate::store::redis::target::{Reached, Target};
+use crate::store::redis::{errors, node};
 use crate::store::{Link, Listener, Owner};
 
 /// The task that makes and replaces connections.
@@ -119,6 +120,7 @@ impl Keeper {
             connection: reached.connection.clone(),
             client: Arc::clone(&reached.client),
             sharded: self.membership.is_some(),
+            counts_from: reached.counts_from,
             channels: heard,
         };
         for channel in channels {
@@ -184,15 +186,25 @@ impl Ear {
                 self.channels.mixed_up.store(true, Ordering::Release);
                 let _ = self.broken.send((self.link, mixed_up()));
             }
-            PushKind::Message | PushKind::SMessage => self.granted(&push.data),
+            PushKind::Message | PushKind::SMessage => self.message(&push.data),
             _ => {}
         }
     }
 
-    fn granted(&self, data: &[Value]) {
+    fn message(&self, data: &[Value]) {
         let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
             return;
         };
+        if !Namespace::is_freed(channel) {
+            return self.granted(channel, payload);
+        }
+        // Of any connection: it is a hint.
+        if let (Some(ended), Some(listener)) = (node::ended(payload), self.listener.upgrade()) {
+            listener.freed(ended);
+        }
+    }
+
+    fn granted(&self, channel: &[u8], payload: &[u8]) {
         // A message of a connection that was replaced may be older than replies of the new one; of a node that no longer
         // has the slot, than those of the node that has it.
         let current = self.connection.upgrade();

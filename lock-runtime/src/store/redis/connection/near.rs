@@ -187,6 +187,7 @@ async fn stay(seat: Leaving, main: Connected) {
                 connection: made,
                 client,
                 sharded: false,
+                counts_from: main.counts_from,
                 channels: Arc::<Channels>::default(),
             };
             let state = State::Up {

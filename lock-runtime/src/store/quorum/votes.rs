@@ -1,0 +1,289 @@
+//! What the replies of single servers come to.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::error::{StoreError, StoreErrorKind};
+use crate::store::Failure;
+use crate::store::redis::node::Taken;
+use crate::store::redis::roster::Roster;
+
+/// How many of so many servers decide.
+pub(super) fn majority(servers: usize) -> usize {
+    servers / 2 + 1
+}
+
+/// The replies to one round, so far.
+#[derive(Debug)]
+pub(super) struct Votes {
+    servers: usize,
+    /// Grants of servers that count, and the highest token that they propose.
+    granted: usize,
+    highest: u64,
+    /// Grants of servers that were restarted lately.
+    uncounted: usize,
+    /// Who has it elsewhere, and how long still.
+    holders: HashMap<String, usize>,
+    remaining: Vec<Option<Duration>>,
+    conflicts: usize,
+    failures: Vec<(usize, StoreError)>,
+}
+
+/// What a round has come to.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Granted {
+        highest: u64,
+    },
+    /// Somebody may have it.
+    Busy {
+        remaining: Option<Duration>,
+    },
+    /// Several have parts of it, and nobody a majority.
+    Split,
+    Conflict,
+    Failed(StoreError),
+}
+
+impl Votes {
+    pub(super) fn new(servers: usize) -> Self {
+        Self {
+            servers,
+            granted: 0,
+            highest: 0,
+            uncounted: 0,
+            holders: HashMap::new(),
+            remaining: Vec::new(),
+            conflicts: 0,
+            failures: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, at: usize, reply: Result<Taken, Failure>) {
+        match reply {
+            Ok(Taken::Granted { next, counts: true }) => {
+                self.granted += 1;
+                self.highest = self.highest.max(next.unwrap_or(0));
+            }
+            Ok(Taken::Granted { counts: false, .. }) => self.uncounted += 1,
+            Ok(Taken::Held { by, remaining }) => {
+                *self.holders.entry(by).or_default() += 1;
+                self.remaining.push(remaining);
+            }
+            Ok(Taken::Conflict) => {
+                self.conflicts += 1;
+                self.remaining.push(None);
+            }
+            Err(failure) => self.failures.push((at, failure.error)),
+        }
+    }
+
+    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if that depends on them.
+    pub(super) fn verdict(&self, roster: &Roster) -> Option<Verdict> {
+        let enough = majority(self.servers);
+        if self.granted >= enough {
+            let highest = self.highest;
+            return Some(Verdict::Granted { highest });
+        }
+        // A server that is not what the URL says makes every majority another one than was meant.
+        let wrong =
+            |(_, error): &&(usize, StoreError)| error.kind() == StoreErrorKind::Misconfigured;
+        if let Some((at, error)) = self.failures.iter().find(wrong) {
+            return Some(Verdict::Failed(error.of(roster.name(*at))));
+        }
+        if self.conflicts >= enough {
+            return Some(Verdict::Conflict);
+        }
+        if self.failures.len() > self.servers - enough {
+            return Some(Verdict::Failed(self.error(roster)));
+        }
+        let held = self.remaining.len();
+        let answered = self.granted + self.uncounted + held;
+        let pending = self.servers - answered - self.failures.len();
+        if self.granted + pending >= enough || answered < enough {
+            return None;
+        }
+        // Nobody else has what would be enough.
+        if held == 0 || self.granted + self.uncounted >= enough {
+            return Some(Verdict::Failed(self.error(roster)));
+        }
+        let most = self.holders.values().copied().max().unwrap_or(0);
+        // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
+        let several = self.holders.len() > 1 && most < enough;
+        let perhaps = pending + self.failures.len() + self.uncounted;
+        let nobody = several || most + perhaps < enough;
+        Some(match nobody && self.conflicts == 0 {
+            true => Verdict::Split,
+            false => Verdict::Busy {
+                remaining: self.free_in(enough - self.granted),
+            },
+        })
+    }
+
+    /// When so many more servers could be had, if all that said nothing of it can.
+    fn free_in(&self, more: usize) -> Option<Duration> {
+        let mut remaining: Vec<_> = self.remaining.iter().flatten().copied().collect();
+        remaining.sort_unstable();
+        let others = self.servers - self.granted - self.remaining.len();
+        remaining.get(more.saturating_sub(others + 1)).copied()
+    }
+
+    fn error(&self, roster: &Roster) -> StoreError {
+        if self.granted + self.uncounted >= majority(self.servers) {
+            let text = format!(
+                "{} or more of {} servers were started less than {:?} ago and do not count before, since they may have forgotten what they \
+                 granted; `?rejoin_after=…` in the URL sets how long, as `0s` for servers that write every change to disk",
+                self.uncounted,
+                self.servers,
+                roster.rejoin_after()
+            );
+            return StoreError::new(StoreErrorKind::Loading, text);
+        }
+        too_few(roster, self.servers, &self.failures)
+    }
+}
+
+/// The error of a quorum of which too few servers answered.
+pub(super) fn too_few(
+    roster: &Roster,
+    servers: usize,
+    failures: &[(usize, StoreError)],
+) -> StoreError {
+    let enough = majority(servers);
+    // What does not pass by waiting is told as such only if the others alone are too few.
+    let lasting = |error: &StoreError| !error.kind().is_transient();
+    let lasting_ones = failures.iter().filter(|(_, error)| lasting(error)).count();
+    let tells =
+        |(_, error): &&(usize, StoreError)| lasting(error) == (servers - lasting_ones < enough);
+    let told = failures.iter().find(tells).or(failures.first());
+    let kind = told.map_or(StoreErrorKind::Timeout, |(_, error)| error.kind());
+    let details = failures
+        .iter()
+        .map(|(at, error)| format!("{}: {}", roster.name(*at), error.detail()));
+    let details: Vec<String> = details.collect();
+    let text = format!(
+        "of {servers} servers {enough} must answer, and {} did not: {}",
+        failures.len(),
+        details.join("; ")
+    );
+    StoreError::new(kind, text)
+}
+
+#[cfg(test)]
+#[expect(clippy::panic, reason = "a test that can't go on has failed")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::Clock;
+
+    fn roster(servers: usize) -> Arc<Roster> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let Ok(runtime) = runtime else {
+            panic!("no runtime");
+        };
+        let names = (1..=servers).map(|at| format!("h{at}")).collect();
+        let rejoin_after = Duration::from_secs(60);
+        Roster::new(names, rejoin_after, Clock::new(runtime.handle().clone()))
+    }
+
+    fn granted(next: u64) -> Result<Taken, Failure> {
+        let (next, counts) = (Some(next), true);
+        Ok(Taken::Granted { next, counts })
+    }
+
+    fn restarted() -> Result<Taken, Failure> {
+        let (next, counts) = (Some(99), false);
+        Ok(Taken::Granted { next, counts })
+    }
+
+    fn held(by: &str, seconds: u64) -> Result<Taken, Failure> {
+        Ok(Taken::Held {
+            by: by.to_owned(),
+            remaining: Some(Duration::from_secs(seconds)),
+        })
+    }
+
+    fn failed(kind: StoreErrorKind) -> Result<Taken, Failure> {
+        Err(Failure {
+            error: StoreError::new(kind, "x"),
+            unknown: None,
+        })
+    }
+
+    /// What so many servers come to, and after how many of these replies.
+    fn verdict(servers: usize, replies: Vec<Result<Taken, Failure>>) -> (usize, String) {
+        let (roster, mut votes) = (roster(servers), Votes::new(servers));
+        for (at, reply) in replies.into_iter().enumerate() {
+            votes.add(at, reply);
+            if let Some(verdict) = votes.verdict(&roster) {
+                return (at + 1, format!("{verdict:?}"));
+            }
+        }
+        (0, String::new())
+    }
+
+    use StoreErrorKind::{Denied, Disconnected, Misconfigured, Timeout};
+
+    #[test]
+    fn a_majority_decides_and_nobody_waits_for_the_others() {
+        let (after, said) = verdict(5, vec![granted(3), held("x", 1), granted(9), granted(4)]);
+        assert_eq!((after, said.as_str()), (4, "Granted { highest: 9 }"));
+        let (after, said) = verdict(5, vec![held("x", 3), held("x", 9), held("x", 5)]);
+        assert_eq!(after, 3);
+        assert_eq!(said, "Busy { remaining: Some(3s) }");
+        let gone = || failed(Disconnected);
+        let (after, said) = verdict(5, vec![gone(), gone(), gone()]);
+        assert!(
+            after == 3 && said.contains("Disconnected"),
+            "{after} {said}"
+        );
+    }
+
+    #[test]
+    fn a_split_vote_is_told_from_a_lock_that_somebody_may_have() {
+        let split = vec![held("x", 1), held("y", 1), granted(1)];
+        assert_eq!(verdict(3, split), (2, "Split".to_owned()));
+        let alone = vec![
+            held("x", 1),
+            granted(1),
+            granted(1),
+            held("y", 1),
+            held("y", 1),
+        ];
+        assert_eq!(verdict(5, alone), (5, "Split".to_owned()));
+        let somebody = vec![held("x", 1), held("y", 1), held("y", 1), held("y", 1)];
+        assert_eq!(verdict(5, somebody).0, 3);
+        let perhaps = vec![held("x", 1), failed(Timeout), granted(1)];
+        assert_eq!(
+            verdict(3, perhaps),
+            (3, "Busy { remaining: Some(1s) }".to_owned())
+        );
+    }
+
+    #[test]
+    fn servers_that_were_restarted_neither_grant_nor_propose() {
+        let (_, said) = verdict(3, vec![restarted(), granted(1), granted(2)]);
+        assert_eq!(said, "Granted { highest: 2 }");
+        let (_, said) = verdict(3, vec![granted(1), held("x", 1), restarted()]);
+        assert!(said.contains("Loading"), "{said}");
+        let (after, said) = verdict(3, vec![restarted(), restarted()]);
+        assert!(
+            after == 2 && said.contains("Loading") && said.contains("2 or more of 3 servers"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn too_few_answers_are_never_busy_and_what_lasts_is_told_if_it_decides() {
+        let (_, said) = verdict(3, vec![held("x", 1), failed(Timeout), failed(Denied)]);
+        assert!(
+            said.contains("Timeout") && said.contains("h2: x; h3: x"),
+            "{said}"
+        );
+        let (_, said) = verdict(3, vec![failed(Denied), failed(Denied)]);
+        assert!(said.contains("Denied"), "{said}");
+        let (after, said) = verdict(5, vec![granted(1), failed(Misconfigured)]);
+        assert!(after == 2 && said.contains("h2: x"), "{said}");
+    }
+}

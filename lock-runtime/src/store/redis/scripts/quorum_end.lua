@@ -1,0 +1,16 @@
+-- Ends one server's part of a lock of a quorum. ARGV: owner, ms to keep the key, channel on which to tell that it is free (or ''),
+-- the lock as its users know it. Reply: 1 ended, 0 not held. O(1).
+local owner, keep, channel = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local at = names(1)
+local held = redis.pcall('GET', at.lock) == owner
+if held then
+  -- This needs no free memory, and after it what follows does not either.
+  redis.call('DEL', at.lock)
+  -- Nobody's any more, so that a renewal under way can't make it longer.
+  if keep > 0 then redis.call('SET', at.lock, owner .. ':kept', 'PX', keep) end
+end
+if channel ~= '' and keep == 0 then
+  local listen = redis.pcall('PUBSUB', 'NUMSUB', channel)
+  redis.pcall('PUBLISH', channel, owner .. ' ' .. (listen[2] or 1) .. ' ' .. ARGV[4])
+end
+return held and 1 or 0

@@ -1,0 +1,329 @@
+//! A majority of independent servers: what holds while all are well, and while some are not.
+
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Guard, LockClient, LockError, LostReason};
+use lock_tests::{RedisQuorum, eventually};
+use tokio::task::JoinSet;
+
+use crate::load::Load;
+use crate::{client, unavailable};
+
+/// Longer than any test: whoever waits for a server that does not answer never ends.
+const FOR_EVER: Duration = Duration::from_secs(600);
+
+async fn until_gone(quorum: &RedisQuorum, key: &str) {
+    eventually("no server has the lock", async || {
+        quorum.holders(key).await.iter().all(Option::is_none)
+    })
+    .await;
+}
+
+/// Waits until it has notably more time left than a moment before.
+async fn until_renewed(guard: &Guard) {
+    let mut least = guard.remaining();
+    eventually("the hold is renewed", async || {
+        let now = guard.remaining();
+        least = least.min(now);
+        now > least + Duration::from_millis(500)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holders_exclude_each_other_while_two_of_five_servers_die() {
+    let quorum = RedisQuorum::start(5).await;
+    let clients = [client(&quorum.url()).await, client(&quorum.url()).await];
+    let load = Load::start(&clients, (0..2).map(|key| format!("load:{key}")), 2);
+    load.more_turns(30).await;
+    let held = clients[0].lock("held").fenced().acquire().await.unwrap();
+    quorum.servers[1].kill();
+    load.more_turns(30).await;
+    quorum.servers[4].kill();
+    load.more_turns(30).await;
+    // Nobody was ever forgiven.
+    load.finish().await;
+    assert!(held.is_held());
+    assert!(
+        clients[1]
+            .lock("held")
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    held.release().await.unwrap();
+    let after = clients[1].lock("held").fenced().acquire().await.unwrap();
+    assert!(after.is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quorum_without_a_majority_is_unavailable_and_not_busy() {
+    let quorum = RedisQuorum::start(5).await;
+    let url = quorum.url();
+    let (holder, other) = (client(&url).await, client(&url).await);
+    let held = holder.lock("held").acquire().await.unwrap();
+    for server in &quorum.servers[..3] {
+        server.kill();
+    }
+    for key in ["held", "free"] {
+        let refused = other.lock(key).try_acquire().await;
+        unavailable(refused);
+        let waits = other.lock(key).wait(Duration::from_secs(1));
+        let error = waits.acquire().await.unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("of 5 servers 3 must answer"), "{said}");
+        assert!(
+            said.contains(&quorum.servers[0].addr().to_string()),
+            "{said}"
+        );
+        unavailable(Err::<(), _>(error));
+    }
+    assert!(other.health().await.is_err());
+    drop(held);
+    // They come back without their data.
+    quorum.servers[0].restart_empty().await;
+    eventually("it goes on with three of five", async || {
+        matches!(other.lock("free").try_acquire().await, Ok(Some(_)))
+    })
+    .await;
+    assert!(other.health().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_costs_no_time() {
+    let quorum = RedisQuorum::start(3).await;
+    let builder = || {
+        let builder = LockClient::builder().url(quorum.url());
+        builder
+            .command_timeout(FOR_EVER)
+            .lease(Duration::from_secs(6))
+    };
+    let (one, two) = (builder().connect().await, builder().connect().await);
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let renewed = one.lock("renewed").acquire().await.unwrap();
+    quorum.servers[1].pause();
+    let work = async {
+        for _ in 0..20 {
+            let guard = one.lock("k").fenced().acquire().await.unwrap();
+            assert!(two.lock("k").try_acquire().await.unwrap().is_none());
+            assert!(two.inspect("k").await.unwrap().holder.is_some());
+            guard.extend(Duration::from_secs(6)).await.unwrap();
+            guard.release().await.unwrap();
+            two.health().await.unwrap();
+        }
+        until_renewed(&renewed).await;
+        // Given up half-way, and had again at once.
+        let held = one.lock("k").acquire().await.unwrap();
+        let given_up = two.lock("k").wait(FOR_EVER).acquire();
+        assert!(
+            tokio::time::timeout(Duration::from_millis(200), given_up)
+                .await
+                .is_err()
+        );
+        held.release().await.unwrap();
+        let again = two.lock("k").acquire().await.unwrap();
+        assert!(two.force_release("k").await.unwrap());
+        drop(again);
+    };
+    // Only so that it ends: nobody waits for the one that stands still.
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .unwrap();
+    assert!(renewed.is_held());
+    quorum.servers[1].resume();
+    drop(renewed);
+    until_gone(&quorum, "k").await;
+    until_gone(&quorum, "renewed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_rise_while_one_server_after_the_other_comes_back_empty() {
+    let quorum = RedisQuorum::start(3).await;
+    let url = quorum.url_with("2s");
+    let build = async || {
+        let builder = LockClient::builder()
+            .url(&url)
+            .lease(Duration::from_secs(1));
+        builder
+            .wait(Duration::from_secs(30))
+            .connect()
+            .await
+            .unwrap()
+    };
+    let clients = [build().await, build().await];
+    let mut last = None;
+    for server in &quorum.servers {
+        for _ in 0..4 {
+            for client in &clients {
+                let guard = client.lock("k").fenced().acquire().await.unwrap();
+                assert!(guard.fencing_token() > last, "{guard:?} after {last:?}");
+                last = guard.fencing_token();
+                guard.release().await.unwrap();
+            }
+        }
+        server.restart_empty().await;
+    }
+    let guard = clients[0].lock("k").fenced().acquire().await.unwrap();
+    assert!(guard.fencing_token() > last);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_hold_that_exists_is_confirmed_as_well() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    let first = client.lock("k").fenced().acquire().await.unwrap();
+    let token = first.fencing_token();
+    first.release().await.unwrap();
+    let outer = client.lock("k").acquire().await.unwrap();
+    let inner = outer.scope(client.lock("k").fenced().acquire()).await;
+    let token_of_the_hold = inner.unwrap().fencing_token();
+    assert!(token_of_the_hold > token);
+    let mut confirmed = 0;
+    for server in &quorum.servers {
+        let last: Option<u64> = server.query(&["GET", "lock:%fence:{lock:k}"]).await;
+        confirmed += u64::from(last == token_of_the_hold.map(u64::from));
+    }
+    assert!(confirmed >= 2, "{confirmed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_that_a_majority_has_lost_is_lost() {
+    let quorum = RedisQuorum::start(5).await;
+    let client = LockClient::builder().url(quorum.url());
+    let client = client
+        .lease(Duration::from_secs(3))
+        .connect()
+        .await
+        .unwrap();
+    let guard = client.lock("k").acquire().await.unwrap();
+    for server in &quorum.servers[..2] {
+        server.command(&["DEL", "lock:k"]).await;
+    }
+    // By the other three.
+    until_renewed(&guard).await;
+    quorum.servers[2].command(&["DEL", "lock:k"]).await;
+    guard.lost().await;
+    match guard.release().await {
+        Err(LockError::Lost { reason, .. }) => assert_eq!(reason, LostReason::Gone),
+        other => panic!("{other:?}"),
+    }
+    until_gone(&quorum, "k").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn those_who_wait_are_told_when_the_lock_is_free() {
+    let quorum = RedisQuorum::start(3).await;
+    let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
+    let (mut soon, rounds) = (0, 10);
+    for _ in 0..rounds {
+        let guard = one.lock("k").acquire().await.unwrap();
+        let asked = async || quorum.servers[0].command_calls("evalsha").await;
+        let before = asked().await;
+        let waits = two.lock("k").wait(Duration::from_secs(30)).acquire();
+        let waits = tokio::spawn(waits);
+        // The plain try, and the one after which it listens; the next would come a second later.
+        eventually("it waits", async || asked().await >= before + 2).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        let guard = waits.await.unwrap().unwrap();
+        soon += u32::from(released.elapsed() < Duration::from_millis(600));
+        guard.release().await.unwrap();
+    }
+    assert!(soon >= rounds - 3, "{soon} of {rounds}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_try_at_once_one_gets_it() {
+    let quorum = RedisQuorum::start(3).await;
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        clients.push(client(&quorum.url()).await);
+    }
+    let (rounds, mut nobody) = (30, 0);
+    for round in 0..rounds {
+        let mut tries = JoinSet::new();
+        for client in &clients {
+            let request = client.lock(format!("k:{round}"));
+            tries.spawn(request.try_acquire());
+        }
+        let mut guards = Vec::new();
+        while let Some(tried) = tries.join_next().await {
+            guards.extend(tried.unwrap().unwrap());
+        }
+        assert!(guards.len() <= 1, "{} holders", guards.len());
+        nobody += u32::from(guards.is_empty());
+    }
+    // As the dice fall.
+    assert!(
+        nobody <= rounds / 3,
+        "nobody got it in {nobody} of {rounds}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_split_vote_is_tried_again_at_once() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    client
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    let (rounds, mut had) = (10, 0);
+    for _ in 0..rounds {
+        for (server, somebody) in quorum.servers[..2].iter().zip(["x", "y"]) {
+            let set = ["SET", "lock:k", somebody, "PX", "20"];
+            server.command(&set).await;
+        }
+        // Two others have a part each, and give up soon.
+        if let Some(guard) = client.lock("k").try_acquire().await.unwrap() {
+            had += 1;
+            guard.release().await.unwrap();
+        }
+        until_gone(&quorum, "k").await;
+    }
+    assert!(had >= rounds - 3, "{had} of {rounds}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_is_kept_after_its_release_stays_taken_at_a_majority() {
+    let quorum = RedisQuorum::start(3).await;
+    let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
+    let keep = Duration::from_secs(3);
+    let asked = Instant::now();
+    let guard = one.lock("k").hold_at_least(keep).acquire().await.unwrap();
+    guard.release().await.unwrap();
+    let guard = two.lock("k").wait(Duration::from_secs(30)).acquire().await;
+    assert!(guard.unwrap().is_held());
+    assert!(
+        asked.elapsed() >= keep - Duration::from_millis(100),
+        "{:?}",
+        asked.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_keys_are_had_all_or_none() {
+    let quorum = RedisQuorum::start(3).await;
+    let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
+    let held = one.lock("b").acquire().await.unwrap();
+    assert!(
+        two.multi_lock(["a", "b"])
+            .try_acquire()
+            .await
+            .unwrap()
+            .is_none()
+    );
+    until_gone(&quorum, "a").await;
+    held.release().await.unwrap();
+    let both = two.multi_lock(["a", "b"]).fenced().acquire().await.unwrap();
+    assert!(one.lock("a").try_acquire().await.unwrap().is_none());
+    both.release().await.unwrap();
+    until_gone(&quorum, "a").await;
+    until_gone(&quorum, "b").await;
+}

@@ -1,0 +1,179 @@
+//! Servers of a quorum that forget, and replies that do not come.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_tests::{Proxy, RedisQuorum, eventually};
+
+use crate::{client, unavailable};
+
+/// The URL of three servers, the last by way of a proxy.
+async fn behind_a_proxy(quorum: &RedisQuorum) -> (Proxy, String) {
+    let last = quorum.servers[2].addr();
+    let proxy = Proxy::start(last).await;
+    let url = quorum
+        .url()
+        .replace(&last.to_string(), &proxy.addr().to_string());
+    (proxy, url)
+}
+
+/// A lease that no test lives to see the end of.
+const LONG: Duration = Duration::from_secs(600);
+
+/// From then on, what is sent is done although no reply comes.
+async fn until_scripts_are_known(quorum: &RedisQuorum, client: &LockClient) {
+    let guard = client.lock("first").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    for server in &quorum.servers {
+        eventually("it has both by their text", async || {
+            server.command_calls("eval").await >= 2
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
+    let quorum = RedisQuorum::start(3).await;
+    let (proxy, url) = behind_a_proxy(&quorum).await;
+    let client = client(&url).await;
+    until_scripts_are_known(&quorum, &client).await;
+    // It does what it is asked for, and nobody hears of it.
+    proxy.drop_replies(true);
+    let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
+    eventually("the third has it as well", async || {
+        quorum.holders("k").await[2].is_some()
+    })
+    .await;
+    guard.release().await.unwrap();
+    eventually("the others are free", async || {
+        quorum.holders("k").await[..2].iter().all(Option::is_none)
+    })
+    .await;
+    proxy.drop_replies(false);
+    eventually("and so is the third", async || {
+        quorum.holders("k").await[2].is_none()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_round_that_was_lost_leaves_nothing_on_the_server_that_seemed_to_have_failed() {
+    let quorum = RedisQuorum::start(3).await;
+    let (proxy, url) = behind_a_proxy(&quorum).await;
+    let client = client(&url).await;
+    until_scripts_are_known(&quorum, &client).await;
+    let third = &quorum.servers[2];
+    let taken = third.command_calls("set").await;
+    for server in &quorum.servers[..2] {
+        let set = ["SET", "lock:k", "somebody", "PX", "60000"];
+        server.command(&set).await;
+    }
+    proxy.drop_replies(true);
+    let tried = client.lock("k").lease(LONG).try_acquire().await;
+    assert!(tried.unwrap().is_none());
+    eventually("the third was taken", async || {
+        third.command_calls("set").await > taken
+    })
+    .await;
+    proxy.drop_replies(false);
+    eventually("the third has it no more", async || {
+        quorum.holders("k").await[2].is_none()
+    })
+    .await;
+    // And what others have is theirs.
+    let others = quorum.holders("k").await;
+    assert_eq!(others[0].as_deref(), Some("somebody"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_given_up_half_way_leaves_nothing_anywhere() {
+    let quorum = RedisQuorum::start(3).await;
+    let (proxy, url) = behind_a_proxy(&quorum).await;
+    let client = client(&url).await;
+    quorum.servers[0]
+        .command(&["SET", "lock:k", "somebody", "PX", "60000"])
+        .await;
+    proxy.freeze();
+    // It needs the third, which does not answer.
+    let request = client.lock("k").acquire();
+    assert!(
+        tokio::time::timeout(Duration::from_millis(100), request)
+            .await
+            .is_err()
+    );
+    proxy.thaw();
+    eventually("the other two are free", async || {
+        quorum.holders("k").await[1..].iter().all(Option::is_none)
+    })
+    .await;
+    quorum.servers[0].command(&["DEL", "lock:k"]).await;
+    assert!(client.lock("k").acquire().await.unwrap().is_held());
+}
+
+/// Whether another gets the lock of a holder that three servers had, when two of them have come back empty; and whether
+/// it was told that they do not count.
+async fn second_holder(rejoin_after: &str) -> (bool, bool) {
+    let quorum = RedisQuorum::start(3).await;
+    let url = quorum.url_with(rejoin_after);
+    let build = async || {
+        let builder = LockClient::builder().url(&url);
+        let builder = builder.lease(Duration::from_secs(8));
+        builder
+            .wait(Duration::from_secs(30))
+            .connect()
+            .await
+            .unwrap()
+    };
+    let (one, two) = (build().await, build().await);
+    // The servers were started just now.
+    drop(two.lock("other").acquire().await.unwrap());
+    let lock = one.lock("k").lease(Duration::from_secs(8)).renew(false);
+    let held = lock.acquire().await.unwrap();
+    quorum.servers[1].restart_empty().await;
+    quorum.servers[2].restart_empty().await;
+    let mut told = false;
+    loop {
+        let second = two.lock("k").try_acquire().await;
+        if !held.is_held() {
+            return (false, told);
+        }
+        match second {
+            Ok(None) => {}
+            Ok(Some(_)) => return (true, told),
+            Err(LockError::Unavailable { source, .. }) => {
+                told |= source.kind() == StoreErrorKind::Loading;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_came_back_empty_does_not_count_while_it_may_have_forgotten_a_lease() {
+    let (two_holders, told) = second_holder("8s").await;
+    assert!(!two_holders);
+    assert!(told);
+}
+
+/// What `0s` is not for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_without_their_data_that_count_at_once_give_two_holders() {
+    assert!(second_holder("0s").await.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_were_started_lately_are_named_and_waited_for() {
+    let quorum = RedisQuorum::start(3).await;
+    let build = LockClient::builder().url(quorum.url_with("5s"));
+    let client = build.lease(Duration::from_secs(1)).connect().await.unwrap();
+    let error = client.lock("k").try_acquire().await.unwrap_err();
+    let said = error.to_string();
+    assert!(
+        said.contains("of 3 servers were started less than 5s ago"),
+        "{said}"
+    );
+    assert_eq!(unavailable(Err::<(), _>(error)), StoreErrorKind::Loading);
+    let waits = client.lock("k").wait(Duration::from_secs(30));
+    assert!(waits.acquire().await.unwrap().is_held());
+}

@@ -1,0 +1,189 @@
+//! What a quorum refuses, and with which words.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lock_runtime::{LockClient, StoreErrorKind};
+use lock_tests::{RedisQuorum, RedisServer, documented_rights};
+
+use crate::{client, config, unavailable};
+
+#[tokio::test]
+async fn the_same_server_twice_is_refused() {
+    let quorum = RedisQuorum::start(2).await;
+    let port = quorum.servers[0].port();
+    let url = quorum.url().replace('?', &format!(",localhost:{port}?"));
+    let said = config(LockClient::builder().url(&url).connect().await);
+    assert!(said.contains("are the same server"), "{said}");
+    let (one, two) = (format!("127.0.0.1:{port}"), format!("localhost:{port}"));
+    assert!(said.contains(&one) && said.contains(&two), "{said}");
+    // Who connects later is told by the first request.
+    let lazy = LockClient::builder().url(&url).connect_lazy().unwrap();
+    lock_tests::eventually("it is told", async || {
+        let tried = lazy.lock("k").acquire().await;
+        tried.is_err() && unavailable(tried) == StoreErrorKind::Misconfigured
+    })
+    .await;
+    // The same words twice need no server.
+    let twice = "redis-quorum://h1,h2,h1";
+    let said = config(LockClient::builder().url(twice).connect_lazy());
+    assert!(said.contains("h1 twice"), "{said}");
+}
+
+#[tokio::test]
+async fn a_quorum_of_one_is_refused() {
+    let said = config(
+        LockClient::builder()
+            .url("redis-quorum://h1")
+            .connect_lazy(),
+    );
+    assert!(
+        said.contains("quorum of one") && said.contains("redis://host"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_of_another_kind_is_refused() {
+    let quorum = RedisQuorum::start(2).await;
+    let node = RedisServer::builder().arg("--cluster-enabled").arg("yes");
+    let node = node.start().await;
+    let url = quorum.url().replace('?', &format!(",{}?", node.addr()));
+    let said = config(LockClient::builder().url(url).connect().await);
+    assert!(
+        said.contains("redis-cluster://") && said.contains(&node.addr().to_string()),
+        "{said}"
+    );
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_even_number_of_servers_is_a_warning() {
+    let warned = |url: &str| {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::WARN)
+            .with_writer(move || writer.clone())
+            .finish();
+        let client = tracing::subscriber::with_default(subscriber, || {
+            LockClient::builder().url(url).connect_lazy()
+        });
+        drop(client.unwrap());
+        let log = log.0.lock().unwrap().clone();
+        String::from_utf8(log).unwrap()
+    };
+    let four = warned("redis-quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,127.0.0.1:4");
+    assert!(four.contains("even number of servers"), "{four}");
+    let three = warned("redis-quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
+    assert!(!three.contains("even"), "{three}");
+}
+
+#[tokio::test]
+async fn what_can_not_be_had_soundly_is_refused_with_the_reason() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    let mut said = vec![
+        ("shares", config(client.semaphore("s", 3).acquire().await)),
+        ("shares", config(client.semaphore("s", 3).resize().await)),
+        (
+            "shares",
+            config(client.rw_lock("rw").read().acquire().await),
+        ),
+        (
+            "shares",
+            config(client.rw_lock("rw").write().acquire().await),
+        ),
+        ("fair", config(client.lock("k").fair().acquire().await)),
+        ("latch", config(client.latch("l").count().await)),
+        (
+            "latch",
+            config(client.latch("l").wait(Duration::ZERO).await),
+        ),
+    ];
+    let mut all = String::new();
+    for (what, one) in said.drain(..) {
+        let reason = match what {
+            "shares" => "three holders on three servers",
+            "fair" => "another order of arrival",
+            _ => "count down for other calls",
+        };
+        assert!(one.contains(reason), "{what}: {one}");
+        write!(all, "{one}").unwrap();
+    }
+    assert!(
+        all.contains("use one server, sentinels or a cluster"),
+        "{all}"
+    );
+}
+
+#[tokio::test]
+async fn a_lease_that_outlives_the_absence_of_a_restarted_server_is_refused() {
+    let quorum = RedisQuorum::start(3).await;
+    let url = quorum.url_with("10s");
+    // The client's own default is 30 s.
+    let said = config(LockClient::builder().url(&url).connect().await);
+    assert!(
+        said.contains("30s") && said.contains("rejoin_after"),
+        "{said}"
+    );
+    let short = LockClient::builder()
+        .url(&url)
+        .lease(Duration::from_secs(5));
+    let client = short.connect_lazy().unwrap();
+    let long = client.lock("k").lease(Duration::from_secs(11));
+    let said = config(long.acquire().await);
+    assert!(said.contains("11s"), "{said}");
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough() {
+    let quorum = RedisQuorum::start(3).await;
+    let uses = [
+        "every client, rate limiters",
+        "locks of one or several keys",
+        "a quorum, besides",
+    ];
+    let rights = uses.into_iter().flat_map(documented_rights);
+    let user = ["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    let rule: Vec<&str> = user.into_iter().chain(rights).collect();
+    for server in &quorum.servers {
+        server.command(&rule).await;
+    }
+    let url = quorum.url().replace("://", "://app:word@");
+    let (one, two) = (client(&url).await, client(&url).await);
+    let guard = one.lock("k").fenced().acquire().await.unwrap();
+    let waits = tokio::spawn(two.lock("k").acquire());
+    assert!(two.lock("k").try_acquire().await.unwrap().is_none());
+    assert!(two.inspect("k").await.unwrap().holder.is_some());
+    guard.extend(Duration::from_secs(20)).await.unwrap();
+    guard.release().await.unwrap();
+    drop(waits.await.unwrap().unwrap());
+    one.force_release("k").await.unwrap();
+    one.health().await.unwrap();
+    for server in &quorum.servers {
+        let denied: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG"]).await;
+        assert!(denied.is_empty(), "{denied:?}");
+        server.command(&["ACL", "SETUSER", "app", "-info"]).await;
+    }
+    // Without INFO it can't tell its servers apart, and says so.
+    let error = LockClient::builder().url(&url).connect().await.unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("info"), "{said}");
+    assert_eq!(unavailable(Err::<(), _>(error)), StoreErrorKind::Denied);
+}
