@@ -12,7 +12,7 @@ use super::LockClient;
 use crate::clock::Clock;
 use crate::config::{
     DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Timeouts, check_lease,
+    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
@@ -31,6 +31,7 @@ use crate::store::{ClientId, Listener, Store};
 /// - namespace `lock`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
+/// - replicas: none have to confirm a hold
 ///
 /// # Examples
 /// ```
@@ -56,6 +57,7 @@ pub struct LockClientBuilder {
     namespace: String,
     defaults: Defaults,
     connect_timeout: Duration,
+    replicas: Option<Replicas>,
     #[cfg(feature = "test-util")]
     simulated: Option<Simulated>,
     #[cfg(feature = "test-util")]
@@ -90,6 +92,7 @@ impl Default for LockClientBuilder {
             namespace: DEFAULT_NAMESPACE.to_owned(),
             defaults,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            replicas: None,
             #[cfg(feature = "test-util")]
             simulated: None,
             #[cfg(feature = "test-util")]
@@ -159,6 +162,32 @@ impl LockClientBuilder {
         self
     }
 
+    /// Has so many replicas confirm each hold, within `timeout`: every acquire, every lock that is handed over, and every
+    /// renewal, of whatever kind. In the URL: `?replicas=1&replicas_timeout=100ms` (without the timeout: 100 ms). Default:
+    /// none.
+    ///
+    /// A hold that too few confirm is not granted: it is undone, tried again within the request's wait, and then told as
+    /// [`Unavailable`](LockError::Unavailable) of the kind [`NotReplicated`](StoreErrorKind::NotReplicated), with how many
+    /// did. A renewal that too few confirm counts as unanswered: it is tried again, and at its old deadline the hold is
+    /// lost. So a master that was cut off from its replicas grants nothing, and the holds there end.
+    ///
+    /// What it does not give: Redis' replication stays asynchronous, and a failover need not choose a replica that
+    /// confirmed. With one master and one replica it has no other; with more, ask for all of them, or for as many as
+    /// leave none to be chosen that lacks the hold. Fencing tokens hold in any case. Rate limiters, latches, and what a
+    /// [`release`](crate::Guard::release) gives back are not confirmed.
+    ///
+    /// It costs a second connection, and one more round trip for each acquire, which includes that to the replicas;
+    /// acquires and renewals at the same time share one. How many replicas there are is not known beforehand: more than
+    /// there are never confirm. Not for `memory:`, which has none.
+    ///
+    /// # Errors
+    /// At [`connect`](Self::connect), [`LockError::Config`] for no replicas, a zero timeout, or one that is not shorter than the
+    /// [command timeout](Self::command_timeout).
+    pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
+        self.replicas = Some(Replicas { count, timeout });
+        self
+    }
+
     /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
     /// chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "test-util")]
@@ -220,6 +249,9 @@ impl LockClientBuilder {
                     "`{name}` is zero; give the store some time, as 500 ms"
                 )));
             }
+        }
+        if let Some(replicas) = self.replicas {
+            replicas.check(self.defaults.command_timeout)?;
         }
         Namespace::new(&self.namespace)
     }
@@ -286,6 +318,11 @@ impl LockClientBuilder {
                 "the client has no URL; add `.url(\"redis://…\")`, or use `LockClient::in_memory()`",
             ));
         };
+        if url.starts_with("memory:") && (self.replicas.is_some() || url.contains("replicas=")) {
+            return Err(LockError::config(
+                "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
+            ));
+        }
         if url.trim_end_matches('/') == "memory:" {
             return Ok((
                 MemoryStore::new().connect(namespace.as_str(), id, listener, clock),
@@ -299,6 +336,7 @@ impl LockClientBuilder {
             id,
             Arc::downgrade(listener),
             clock,
+            self.replicas,
         )?;
         let store = Arc::new(store);
         Ok((Arc::<RedisStore>::clone(&store), Some(store)))
@@ -359,6 +397,7 @@ impl fmt::Debug for LockClientBuilder {
             .field("namespace", &self.namespace)
             .field("defaults", &self.defaults)
             .field("connect_timeout", &self.connect_timeout)
+            .field("replicas", &self.replicas)
             .finish_non_exhaustive()
     }
 }

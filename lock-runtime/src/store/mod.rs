@@ -86,6 +86,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         self.link()
     }
 
+    /// Whether what it tells on its own of a grant is only a hint, so that the owner acquires again and believes that
+    /// reply.
+    fn only_hints(&self) -> bool {
+        false
+    }
+
     /// Closes connections, and grants nobody waits for are no longer told.
     fn close(&self);
 

@@ -3,14 +3,17 @@
 use redis::{Cmd, FromRedisValue, RedisError, Value};
 
 use super::connection::Connected;
-use super::errors;
+use super::{errors, millis};
 use super::scripts::Text;
+use crate::config::Replicas;
 
 /// What is sent. It can be sent again, to another server.
 pub(super) struct Request {
     action: Action,
     /// Subscribed to before it is sent.
     channel: Option<String>,
+    /// How many replicas are to have it before the reply.
+    replicas: Option<Replicas>,
 }
 
 enum Action {
@@ -24,6 +27,7 @@ impl Request {
         Self {
             action: Action::Command(command),
             channel: None,
+            replicas: None,
         }
     }
 
@@ -33,6 +37,15 @@ impl Request {
         Self {
             action: Action::Script(script, given),
             channel: None,
+            replicas: None,
+        }
+    }
+
+    /// With the reply comes how many replicas have what it wrote: as a pair.
+    pub(super) fn confirmed_by(self, replicas: Replicas) -> Self {
+        Self {
+            replicas: Some(replicas),
+            ..self
         }
     }
 
@@ -51,17 +64,32 @@ impl Request {
             up.subscribe(channel, asking).await?;
         }
         match &self.action {
-            Action::Command(command) => send(up, command, asking).await,
+            Action::Command(command) => self.send(up, command, asking).await,
             Action::Script(script, arguments) => {
                 let form = script.form(up.is_sharded());
-                match send(up, &form.by_hash(arguments), asking).await {
+                match self.send(up, &form.by_hash(arguments), asking).await {
                     Err(error) if errors::is_no_script(&error) => {
-                        send(up, &form.by_text(arguments), asking).await
+                        self.send(up, &form.by_text(arguments), asking).await
                     }
                     reply => reply,
                 }
             }
         }
+    }
+
+    async fn send<T: FromRedisValue>(
+        &self,
+        up: &mut Connected,
+        command: &Cmd,
+        asking: bool,
+    ) -> Result<T, RedisError> {
+        let Some(replicas) = self.replicas else {
+            return send(up, command, asking).await;
+        };
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas.count).arg(millis(replicas.timeout));
+        let (reply, confirmed) = together(up, command, asking, Some(wait)).await?;
+        Ok(T::from_redis_value(Value::Array(vec![reply, confirmed]))?)
     }
 }
 
@@ -74,11 +102,29 @@ pub(super) async fn send<T: FromRedisValue>(
     if !asking {
         return command.query_async(&mut up.connection).await;
     }
-    // In one piece: it counts for the next command of the connection, whoever sends that.
-    let mut both = redis::pipe();
-    both.cmd("ASKING").ignore();
-    both.add_command(command.clone()).ignore_errors();
-    let mut replies: Vec<Result<Value, RedisError>> = both.query_async(&mut up.connection).await?;
-    let reply = replies.pop().unwrap_or(Ok(Value::Nil))?;
+    let (reply, _) = together(up, command, asking, None).await?;
     Ok(T::from_redis_value(reply)?)
+}
+
+/// Sends a command and what belongs before and after it in one piece: `ASKING` counts for the next command of the
+/// connection, whoever sends that, and `WAIT` for those before it. The replies of the command and of the last one.
+async fn together(
+    up: &mut Connected,
+    command: &Cmd,
+    asking: bool,
+    after: Option<Cmd>,
+) -> Result<(Value, Value), RedisError> {
+    let mut all = redis::pipe();
+    if asking {
+        all.cmd("ASKING").ignore();
+    }
+    all.add_command(command.clone());
+    if let Some(after) = after {
+        all.add_command(after);
+    }
+    all.ignore_errors();
+    let replies: Vec<Result<Value, RedisError>> = all.query_async(&mut up.connection).await?;
+    let mut replies = replies.into_iter();
+    let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
+    Ok((next()?, next()?))
 }

@@ -22,7 +22,8 @@ impl Store for RedisStore {
         Box::pin(async move {
             let plain = request.tokens == 0 && request.claim.share.is_none();
             if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
-                return self.set_if_free(&request, by).await;
+                let answer = self.set_if_free(&request, by).await?;
+                return self.confirmed(&request, answer, by).await;
             }
             let key = &request.claim.key;
             let listens = request.queue == Queue::Join;
@@ -47,7 +48,8 @@ impl Store for RedisStore {
             });
             let acquire = acquire.listening(listens.then(|| self.channel(key)));
             let reply: Reply<Vec<Value>> = self.call(key, by, acquire).await?;
-            Ok(reply.map(|value| value.map_or(Acquired::Conflict, acquired)))
+            let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
+            self.confirmed(&request, answer, by).await
         })
     }
 
@@ -79,7 +81,11 @@ impl Store for RedisStore {
                     }
                 })
                 .await?;
-            Ok(reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all)))
+            let answer = reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all));
+            if let AcquiredAll::Granted { .. } = answer.value {
+                self.confirm(requests.iter(), answer.link, by).await?;
+            }
+            Ok(answer)
         })
     }
 
@@ -259,10 +265,14 @@ impl Store for RedisStore {
         }
     }
 
+    fn only_hints(&self) -> bool {
+        self.replication.is_some()
+    }
+
     fn close(&self) {
-        match &self.servers {
-            Servers::One(connection) => connection.close(),
-            Servers::Cluster(cluster) => cluster.close(),
+        self.servers.close();
+        if let Some(replication) = &self.replication {
+            replication.close();
         }
     }
 
@@ -295,6 +305,19 @@ impl RedisStore {
                 queued: false,
             },
         }))
+    }
+
+    /// A grant counts when enough replicas have it, if that is asked for.
+    async fn confirmed(
+        &self,
+        request: &Acquire,
+        answer: Answer<Acquired>,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        if let Acquired::Granted { .. } = answer.value {
+            self.confirm(once(request), answer.link, by).await?;
+        }
+        Ok(answer)
     }
 
     /// Runs a script on the keys of some locks that are together; at least one.
