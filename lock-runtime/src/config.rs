@@ -46,6 +46,8 @@ pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
 /// For so long after keys of a slot were seen on their way to another node, its messages are not believed.
 pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
+/// Wall clocks that are further apart are told.
+pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 /// How long replicas may take to confirm a hold, if a URL does not say.
 pub(crate) const REPLICAS_TIMEOUT: Duration = Duration::from_millis(100);
 /// Upper end of the back-off.

@@ -11,12 +11,13 @@ use tokio::sync::oneshot;
 use super::LockClient;
 use crate::clock::Clock;
 use crate::config::{
-    DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
+    BACKOFF_MAX, DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
     DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
 use crate::error::{LockError, StoreError, StoreErrorKind};
+use crate::health::ServerHealth;
 #[cfg(feature = "test-util")]
 use crate::pause::Pause;
 use crate::store::memory::MemoryStore;
@@ -32,6 +33,7 @@ use crate::store::{ClientId, Listener, Store};
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
 /// - replicas: none have to confirm a hold
+/// - strict checks: no
 ///
 /// # Examples
 /// ```
@@ -58,6 +60,7 @@ pub struct LockClientBuilder {
     defaults: Defaults,
     connect_timeout: Duration,
     replicas: Option<Replicas>,
+    strict_checks: bool,
     #[cfg(feature = "test-util")]
     simulated: Option<Simulated>,
     #[cfg(feature = "test-util")]
@@ -93,6 +96,7 @@ impl Default for LockClientBuilder {
             defaults,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             replicas: None,
+            strict_checks: false,
             #[cfg(feature = "test-util")]
             simulated: None,
             #[cfg(feature = "test-util")]
@@ -188,6 +192,18 @@ impl LockClientBuilder {
         self
     }
 
+    /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
+    /// [`Config`](LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
+    /// persistence, no `min-replicas-to-write`, clocks that differ. Default: no; the same is then logged once as
+    /// warnings by `tracing` (unknown ones as information), in the background and beside the first locks.
+    ///
+    /// # Errors
+    /// `connect_lazy` returns before anything can be known: [`LockError::Config`].
+    pub fn strict_checks(mut self, strict: bool) -> Self {
+        self.strict_checks = strict;
+        self
+    }
+
     /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
     /// chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "test-util")]
@@ -217,7 +233,7 @@ impl LockClientBuilder {
     /// # Cancel safety
     /// If the future is dropped, so is the connection.
     pub async fn connect(self) -> Result<LockClient, LockError> {
-        let connect_timeout = self.connect_timeout;
+        let (connect_timeout, strict) = (self.connect_timeout, self.strict_checks);
         let (client, redis) = self.start()?;
         if let Some(redis) = redis {
             let by = client.engine().clock().now() + connect_timeout;
@@ -226,6 +242,10 @@ impl LockClientBuilder {
                 _ => LockError::Unavailable { key: None, source },
             };
             redis.first_attempt(by).await.map_err(failed)?;
+            if strict {
+                let by = client.engine().clock().now() + connect_timeout;
+                refuse(&redis.diagnose(by).await.map_err(failed)?)?;
+            }
         }
         Ok(client)
     }
@@ -235,6 +255,11 @@ impl LockClientBuilder {
     /// # Errors
     /// [`LockError::Config`] for a bad URL, namespace or setting.
     pub fn connect_lazy(self) -> Result<LockClient, LockError> {
+        if self.strict_checks {
+            return Err(LockError::config(
+                "`strict_checks` refuses a store before the service starts, and `connect_lazy` does not wait for one: use `connect`",
+            ));
+        }
         self.start().map(|(client, _)| client)
     }
 
@@ -266,6 +291,12 @@ impl LockClientBuilder {
         let (store, redis) = self.open(namespace.clone(), id, &listener, clock.clone())?;
         let (engine, task) = Engine::new(id, clock, store, lines, self.defaults);
         runtime.run(task);
+        if let Some(redis) = &redis {
+            let (redis, timeouts) = (Arc::clone(redis), self.timeouts());
+            let clock = engine.clock().clone();
+            let diagnosis = diagnosis(redis, clock.clone(), timeouts);
+            clock.spawn(diagnosis);
+        }
         Ok((LockClient::new(engine, namespace.as_str().into()), redis))
     }
 
@@ -340,6 +371,34 @@ impl LockClientBuilder {
         )?;
         let store = Arc::new(store);
         Ok((Arc::<RedisStore>::clone(&store), Some(store)))
+    }
+}
+
+/// Logs what endangers locks, once, as soon as the servers say so. Ends when they have, or the store is closed.
+async fn diagnosis(redis: Arc<RedisStore>, clock: Clock, timeouts: Timeouts) {
+    while !redis.is_closed() {
+        let by = clock.now() + timeouts.connect + timeouts.command;
+        let connected = redis.first_attempt(by).await;
+        if redis.is_diagnosed().await || (connected.is_ok() && redis.diagnose(by).await.is_ok()) {
+            return;
+        }
+        clock.sleep_until(clock.now() + BACKOFF_MAX).await;
+    }
+}
+
+/// The error of a client with strict checks.
+fn refuse(servers: &[ServerHealth]) -> Result<(), LockError> {
+    let mut found = Vec::new();
+    for server in servers {
+        let of_it = server.findings.iter();
+        found.extend(of_it.map(|finding| format!("{}: {finding}", server.address)));
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(LockError::config(format!(
+            "`strict_checks` refuses this store: {}",
+            found.join("; ")
+        ))),
     }
 }
 

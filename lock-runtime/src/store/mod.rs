@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 pub use self::latch::{LatchRequest, LatchState, LatchVerb, Latched};
 pub use self::rate::{RateRequest, Rated};
 use crate::error::StoreError;
+use crate::health::ServerHealth;
 use crate::key::LockKey;
 pub use crate::share::Share;
 
@@ -76,6 +77,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
+
+    /// What each of its servers says of itself. Asks beside the other verbs, and says nothing about the links.
+    fn servers(
+        &self,
+        _by: Instant,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// The link over which a verb called now would go, or a later one; one over which nothing ever goes, if that depends
     /// on the key.

@@ -22,6 +22,7 @@ use super::{errors, request};
 use crate::clock::Clock;
 use crate::config::Timeouts;
 use crate::error::{StoreError, StoreErrorKind};
+use crate::health::ServerHealth;
 use crate::store::{Failure, Link, Listener};
 
 /// So many commands in a row without an answer, and the connection is replaced.
@@ -32,6 +33,10 @@ const SILENT_COMMANDS: u32 = 2;
 pub(super) struct Connected {
     pub(super) link: Link,
     pub(super) connection: MultiplexedConnection,
+    /// The server's address.
+    pub(super) at: Arc<str>,
+    /// When it was made.
+    since: Instant,
     /// To a node of a cluster, where channels belong to slots.
     sharded: bool,
     channels: Arc<Channels>,
@@ -111,6 +116,8 @@ pub(super) struct Connection {
     state: watch::Sender<State>,
     /// The number of its newest connection.
     newest: AtomicU64,
+    /// How many connections were made.
+    made: AtomicU64,
     /// Commands in a row that got no answer.
     silent: AtomicU32,
     broken: mpsc::UnboundedSender<(Link, StoreError)>,
@@ -133,6 +140,7 @@ impl Connection {
             command_timeout: timeouts.command,
             state: watch::Sender::new(State::Down(None)),
             newest: AtomicU64::new(0),
+            made: AtomicU64::new(0),
             silent: AtomicU32::new(0),
             broken,
             keeper: std::sync::OnceLock::new(),
@@ -266,6 +274,28 @@ impl Connection {
             _ => self.silent.store(0, Ordering::Release),
         }
         Ok((link, result))
+    }
+
+    /// Asks the server about itself. However that ends, the connection is not judged by it.
+    pub(super) async fn look(
+        &self,
+        by: Instant,
+        ask: impl AsyncFnOnce(&mut Connected) -> Result<ServerHealth, RedisError>,
+    ) -> Result<ServerHealth, StoreError> {
+        let mut up = self.get(by).await.map_err(|failure| failure.error)?;
+        let Some(result) = self.clock.by(by, ask(&mut up)).await else {
+            let text = "it does not answer questions about itself";
+            return Err(StoreError::new(StoreErrorKind::Timeout, text));
+        };
+        if up.channels.mixed_up.load(Ordering::Acquire) {
+            return Err(mixed_up());
+        }
+        let health = result.map_err(|error| errors::store_error(&error))?;
+        Ok(ServerHealth {
+            connected_for: self.clock.now().saturating_duration_since(up.since),
+            reconnects: self.made.load(Ordering::Acquire).saturating_sub(1),
+            ..health
+        })
     }
 
     fn report(&self, link: Link, error: StoreError) {

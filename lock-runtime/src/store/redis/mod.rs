@@ -8,6 +8,7 @@
 mod batch;
 mod cluster;
 mod connection;
+mod diagnosis;
 mod errors;
 mod latch;
 pub(crate) mod names;
@@ -49,6 +50,8 @@ pub struct RedisStore {
     client: ClientId,
     /// If replicas are to confirm holds.
     replication: Option<Arc<Replication>>,
+    /// Whether what the servers say of themselves was logged.
+    logged: tokio::sync::Mutex<bool>,
 }
 
 #[derive(Debug)]
@@ -145,6 +148,7 @@ impl RedisStore {
             namespace,
             client,
             replication: replication.transpose()?,
+            logged: tokio::sync::Mutex::default(),
         })
     }
 

@@ -61,6 +61,10 @@ impl Replication {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn policy(&self) -> Replicas {
+        self.policy
+    }
+
     pub(super) fn close(&self) {
         self.servers.close();
     }

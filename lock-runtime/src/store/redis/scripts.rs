@@ -23,6 +23,7 @@ scripts! {
     INSPECT = "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
     RATE = "rate.lua";
+    RIGHTS = "rights.lua";
     LATCH_SET = "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "latch.lua", "latch_look.lua";

@@ -39,6 +39,8 @@ impl fmt::Display for Place {
 /// A new connection, and which master it leads to.
 pub(super) struct Reached {
     pub(super) connection: MultiplexedConnection,
+    /// The server's address.
+    pub(super) at: String,
     master: Option<Place>,
 }
 
@@ -69,7 +71,12 @@ impl Target {
         {
             return Err(demoted(master));
         }
-        Ok(Reached { connection, master })
+        let at = client.get_connection_info().addr().to_string();
+        Ok(Reached {
+            connection,
+            at,
+            master,
+        })
     }
 
     /// Resolves when a connection should be left although it works: the sentinels have chosen another master, or it leads
@@ -125,8 +132,8 @@ fn demoted(master: &Place) -> StoreError {
 /// What a server says of itself. Every user may ask (`HELLO` needs no permission, which `ROLE` and `INFO` do).
 pub(super) struct Hello {
     mode: String,
-    version: String,
-    is_replica: bool,
+    pub(super) version: String,
+    pub(super) is_replica: bool,
 }
 
 impl Hello {

@@ -1,6 +1,7 @@
 //! The verbs of the contract, as commands and scripts.
 
 use std::iter::once;
+use std::pin::Pin;
 use std::time::Instant;
 
 use redis::{Cmd, FromRedisValue, Value};
@@ -10,6 +11,8 @@ use super::request::Request;
 use super::scripts::Text;
 use super::{RedisStore, Reply, Servers, WrongType, errors, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;
+use crate::error::StoreError;
+use crate::health::ServerHealth;
 use crate::key::LockKey;
 use crate::store::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, LatchRequest,
@@ -249,6 +252,13 @@ impl Store for RedisStore {
             };
             Ok(Answer { value: (), link })
         })
+    }
+
+    fn servers(
+        &self,
+        by: Instant,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
+        Box::pin(self.diagnose(by))
     }
 
     fn link(&self) -> Link {

@@ -48,6 +48,7 @@ impl Keeper {
                     tracing::debug!(link = link.0, "connected to the lock store");
                     let subscribed = Arc::clone(&up.channels);
                     shared.silent.store(0, Ordering::Release);
+                    shared.made.fetch_add(1, Ordering::AcqRel);
                     shared.state.send_if_modified(|state| match state {
                         State::Closed => false,
                         _ => {
@@ -119,6 +120,8 @@ impl Keeper {
         let mut up = Connected {
             link,
             connection: reached.connection.clone(),
+            at: reached.at.as_str().into(),
+            since: shared.clock.now(),
             sharded: self.membership.is_some(),
             channels: heard,
         };
