@@ -243,9 +243,10 @@ impl Replicas {
                 "the timeout of `replicas` is zero; give the replicas some time, as 100 ms",
             ));
         }
-        if timeout >= command_timeout {
+        // An acquire may have to wait for the confirmation of others before its own.
+        if timeout > command_timeout / 2 {
             return Err(LockError::config(format!(
-                "the timeout of `replicas` ({timeout:?}) is not shorter than `command_timeout` ({command_timeout:?}), \
+                "the timeout of `replicas` ({timeout:?}) is more than half of `command_timeout` ({command_timeout:?}), \
                  within which an acquire must be answered: make the one shorter or the other longer"
             )));
         }

@@ -51,6 +51,7 @@ fn types_are_send_sync_and_debug() {
         FencingToken,
         Health,
         Inspection,
+        Finding,
         KeyFault,
         LostReason,
         OnLost,

@@ -11,8 +11,9 @@ use tokio::sync::oneshot;
 use super::LockClient;
 use crate::clock::Clock;
 use crate::config::{
-    BACKOFF_MAX, DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts, check_lease,
+    BACKOFF_MAX, DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE,
+    DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts,
+    check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
@@ -185,7 +186,7 @@ impl LockClientBuilder {
     /// there are never confirm. Not for `memory:`, which has none.
     ///
     /// # Errors
-    /// At [`connect`](Self::connect), [`LockError::Config`] for no replicas, a zero timeout, or one that is not shorter than the
+    /// At [`connect`](Self::connect), [`LockError::Config`] for no replicas, a zero timeout, or one of more than half of the
     /// [command timeout](Self::command_timeout).
     pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
         self.replicas = Some(Replicas { count, timeout });

@@ -27,6 +27,12 @@ impl RedisServer {
             information.contains("master_link_status:up")
         })
         .await;
+        let port = format!("port={},state=online", replica.port());
+        eventually("the master knows that", async || {
+            let information: String = self.query(&["INFO", "replication"]).await;
+            information.contains(&port)
+        })
+        .await;
         replica
     }
 

@@ -7,6 +7,7 @@
 
 mod cluster;
 mod cluster_faults;
+mod diagnosis;
 mod load;
 mod replicas;
 mod sentinel;

@@ -190,8 +190,11 @@ async fn a_confirmed_lock_survives_the_failover() {
 async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else_waits_for_it() {
     let master = RedisServer::start().await;
     let replica = master.start_replica().await;
-    let url = format!("{}?replicas=1&replicas_timeout=400ms", master.url());
-    let client = client(&url).await;
+    let timeout = Duration::from_secs(2);
+    let builder = LockClient::builder().url(master.url());
+    let builder = builder.command_timeout(4 * timeout);
+    let builder = builder.replicas(1, timeout);
+    let client = builder.connect().await.unwrap();
     let held = client.lock("held").acquire().await.unwrap();
     replica.pause();
     master.reset_stats().await;
@@ -203,7 +206,7 @@ async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else
     .await;
     let started = Instant::now();
     held.release().await.unwrap();
-    assert!(started.elapsed() < Duration::from_millis(350));
+    assert!(started.elapsed() < timeout / 2, "{:?}", started.elapsed());
     replica.resume();
     let mut guards = Vec::new();
     for task in tasks {
@@ -217,8 +220,10 @@ async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else
 async fn more_replicas_than_there_are_never_confirm() {
     let master = RedisServer::start().await;
     let _replica = master.start_replica().await;
-    let url = format!("{}?replicas=2", master.url());
-    let client = client(&url).await;
+    let url = format!("{}?replicas=2&replicas_timeout=400ms", master.url());
+    let builder = LockClient::builder().url(url);
+    let builder = builder.command_timeout(Duration::from_secs(2));
+    let client = builder.connect().await.unwrap();
     let error = client.lock("k").try_acquire().await.unwrap_err();
     assert!(
         error.to_string().contains("1 of the 2 asked for"),
@@ -235,12 +240,12 @@ async fn a_policy_that_can_not_be_kept_is_refused_at_the_start() {
         (with(&url).replicas(0, TIMEOUT), "confirms nothing"),
         (with(&url).replicas(1, Duration::ZERO), "is zero"),
         (
-            with(&url).replicas(1, ms(500)),
-            "not shorter than `command_timeout`",
+            with(&url).replicas(1, ms(251)),
+            "more than half of `command_timeout`",
         ),
         (
             with(&url).command_timeout(ms(50)).replicas(1, ms(50)),
-            "not shorter than",
+            "more than half",
         ),
         (with("memory:").replicas(1, TIMEOUT), "which has none"),
         (with("memory:?replicas=1"), "which has none"),

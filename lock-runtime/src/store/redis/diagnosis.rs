@@ -1,5 +1,6 @@
 //! What a server says about itself that matters for locks. Asked at the start and for `health`, never for a lock.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use redis::{Cmd, FromRedisValue, RedisError, Value};
@@ -56,10 +57,7 @@ fn log(servers: &[ServerHealth]) {
 }
 
 /// Asks one server.
-async fn of(
-    up: &mut Connected,
-    policy: Option<Replicas>,
-) -> Result<ServerHealth, RedisError> {
+async fn of(up: &mut Connected, policy: Option<Replicas>) -> Result<ServerHealth, RedisError> {
     let hello = Hello::of(&mut up.connection).await?;
     let mut findings = Vec::new();
     let rights = rights(up).await?;
@@ -90,13 +88,14 @@ async fn of(
             if !is(&info, "aof_enabled", "1") {
                 let mut save = redis::cmd("CONFIG");
                 save.arg("GET").arg("save");
-                let save: Option<Vec<String>> = if_allowed(up, may(2), &mut save).await?;
+                let save: Option<HashMap<String, String>> =
+                    if_allowed(up, may(2), &mut save).await?;
                 match save {
                     None => findings.push(Finding::Unknown {
                         what: "whether it saves snapshots",
                         right: "+config|get",
                     }),
-                    Some(save) if save.get(1).is_none_or(|when| when.is_empty()) => {
+                    Some(save) if save.values().all(String::is_empty) => {
                         findings.push(Finding::NoPersistence);
                     }
                     Some(_) => {}
@@ -140,7 +139,9 @@ fn replication(
 ) {
     let connected = connected.unwrap_or(0);
     // Only said by a server that asks for some.
-    if connected > 0 && is(info, "role", "master") && field(info, "min_slaves_good_slaves").is_none()
+    if connected > 0
+        && is(info, "role", "master")
+        && field(info, "min_slaves_good_slaves").is_none()
     {
         let replicas = connected;
         findings.push(Finding::NoMinReplicas { replicas });
@@ -165,7 +166,11 @@ async fn rights(up: &mut Connected) -> Result<Vec<i64>, RedisError> {
 /// How far the server's clock is from this machine's at least, and whether it is ahead.
 async fn clock(up: &mut Connected, may: bool) -> Result<Option<(Duration, bool)>, RedisError> {
     // The wall clock, for once: nothing that a lock depends on.
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+    };
     let sent = now();
     let time: Option<(u64, u32)> = if_allowed(up, may, &mut redis::cmd(TIME)).await?;
     let answered = now();

@@ -3,8 +3,8 @@
 use redis::{Cmd, FromRedisValue, RedisError, Value};
 
 use super::connection::Connected;
-use super::{errors, millis};
 use super::scripts::Text;
+use super::{errors, millis};
 use crate::config::Replicas;
 
 /// What is sent. It can be sent again, to another server.
