@@ -27,10 +27,22 @@ impl RedisServer {
             information.contains("master_link_status:up")
         })
         .await;
-        let port = format!("port={},state=online", replica.port());
+        // A replica that has just been copied to says so a moment later, and only then gets what comes after. A message
+        // goes to replicas, and leaves nothing.
+        self.command(&["PUBLISH", "replica", "welcome"]).await;
+        let port = format!("port={},state=online,offset=", replica.port());
         eventually("the master knows that", async || {
             let information: String = self.query(&["INFO", "replication"]).await;
-            information.contains(&port)
+            let field = |line: &str, name: &str| {
+                let (_, rest) = line.split_once(name)?;
+                rest.split(',').next().map(str::to_owned)
+            };
+            let mut lines = information.lines();
+            let has = lines.find_map(|line| field(line, &port));
+            let written = information
+                .lines()
+                .find_map(|line| field(line, "master_repl_offset:"));
+            has.is_some() && has == written
         })
         .await;
         replica
