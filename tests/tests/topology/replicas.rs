@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Lock, LockClient, LockError, LostReason, StoreErrorKind};
-use lock_tests::{Proxy, RedisCluster, RedisServer, eventually};
+use lock_tests::{Proxy, RedisCluster, RedisServer, SentinelGroup, eventually};
 
 use crate::{SLACK, client, config, unavailable};
 
@@ -184,6 +184,42 @@ async fn a_confirmed_lock_survives_the_failover() {
     let new = new.connect().await.unwrap();
     assert!(new.lock("k").try_acquire().await.unwrap().is_none());
     assert!(guard.is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_there() {
+    let group = SentinelGroup::start().await;
+    let old = group.master().await;
+    let other = client(&group.url()).await;
+    let lease = Duration::from_secs(30);
+    let acquire = async |count| {
+        let builder = LockClient::builder().url(group.url());
+        let client = builder
+            .replicas(count, 2 * TIMEOUT)
+            .connect()
+            .await
+            .unwrap();
+        let lock = client.lock(format!("by:{count}"));
+        lock.lease(lease).renew(true).acquire().await.unwrap()
+    };
+    // Whichever of the two replicas is chosen has it.
+    let both = acquire(2).await;
+    old.kill();
+    group.until_failed_over(old).await;
+    let new = group.master().await;
+    assert_eq!(new.keys("lock:by:2").await, ["lock:by:2"]);
+    assert!(both.is_held());
+    // Now there is only one replica left to confirm.
+    eventually("it has the other as its replica", async || {
+        let information: String = new.query(&["INFO", "replication"]).await;
+        information.contains("connected_slaves:1") && information.contains("state=online")
+    })
+    .await;
+    let one = acquire(1).await;
+    one.extend(2 * lease).await.unwrap();
+    let refused = both.extend(2 * lease).await;
+    assert_eq!(unavailable(refused), StoreErrorKind::NotReplicated);
+    assert!(other.lock("by:2").try_acquire().await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
