@@ -9,16 +9,15 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::LockClient;
+use super::checks::{diagnosis, refuse};
 use crate::clock::Clock;
 use crate::config::{
-    BACKOFF_MAX, DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE,
-    DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts,
-    check_lease,
+    DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
+    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
 use crate::error::{LockError, StoreError, StoreErrorKind};
-use crate::health::ServerHealth;
 #[cfg(feature = "test-util")]
 use crate::pause::Pause;
 use crate::store::memory::MemoryStore;
@@ -372,34 +371,6 @@ impl LockClientBuilder {
         )?;
         let store = Arc::new(store);
         Ok((Arc::<RedisStore>::clone(&store), Some(store)))
-    }
-}
-
-/// Logs what endangers locks, once, as soon as the servers say so. Ends when they have, or the store is closed.
-async fn diagnosis(redis: Arc<RedisStore>, clock: Clock, timeouts: Timeouts) {
-    while !redis.is_closed() {
-        let by = clock.now() + timeouts.connect + timeouts.command;
-        let connected = redis.first_attempt(by).await;
-        if redis.is_diagnosed().await || (connected.is_ok() && redis.diagnose(by).await.is_ok()) {
-            return;
-        }
-        clock.sleep_until(clock.now() + BACKOFF_MAX).await;
-    }
-}
-
-/// The error of a client with strict checks.
-fn refuse(servers: &[ServerHealth]) -> Result<(), LockError> {
-    let mut found = Vec::new();
-    for server in servers {
-        let of_it = server.findings.iter();
-        found.extend(of_it.map(|finding| format!("{}: {finding}", server.address)));
-    }
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(LockError::config(format!(
-            "`strict_checks` refuses this store: {}",
-            found.join("; ")
-        ))),
     }
 }
 

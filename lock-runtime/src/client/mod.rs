@@ -1,6 +1,7 @@
 //! [`LockClient`]: what a service configures once and then takes its locks from.
 
 mod builder;
+mod checks;
 mod global;
 
 use std::fmt;

@@ -219,7 +219,29 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
     one.extend(2 * lease).await.unwrap();
     let refused = both.extend(2 * lease).await;
     assert_eq!(unavailable(refused), StoreErrorKind::NotReplicated);
-    assert!(other.lock("by:2").try_acquire().await.unwrap().is_none());
+    let busy = other.lock("by:2").wait(Duration::from_secs(5)).acquire();
+    assert!(busy.await.unwrap_err().is_busy());
+}
+
+/// A renewal that nobody answers must not pass for a sign of life.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_stands_still_is_no_busy_lock_where_replicas_confirm() {
+    let master = RedisServer::start().await;
+    let _replica = master.start_replica().await;
+    let (client, holder) = (confirmed(&master.url()).await, client(&master.url()).await);
+    let renewed = client
+        .lock("renewed")
+        .lease(Duration::from_secs(3))
+        .renew(true);
+    let _renewed = renewed.acquire().await.unwrap();
+    let _held = holder.lock("k").acquire().await.unwrap();
+    let first = tokio::spawn(client.lock("k").wait_forever().acquire());
+    crate::until_waiting(&holder, "k", 1).await;
+    master.pause();
+    let second = client.lock("k").wait(Duration::from_millis(2500));
+    assert_eq!(unavailable(second.acquire().await), StoreErrorKind::Timeout);
+    first.abort();
+    master.resume();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

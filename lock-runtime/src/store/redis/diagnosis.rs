@@ -7,7 +7,7 @@ use redis::{Cmd, FromRedisValue, RedisError, Value};
 
 use super::connection::Connected;
 use super::target::Hello;
-use super::{RedisStore, Servers, scripts};
+use super::{RedisStore, Servers, errors, scripts};
 use crate::config::{CLOCK_TOLERANCE, Replicas};
 use crate::error::StoreError;
 use crate::health::{Finding, Role, ServerHealth};
@@ -183,7 +183,7 @@ async fn clock(up: &mut Connected, may: bool) -> Result<Option<(Duration, bool)>
     }))
 }
 
-/// `None` if the server refuses it, for whatever reason. An error if there is no answer.
+/// `None` if the server refuses it. An error if there is no answer, or none for now.
 async fn if_allowed<T: FromRedisValue>(
     up: &mut Connected,
     may: bool,
@@ -194,7 +194,7 @@ async fn if_allowed<T: FromRedisValue>(
     }
     match command.query_async::<Value>(&mut up.connection).await {
         Ok(value) => Ok(T::from_redis_value(value).ok()),
-        Err(error) if error.code().is_some() => Ok(None),
+        Err(error) if error.code().is_some() && !errors::kind(&error).is_transient() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -91,7 +91,14 @@ impl Replication {
         }
         match self.clock.by(by, renewed).await {
             Some(Ok(outcome)) => outcome,
-            _ => Err(self.failure("no word of them in time")),
+            // Not even how many: the server may be dead, and this must not pass for an answer of it.
+            _ => Err(Failure {
+                error: StoreError::new(
+                    StoreErrorKind::Timeout,
+                    "whether replicas confirm it was not answered",
+                ),
+                unknown: Some(Link::SEVERAL),
+            }),
         }
     }
 
