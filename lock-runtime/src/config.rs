@@ -33,11 +33,13 @@ pub(crate) const CALL_REMEMBERED: Duration = Duration::from_secs(60);
 /// up on its way.
 pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
 /// How often a hold is passed on inside the process before other processes have their turn.
-pub(crate) const LOCAL_HANDOFFS: u32 = 0;
+pub(crate) const LOCAL_HANDOFFS: u32 = 64;
 /// So many fencing tokens at most are reserved for that at once: more could let them run ahead of the server's clock.
 pub(crate) const TOKEN_WINDOW: u32 = 64;
 /// For how long it is passed on inside the process before other processes have their turn.
 pub(crate) const LOCAL_TURN: Duration = Duration::from_millis(10);
+/// A task that has not taken what was passed on to it within this time, or twice as long at most, is passed over.
+pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// How often the sentinels are asked whether the master is still the master.

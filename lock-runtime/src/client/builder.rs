@@ -143,11 +143,11 @@ impl LockClientBuilder {
         self
     }
 
-    /// How often, and for how long, a lock that is not [`fair`](crate::Lock::fair) passes from one task of this process to
-    /// the next without the store, before other processes that wait have their turn. More lets a hot key move faster,
-    /// and the others wait longer; 64 times and 10 ms is a good bound. What was passed on to a future that nobody polls stays
-    /// taken for the rest of its lease, where the store's hand-over costs 2 s. Default: `0`, every hand-over goes
-    /// through the store, in the order of its queue.
+    /// How often, and for how long, an exclusive lock that is not [`fair`](crate::Lock::fair) passes from one task of this
+    /// process to the next without the store, before other processes that wait have their turn. More lets a hot key move
+    /// faster, and the others wait longer. A task that does not take what was passed on to it within 1 to 2 s, because
+    /// nobody polls it, is passed over. Default: 64 times and 10 ms. With `0`, every hand-over goes through the store, in the
+    /// order of its queue.
     pub fn local_turn(mut self, handoffs: u32, time: Duration) -> Self {
         self.defaults.local_handoffs = handoffs;
         self.defaults.local_turn = time.min(FAR);

@@ -69,6 +69,12 @@ impl Engine {
         }
         let sent = self.clock.now();
         let by = budget.command_by(sent, self.pulse.answered()).max(sent);
+        let queue = if options.fair {
+            Queue::Respect
+        } else {
+            Queue::Barge
+        };
+        let via = self.store.link_of(&keys[0], queue);
         let request = |key: &LockKey| Acquire {
             claim: Claim {
                 key: key.clone(),
@@ -78,19 +84,16 @@ impl Engine {
             lease: options.lease,
             first_lease: time::first_lease(options.lease),
             tokens: options.fenced.into(),
-            queue: if options.fair {
-                Queue::Respect
-            } else {
-                Queue::Barge
-            },
+            queue,
             instead_of: None,
+            via,
         };
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
         let mut under_way = UnderWay {
             engine: self,
             requests,
             late: Some(Late {
-                link: self.store.link_of(&keys[0]),
+                link: via,
                 until: sent + options.lease,
             }),
         };

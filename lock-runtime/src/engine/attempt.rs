@@ -82,6 +82,7 @@ impl<'e> Attempt<'e> {
                 Queue::Barge
             },
             instead_of: None,
+            via: engine.store.link(),
         };
         Self {
             engine,
@@ -198,6 +199,7 @@ impl<'e> Attempt<'e> {
                         // A grant that was heard of before this reply was gone when the store wrote it, and must not be
                         // taken for one that came after it.
                         let before = place.signal.take();
+                        debug_assert!(before.baton.is_none(), "this request is not willing");
                         if before.granted.is_some() || before.look_again {
                             look_at = engine.clock.now();
                             called = true;
@@ -269,7 +271,10 @@ impl<'e> Attempt<'e> {
             .budget
             .command_by(sent, engine.pulse.answered())
             .max(sent);
-        self.in_flight = Some((sent, engine.store.link_of(&self.request.claim.key)));
+        // Known before it is sent, so that an undo can go the same way.
+        let (key, queue) = (&self.request.claim.key, self.request.queue);
+        self.request.via = engine.store.link_of(key, queue);
+        self.in_flight = Some((sent, self.request.via));
         let result = engine.store.acquire(self.request.clone(), by).await;
         self.in_flight = None;
         if let Err(failure) = &result
@@ -277,6 +282,7 @@ impl<'e> Attempt<'e> {
             && self.budget.is_cut(sent, by)
         {
             self.note_unknown(failure.unknown, sent);
+            self.give_up_previous();
             return Ok(Step::Cut);
         }
         engine.pulse.note_acquire(sent, &result);
@@ -299,7 +305,7 @@ impl<'e> Attempt<'e> {
                     .renew
                     .then(|| time::renewal_at(sent, self.request.lease));
                 let part = self.part(token);
-                let turn = self.turn(token);
+                let turn = self.turn(token, None);
                 self.previous = None;
                 Ok(Step::Held(self.held(part, sent, deadline, renew_at, turn)))
             }
@@ -320,12 +326,21 @@ impl<'e> Attempt<'e> {
             }
             Err(failure) => {
                 self.note_unknown(failure.unknown, sent);
+                self.give_up_previous();
                 if failure.error.kind().is_transient() {
                     Ok(Step::Failed(failure.error))
                 } else {
                     Err(unavailable(Some(&self.request.claim.key), failure.error))
                 }
             }
+        }
+    }
+
+    /// Ends what was passed on, whatever becomes of this request: others wait for it.
+    fn give_up_previous(&mut self) {
+        self.request.instead_of = None;
+        if let Some(baton) = self.previous.take() {
+            self.engine.end_turn(&baton);
         }
     }
 
@@ -356,7 +371,7 @@ impl<'e> Attempt<'e> {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one at once.
-        let (part, turn) = (self.part(token), self.turn(token));
+        let (part, turn) = (self.part(token), self.turn(token, Some(deadline)));
         Some(self.held(part, now, deadline, Some(now), turn))
     }
 
@@ -369,13 +384,14 @@ impl<'e> Attempt<'e> {
     }
 
     /// What may be passed on of a hold that the store has just granted.
-    fn turn(&self, token: Option<u64>) -> Option<Box<Turn>> {
+    fn turn(&self, token: Option<u64>, handed_until: Option<Instant>) -> Option<Box<Turn>> {
         let (engine, claim) = (self.engine, &self.request.claim);
         let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
         passes.then(|| {
             let mark = engine.lines.mark(&claim.key);
             let now = engine.clock.now();
-            Turn::new(claim.owner, now, token, self.request.tokens, mark)
+            let tokens = self.request.tokens;
+            Turn::new(claim.owner, now, handed_until, token, tokens, mark)
         })
     }
 
@@ -422,9 +438,7 @@ impl Drop for Attempt<'_> {
         if let Some((sent, link)) = self.in_flight {
             self.late = Some(Late::merge(self.late, link, sent + self.request.lease));
         }
-        if let Some(baton) = self.previous.take() {
-            engine.end_turn(&baton);
-        }
+        self.give_up_previous();
         if self.present || self.late.is_some() {
             let expires = engine.clock.now() + self.request.lease.max(QUEUE_TTL);
             let first = Some(engine.lines.releasing(&self.request.claim.key));

@@ -83,9 +83,13 @@ impl Late {
     }
 
     pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
-        // Links only grow, so a later acknowledgement over the smallest of several links was over all of them.
         earlier.map_or(Self { link, until }, |earlier| Self {
-            link: earlier.link.min(link),
+            // No acknowledgement over one of them says anything of the other.
+            link: if earlier.link == link {
+                link
+            } else {
+                Link::SEVERAL
+            },
             until: earlier.until.max(until),
         })
     }
@@ -180,7 +184,11 @@ impl Hold {
         }
     }
 
+    /// What to ask the store for. From then on it may have the hold for as long, whatever is heard of it.
     pub(crate) fn renewals(&self, lease: Duration) -> Vec<Renewal> {
+        if let Some(turn) = &mut self.state().turn {
+            turn.lasts(self.clock.now() + lease);
+        }
         let renewal = |part| Renewal {
             claim: self.claim(part),
             lease,

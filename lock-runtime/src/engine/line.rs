@@ -2,9 +2,11 @@
 //!
 //! Only the first of a key's line talks to the store (with `fair` all do, and only the first looks again), so a
 //! thousand waiting tasks cost the store no more than one. A release in the background goes before later requests.
+//! A request that does not take what is passed on to it, because nobody polls it, is passed over until somebody does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -17,6 +19,8 @@ use crate::store::{Listener, Owner, WakeUp};
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     state: Mutex<State>,
+    /// Something was passed on, and nobody looks whether it is taken.
+    patrol: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -25,6 +29,10 @@ struct State {
     /// Requests that stand, or may stand, in the store's queue.
     queued: BTreeMap<u64, Arc<Signal>>,
     tickets: u64,
+    /// Whether somebody looks whether what is passed on is taken.
+    patrolled: bool,
+    /// Whether something was passed on since the last look.
+    passing: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +42,8 @@ struct Line {
     releasing: usize,
     /// Holds of this process which may be passed on.
     turns: usize,
+    /// To whom the last one was passed on, and when.
+    passed: Option<(u64, Instant)>,
     settled: Arc<Notify>,
 }
 
@@ -42,6 +52,16 @@ struct Waiting {
     signal: Arc<Signal>,
     /// Whether it takes what is passed on inside the process: it has not asked the store yet.
     willing: bool,
+    /// It did not take what was passed on to it, and has not been polled since.
+    asleep: bool,
+}
+
+impl Line {
+    /// The first request that is not asleep.
+    fn first(&self) -> Option<(u64, &Waiting)> {
+        let mut awake = self.places.iter().filter(|(_, one)| !one.asleep);
+        awake.next().map(|(ticket, one)| (*ticket, one))
+    }
 }
 
 /// What reaches a waiting request.
@@ -104,6 +124,7 @@ impl Lines {
             Waiting {
                 signal: Arc::clone(&signal),
                 willing,
+                asleep: false,
             },
         );
         Place {
@@ -147,18 +168,61 @@ impl Lines {
     }
 
     /// Passes a hold on to the first request of its key, unless that stands in the store's queue, or there is none.
-    pub(crate) fn pass(&self, baton: Baton) -> Result<WakeUp, Baton> {
-        let mut state = self.state();
-        let line = state.lines.get_mut(baton.key());
-        let first = line.and_then(|line| line.places.first_entry());
-        match first {
-            Some(mut first) if first.get().willing => {
-                let first = first.get_mut();
-                first.willing = false;
-                Ok(first.signal.put(|inbox| inbox.baton = Some(baton)))
-            }
-            _ => Err(baton),
+    pub(crate) fn pass(&self, baton: Baton, now: Instant) -> Result<WakeUp, Baton> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let Some(line) = state.lines.get_mut(baton.key()) else {
+            return Err(baton);
+        };
+        let first = line.places.iter_mut().find(|(_, one)| !one.asleep);
+        let Some((ticket, first)) = first.filter(|(_, first)| first.willing) else {
+            return Err(baton);
+        };
+        first.willing = false;
+        line.passed = Some((*ticket, now));
+        let wake_up = first.signal.put(|inbox| inbox.baton = Some(baton));
+        state.passing = true;
+        if !std::mem::replace(&mut state.patrolled, true) {
+            self.patrol.notify_one();
         }
+        Ok(wake_up)
+    }
+
+    /// Ends when something is passed on and [`not_taken`](Self::not_taken) should be asked from now on; or at a stop.
+    pub(crate) async fn passing(&self) {
+        self.patrol.notified().await;
+    }
+
+    /// Ends [`passing`](Self::passing).
+    pub(crate) fn stop(&self) {
+        self.patrol.notify_one();
+    }
+
+    /// Takes back what was passed on before `since` and is not taken. `None` if there is nothing to look for any more.
+    pub(crate) fn not_taken(&self, since: Instant) -> Option<Vec<Baton>> {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let mut going_on = std::mem::take(&mut state.passing);
+        let mut taken_back = Vec::new();
+        for line in state.lines.values_mut() {
+            let Some((ticket, at)) = line.passed else {
+                continue;
+            };
+            let place = line.places.get_mut(&ticket);
+            match place {
+                Some(place) if at <= since => {
+                    if let Some(baton) = place.signal.take_baton() {
+                        place.asleep = true;
+                        taken_back.push(baton);
+                    }
+                    line.passed = None;
+                }
+                Some(_) => going_on = true,
+                None => line.passed = None,
+            }
+        }
+        state.patrolled = going_on || !taken_back.is_empty();
+        state.patrolled.then_some(taken_back)
     }
 
     /// From now on, a grant to this owner is told to the signal.
@@ -239,16 +303,16 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether this is the first request of its key, and no release of it is under way.
+    /// Whether this is the first request of its key, and no release of it is under way. Whoever asks is awake.
     pub(crate) fn is_first(&self) -> bool {
-        let state = self.lines.state();
-        let line = state.lines.get(&self.key);
+        let mut state = self.lines.state();
+        let line = state.lines.get_mut(&self.key);
         line.is_some_and(|line| {
-            line.releasing == 0
-                && line
-                    .places
-                    .first_key_value()
-                    .is_some_and(|(&first, _)| first == self.ticket)
+            if let Some(place) = line.places.get_mut(&self.ticket) {
+                place.asleep = false;
+            }
+            let first = line.first().map(|(first, _)| first);
+            line.releasing == 0 && first == Some(self.ticket)
         })
     }
 
@@ -281,9 +345,7 @@ impl Place {
         let mut state = self.lines.state();
         let next = state.lines.get_mut(&self.key).and_then(|line| {
             line.places.remove(&self.ticket)?;
-            line.places
-                .first_key_value()
-                .map(|(_, next)| next.signal.wake_up())
+            line.first().map(|(_, next)| next.signal.wake_up())
         });
         let baton = self.signal.take_baton();
         state.remove_if_empty(&self.key);
@@ -322,7 +384,7 @@ impl Drop for Mark {
         let mut state = self.lines.state();
         let next = state.lines.get_mut(&self.key).and_then(|line| {
             line.turns -= 1;
-            let (_, first) = line.places.first_key_value()?;
+            let (_, first) = line.first()?;
             first.willing.then(|| first.signal.wake_up())
         });
         state.remove_if_empty(&self.key);
@@ -343,10 +405,7 @@ impl Drop for Releasing {
         let mut state = self.lines.state();
         let settled = state.lines.get_mut(&self.key).and_then(|line| {
             line.releasing -= 1;
-            let first = line
-                .places
-                .first_key_value()
-                .map(|(_, first)| first.signal.wake_up());
+            let first = line.first().map(|(_, first)| first.signal.wake_up());
             (line.releasing == 0).then(|| (Arc::clone(&line.settled), first))
         });
         state.remove_if_empty(&self.key);

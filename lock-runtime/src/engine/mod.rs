@@ -19,8 +19,8 @@ mod turn;
 mod watchdog;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -35,7 +35,7 @@ use self::shutdown::{Active, Entered};
 use self::turn::Baton;
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
-use crate::config::{Defaults, check_lease, check_permits};
+use crate::config::{Defaults, TAKEN_WITHIN, check_lease, check_permits};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::health::ServerHealth;
 use crate::key::LockKey;
@@ -112,7 +112,10 @@ impl Engine {
             closed: Notify::new(),
             active: Arc::default(),
         };
-        (Arc::new(engine), task)
+        let engine = Arc::new(engine);
+        let patrol = patrol(Arc::downgrade(&engine), Arc::clone(&engine.lines));
+        engine.clock.spawn(patrol);
+        (engine, task)
     }
 
     pub(crate) fn id(&self) -> ClientId {
@@ -223,7 +226,10 @@ impl Engine {
         if self.is_closing() {
             return Err(Some(baton));
         }
-        self.lines.pass(baton).map(drop).map_err(Some)
+        self.lines
+            .pass(baton, self.clock.now())
+            .map(drop)
+            .map_err(Some)
     }
 
     /// Passes on what was passed on to a request that can't use it, or ends it in the background.
@@ -231,7 +237,7 @@ impl Engine {
         let baton = if self.is_closing() {
             baton
         } else {
-            match self.lines.pass(baton) {
+            match self.lines.pass(baton, self.clock.now()) {
                 Ok(wake_up) => return drop(wake_up),
                 Err(baton) => baton,
             }
@@ -246,7 +252,7 @@ impl Engine {
         self.reaper.send(Job::Release {
             requests,
             keep_until: now,
-            expires: baton.deadline().max(now) + self.defaults.command_timeout,
+            expires: baton.lasts_until().max(now) + self.defaults.command_timeout,
             first: vec![self.lines.releasing(baton.key())],
             late: Vec::new(),
             expected_gone: true,
@@ -417,6 +423,30 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.watchdog.close();
+        self.lines.stop();
+    }
+}
+
+/// Takes back what was passed on to a task that nobody polls: its key is another's turn then.
+async fn patrol(engine: Weak<Engine>, lines: Arc<Lines>) {
+    loop {
+        lines.passing().await;
+        loop {
+            let Some(clock) = engine.upgrade().map(|engine| engine.clock.clone()) else {
+                return;
+            };
+            clock.sleep_until(clock.now() + TAKEN_WITHIN).await;
+            let Some(engine) = engine.upgrade() else {
+                return;
+            };
+            let Some(batons) = lines.not_taken(clock.now() - TAKEN_WITHIN) else {
+                break;
+            };
+            for baton in batons {
+                tracing::debug!(key = %baton.key().shortened(), "a waiting task that is not polled is passed over");
+                engine.pass_back(baton);
+            }
+        }
     }
 }
 

@@ -233,6 +233,9 @@ impl Worker {
         mut first: Option<Releasing>,
     ) {
         let mut tries = 0;
+        // What comes behind it on the same link undoes it for sure.
+        let via = late.map_or(request.via, |late| late.link);
+        let request = Acquire { via, ..request };
         loop {
             let sent = self.clock.now();
             let result = self

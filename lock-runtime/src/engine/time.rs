@@ -103,15 +103,23 @@ pub(crate) fn handed_over_deadline(
 }
 
 /// When a hold is to be renewed that was passed on inside the process and can be trusted until `until`; or `None` if the
-/// store must be asked first, because too little is left, or more than the lease.
+/// store must be asked first, because too little is left, or more than the lease. `fresh` is one that the store has handed
+/// over a moment ago, and the rest of whose lease is on its way.
 pub(crate) fn passed_on(
     now: Instant,
     until: Instant,
+    fresh: bool,
     options: &Resolved,
 ) -> Option<Option<Instant>> {
     let (left, lease) = (until.saturating_duration_since(now), options.lease);
-    // Of a hold that the store has handed over, the rest of the lease may be on its way still.
-    let enough = trusted(lease).min(first_lease(lease)) / 2;
+    let enough = if fresh {
+        trusted(first_lease(lease)) / 2
+    } else if options.renew {
+        trusted(lease) / 2
+    } else {
+        // A lease that is not renewed is all that the body has.
+        trusted(lease) - lease / 100
+    };
     if left < enough || left > trusted(lease) {
         return None;
     }
@@ -119,7 +127,6 @@ pub(crate) fn passed_on(
     Some(if options.renew {
         Some(now + (lease / 3).saturating_sub(missing))
     } else {
-        // A lease that is not renewed is what the body has: whoever gets notably less asks for the rest.
         (missing > lease / 100).then_some(now)
     })
 }
@@ -274,21 +281,25 @@ mod tests {
         let lease = 30_000 * MS;
         let (renewed, fixed) = (options(lease, true), options(lease, false));
         let whole = now + trusted(lease);
-        assert_eq!(passed_on(now, whole, &renewed), Some(Some(now + lease / 3)));
-        assert_eq!(passed_on(now, whole, &fixed), Some(None));
+        let passed = |until, options| passed_on(now, until, false, options);
+        let fresh = |left: u32, options| passed_on(now, now + left * MS, true, options);
+        assert_eq!(passed(whole, &renewed), Some(Some(now + lease / 3)));
+        assert_eq!(passed(whole, &fixed), Some(None));
         let used = whole - 4000 * MS;
-        assert_eq!(
-            passed_on(now, used, &renewed),
-            Some(Some(now + lease / 3 - 4000 * MS))
-        );
-        assert_eq!(passed_on(now, used, &fixed), Some(Some(now)));
+        let soon = now + lease / 3 - 4000 * MS;
+        assert_eq!(passed(used, &renewed), Some(Some(soon)));
+        assert_eq!(passed(now + trusted(lease) / 2 - MS, &renewed), None);
+        assert_eq!(passed(whole - 290 * MS, &fixed), Some(None));
+        assert_eq!(passed(whole - 310 * MS, &fixed), None);
         // Right after a hand-over by the store.
-        assert_eq!(passed_on(now, now + 1500 * MS, &renewed), Some(Some(now)));
-        assert_eq!(passed_on(now, now + 900 * MS, &renewed), None);
-        assert_eq!(passed_on(now, whole + MS, &renewed), None);
+        for options in [&renewed, &fixed] {
+            assert_eq!(fresh(1500, options), Some(Some(now)));
+            assert_eq!(fresh(900, options), None);
+            assert_eq!(passed(whole + MS, options), None);
+        }
         let short = options(500 * MS, true);
-        assert_eq!(passed_on(now, now + 200 * MS, &short), None);
-        assert!(passed_on(now, now + 300 * MS, &short).is_some());
+        assert_eq!(fresh(200, &short), None);
+        assert!(fresh(300, &short).is_some());
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub(crate) struct Turn {
     began: Instant,
     /// How often it has been passed on since.
     passed: u32,
+    /// Until when the store has it at the latest, as far as this process has asked for.
+    lasts_until: Instant,
+    /// Until when the lease of a hand-over by the store reaches, if it was one. The rest of the lease is asked for at once.
+    handed_until: Option<Instant>,
     /// Fencing tokens that were reserved with the grant and are not used yet.
     tokens: Range<u64>,
     mark: Mark,
@@ -45,10 +49,12 @@ pub(super) struct Taken {
 }
 
 impl Turn {
-    /// `token` is the first of `tokens` that the grant reserved.
+    /// `token` is the first of `tokens` that the grant reserved; `handed_until` is where the first lease of a hand-over
+    /// ends.
     pub(super) fn new(
         owner: Owner,
         began: Instant,
+        handed_until: Option<Instant>,
         token: Option<u64>,
         tokens: u32,
         mark: Mark,
@@ -58,9 +64,15 @@ impl Turn {
             owner,
             began,
             passed: 0,
+            lasts_until: began,
+            handed_until,
             tokens,
             mark,
         })
+    }
+
+    pub(super) fn lasts(&mut self, until: Instant) {
+        self.lasts_until = self.lasts_until.max(until);
     }
 
     pub(super) fn next_token(&mut self) -> Option<u64> {
@@ -97,8 +109,9 @@ impl Baton {
         }
     }
 
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
+    /// Until when the store may have it.
+    pub(super) fn lasts_until(&self) -> Instant {
+        self.deadline.max(self.turn.lasts_until)
     }
 
     /// Uses the hold as it is, or gives it back if the store must be asked: the turn is over, the lease does not fit, or
@@ -111,7 +124,13 @@ impl Baton {
     ) -> Result<Taken, Self> {
         let turn = &mut self.turn;
         let over = turn.passed >= limits.local_handoffs || now >= turn.began + limits.local_turn;
-        let Some(renew_at) = time::passed_on(now, self.deadline, options).filter(|_| !over) else {
+        // After a crash, the key stays taken for no longer than the lease that was asked for.
+        let too_long = turn.lasts_until > now + options.lease;
+        let fresh = turn
+            .handed_until
+            .is_some_and(|until| self.deadline <= until);
+        let renew_at = time::passed_on(now, self.deadline, fresh, options);
+        let Some(renew_at) = renew_at.filter(|_| !over && !too_long) else {
             return Err(self);
         };
         let token = if options.fenced {

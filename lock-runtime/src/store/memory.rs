@@ -222,11 +222,10 @@ impl Connected {
             if lock.holders.is_other_kind(request.claim.share) {
                 return AcquiredAll::Conflict(at);
             }
-            let held = lock.holders.held(&request.claim).is_some();
             if request.queue == Queue::Respect && lock.holders.is_empty() {
                 lock.hand_over(step, None);
             }
-            if !held && !lock.holders.is_empty() {
+            if !lock.holders.is_empty() && lock.holders.held(&request.claim).is_none() {
                 return AcquiredAll::Busy(at);
             }
         }

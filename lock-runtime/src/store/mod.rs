@@ -86,12 +86,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// The link over which a verb called now would go, or a later one; one over which nothing ever goes, if that depends
-    /// on the key.
+    /// The link over which the client's own thread would send a verb now, or a later one; one over which nothing ever
+    /// goes, if that depends on the key.
     fn link(&self) -> Link;
 
-    /// The same for a verb about this key.
-    fn link_of(&self, _key: &LockKey) -> Link {
+    /// The link over which the caller would send an acquire of this key now, or a later one. An acquire that joins the
+    /// queue goes over the one over which the client hears of what it is granted.
+    fn link_of(&self, _key: &LockKey, _queue: Queue) -> Link {
         self.link()
     }
 
@@ -241,6 +242,8 @@ pub struct Acquire {
     /// The owner of an exclusive hold that ends with this command, if it is held still: the key then goes to the first
     /// in the queue, and to this request if nobody waits.
     pub instead_of: Option<Owner>,
+    /// The link to send it over, if that is still there and the command can go over it.
+    pub via: Link,
 }
 
 /// What an acquire does besides trying.

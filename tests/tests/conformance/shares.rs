@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::store::{
-    Acquire, Acquired, Claim, Fenced, Inspection, Owner, Queue, Release, Released, Renewal,
+    Acquire, Acquired, Claim, Fenced, Inspection, Link, Owner, Queue, Release, Released, Renewal,
     Renewed, Share,
 };
 use lock_tests::{Backend, eventually};
@@ -54,6 +54,7 @@ fn request(owner: Owner, share: Option<Share>, queue: Queue) -> Acquire {
         first_lease: LEASE / 5,
         tokens: 0,
         instead_of: None,
+        via: Link(0),
         queue,
     }
 }

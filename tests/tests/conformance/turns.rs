@@ -27,6 +27,7 @@ crate::on_every_store!(
     turned_off_every_hand_over_goes_through_the_store,
     holds_that_are_dropped_at_once_are_never_left_to_nobody,
     a_request_inside_a_hold_that_has_ended_is_refused,
+    a_request_that_nobody_polls_is_passed_over,
 );
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -489,4 +490,34 @@ async fn a_request_inside_a_hold_that_has_ended_is_refused(store: Backend) {
         );
     }
     assert!(successor.is_held());
+}
+
+async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
+    let (client, other) = (patient(&store).await, store.client().await);
+    let first = client.lock("k").acquire().await.unwrap();
+    let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
+    assert!(polled(1, &mut asleep).await.is_none());
+    let behind = waits(&client, client.lock("k")).await;
+    let others = tokio::spawn(other.lock("k").wait(WAIT).acquire());
+    eventually("it queues", async || {
+        other.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    first.release().await.unwrap();
+    // Long before the lease of 30 s ends, and in whichever order.
+    let both = async {
+        let behind = async { behind.await.unwrap().unwrap().release().await.unwrap() };
+        let others = async { others.await.unwrap().unwrap().release().await.unwrap() };
+        tokio::join!(behind, others);
+    };
+    tokio::time::timeout(WAIT / 3, both).await.unwrap();
+    // It has its place still.
+    let guard = tokio::time::timeout(WAIT / 3, asleep)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+    drop((client, other));
+    store.until_empty().await;
 }

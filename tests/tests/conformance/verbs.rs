@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use lock_runtime::Clock;
 use lock_runtime::store::redis::RedisStore;
 use lock_runtime::store::{
-    Acquire, Acquired, Claim, ClientId, Fenced, Listener, Owner, Queue, Release, Released, Renewal,
-    Renewed, Store, WakeUp,
+    Acquire, Acquired, Claim, ClientId, Fenced, Link, Listener, Owner, Queue, Release, Released,
+    Renewal, Renewed, Store, WakeUp,
 };
 use lock_tests::{Backend, eventually};
 
@@ -161,6 +161,7 @@ pub(super) fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
         first_lease: LEASE / 5,
         tokens: fence.into(),
         instead_of: None,
+        via: Link(0),
         queue,
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use lock_runtime::LockKey;
 use lock_runtime::store::memory::MemoryStore;
 use lock_runtime::store::{
-    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, LatchRequest, Latched, Owner, Queue,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, LatchRequest, Latched, Link, Owner,
+    Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
 };
 
 use crate::world::now;
@@ -284,6 +284,7 @@ impl Served {
                     tokens: 0,
                     queue: Queue::Barge,
                     instead_of: None,
+                    via: Link(0),
                 };
                 let _ = answer(self.store.acquire(request, now()));
                 *reply = Renewed::Renewed;

@@ -7,7 +7,8 @@ use std::task::Poll;
 use std::time::Instant;
 
 use super::names::Namespace;
-use super::request::Request;
+use super::request::{Request, Shown};
+use super::scripts::Form;
 use super::verbs::{permits, released};
 use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
 use crate::key::LockKey;
@@ -92,7 +93,7 @@ impl RedisStore {
                 link: Link::SEVERAL,
             });
         }
-        let renew = renewal(&self.namespace, holds);
+        let renew = renewal(self.form(&scripts::RENEW), &self.namespace, holds);
         let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
         Ok(reply.map(|value| match value {
             Ok(replies) => renewed(&replies),
@@ -113,11 +114,11 @@ impl RedisStore {
         };
         let keys = requests.iter().map(|request| &request.claim.key);
         let reply: Reply<Vec<i64>> = self
-            .script(by, &scripts::RELEASE, keys, |command| {
+            .script(None, by, &scripts::RELEASE, keys, |command| {
                 command.arg(self.channels(&first.claim.key));
                 for request in requests {
                     command
-                        .arg(request.claim.owner.to_string())
+                        .arg(Shown(request.claim.owner))
                         .arg(permits(request.claim.share))
                         .arg(millis(request.keep));
                 }
@@ -131,19 +132,19 @@ impl RedisStore {
 }
 
 /// One script for all of them.
-pub(super) fn renewal(namespace: &Namespace, holds: &[&Renewal]) -> Request {
-    Request::script(&scripts::RENEW, |command| {
+pub(super) fn renewal(form: &'static Form, namespace: &Namespace, holds: &[&Renewal]) -> Request {
+    Request::script(form, |command| {
         command.arg(holds.len());
         for hold in holds {
-            command.arg(namespace.lock(&hold.claim.key));
+            command.arg(Shown(namespace.lock(&hold.claim.key)));
         }
         for hold in holds {
             let owner = hold.claim.owner;
-            let holder = match hold.claim.share {
-                Some(share) => format!("{owner}:{}", share.permits),
-                None => owner.to_string(),
+            match hold.claim.share {
+                Some(share) => command.arg(Shown(format_args!("{owner}:{}", share.permits))),
+                None => command.arg(Shown(owner)),
             };
-            command.arg(holder).arg(millis(hold.lease));
+            command.arg(millis(hold.lease));
         }
     })
 }

@@ -165,7 +165,7 @@ impl Cluster {
                 let ping = async |mut up: super::Connected| {
                     redis::cmd("PING").query_async(&mut up.connection).await
                 };
-                node.exchange::<String>(by, ping).await
+                node.exchange::<String>(node.link(), by, ping).await
             });
         }
         while let Some(answer) = asked.join_next().await {
@@ -191,7 +191,9 @@ impl Cluster {
                 error,
                 unknown: None,
             })?;
-            let answer = node.exchange(by, async |mut up| request.run(&mut up, asking).await);
+            let answer = node.exchange(node.link(), by, async |mut up| {
+                request.run(&mut up, asking).await
+            });
             let (link, result) = match answer.await {
                 Ok(answered) => answered,
                 Err(failure) => {

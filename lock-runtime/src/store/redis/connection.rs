@@ -4,6 +4,7 @@
 //! (a command to a dead server blocked for 9 s), and it keeps a peer that stopped answering for ever.
 
 mod keeper;
+mod near;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -11,16 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, Value};
+use redis::{Client, RedisError, Value};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use self::keeper::Keeper;
+use self::near::{Nearby, REST_IF_SILENT};
 use super::cluster::Membership;
 use super::target::Target;
 use super::{errors, request};
 use crate::clock::Clock;
-use crate::config::Timeouts;
+use crate::config::{BACKOFF_MAX, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::health::ServerHealth;
 use crate::store::{Failure, Link, Listener};
@@ -33,10 +35,10 @@ const SILENT_COMMANDS: u32 = 2;
 pub(super) struct Connected {
     pub(super) link: Link,
     pub(super) connection: MultiplexedConnection,
-    /// The server's address.
-    pub(super) at: Arc<str>,
     /// When it was made.
     since: Instant,
+    /// What makes another connection to the same server.
+    client: Arc<Client>,
     /// To a node of a cluster, where channels belong to slots.
     sharded: bool,
     channels: Arc<Channels>,
@@ -53,8 +55,9 @@ struct Channels {
 }
 
 impl Connected {
-    pub(super) fn is_sharded(&self) -> bool {
-        self.sharded
+    /// The server's address.
+    pub(super) fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
     }
 
     /// Listens on a channel of this connection, once.
@@ -113,7 +116,11 @@ enum State {
 pub(super) struct Connection {
     clock: Clock,
     command_timeout: Duration,
+    connect_timeout: Duration,
     state: watch::Sender<State>,
+    nearby: Nearby,
+    /// The numbers of links, which all connections of a store share.
+    numbers: Arc<AtomicU64>,
     /// The number of its newest connection.
     newest: AtomicU64,
     /// How many connections were made.
@@ -138,7 +145,10 @@ impl Connection {
         let connection = Arc::new(Self {
             clock: clock.clone(),
             command_timeout: timeouts.command,
+            connect_timeout: timeouts.connect,
             state: watch::Sender::new(State::Down(None)),
+            nearby: Nearby::default(),
+            numbers,
             newest: AtomicU64::new(0),
             made: AtomicU64::new(0),
             silent: AtomicU32::new(0),
@@ -148,7 +158,6 @@ impl Connection {
         let keeper = Keeper {
             target,
             timeouts,
-            numbers,
             connection: Arc::downgrade(&connection),
             listener,
             membership,
@@ -159,8 +168,22 @@ impl Connection {
         connection
     }
 
+    /// The link of the client's own thread.
     pub(super) fn link(&self) -> Link {
         Link(self.newest.load(Ordering::Acquire))
+    }
+
+    /// The link for a command of the caller's: one that its own runtime drives, if there is one.
+    pub(super) fn link_here(self: &Arc<Self>) -> Link {
+        let near = match &*self.state.borrow() {
+            State::Up(main) => self.near(main),
+            _ => None,
+        };
+        near.unwrap_or_else(|| self.link())
+    }
+
+    fn next_link(&self) -> Link {
+        Link(self.numbers.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
     /// Whether there is a connection now.
@@ -174,6 +197,7 @@ impl Connection {
 
     pub(super) fn close(&self) {
         self.state.send_replace(State::Closed);
+        self.nearby.clear();
         if let Some(keeper) = self.keeper.get() {
             keeper.abort();
         }
@@ -225,19 +249,28 @@ impl Connection {
         }
     }
 
-    /// Runs one exchange over a connection and judges the connection by it.
+    /// Runs one exchange over the connection of this number, or the client's own if that is gone, and judges the
+    /// connection by it.
     pub(super) async fn exchange<T>(
         &self,
+        via: Link,
         by: Instant,
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
-        let up = self.get(by).await?;
+        let near = self.nearby.get(via);
+        let is_near = near.is_some();
+        let up = match near {
+            Some(near) => near,
+            None => self.get(by).await?,
+        };
         let (link, channels) = (up.link, Arc::clone(&up.channels));
         let sent = self.clock.now();
         let Some(result) = self.clock.by(by, exchange(up)).await else {
             // A command whose time was cut by its request's budget says nothing about the connection.
             let whole = by >= sent + self.command_timeout - self.command_timeout / 10;
-            if whole && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
+            if whole && is_near {
+                self.nearby.rest(link, self.clock.now() + REST_IF_SILENT);
+            } else if whole && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
                 self.report(
                     link,
                     StoreError::new(
@@ -261,7 +294,11 @@ impl Connection {
         match &result {
             Err(error) if errors::kind(error) == StoreErrorKind::Disconnected => {
                 let error = errors::store_error(error);
-                self.report(link, error.clone());
+                if is_near {
+                    self.nearby.rest(link, self.clock.now() + BACKOFF_MAX);
+                } else {
+                    self.report(link, error.clone());
+                }
                 return Err(Failure {
                     error,
                     unknown: Some(link),
@@ -269,8 +306,10 @@ impl Connection {
             }
             // Behind a name that moved to a new master, a new connection finds it.
             Err(error) if errors::is_replica(error) => {
-                self.report(link, errors::store_error(error));
+                let main = if is_near { self.link() } else { link };
+                self.report(main, errors::store_error(error));
             }
+            _ if is_near => {}
             _ => self.silent.store(0, Ordering::Release),
         }
         Ok((link, result))

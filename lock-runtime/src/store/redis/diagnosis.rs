@@ -109,7 +109,7 @@ async fn of(up: &mut Connected, policy: Option<Replicas>) -> Result<ServerHealth
         }),
     }
     Ok(ServerHealth {
-        address: up.at.to_string(),
+        address: up.address(),
         version: hello.version,
         role: match hello.is_replica {
             true => Role::Replica,
@@ -156,9 +156,10 @@ fn replication(
 
 /// For each of what may not be allowed: 0 if it is not. Nothing if that can't be known without trying.
 async fn rights(up: &mut Connected) -> Result<Vec<i64>, RedisError> {
-    let mut commands = Cmd::new();
-    commands.arg(0).arg(TIME).arg(INFO).arg(SAVE);
-    let form = scripts::RIGHTS.form(up.is_sharded());
+    let form = scripts::RIGHTS.form(false);
+    let mut commands = redis::cmd("EVALSHA");
+    commands.arg(form.hash()).arg(0);
+    commands.arg(TIME).arg(INFO).arg(SAVE);
     let rights = if_allowed(up, true, &mut form.by_text(&commands)).await?;
     Ok(rights.unwrap_or_default())
 }

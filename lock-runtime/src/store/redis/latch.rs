@@ -62,7 +62,7 @@ impl RedisStore {
         names: LatchNames,
         arguments: impl FnOnce(&mut Cmd),
     ) -> Result<Reply<i64>, Failure> {
-        let count = Request::script(script, |command| {
+        let count = Request::script(self.form(script), |command| {
             keys(command, names);
             arguments(command);
         });
@@ -77,7 +77,7 @@ impl RedisStore {
         place: Option<String>,
     ) -> Result<Answer<Result<Latched, WrongType>>, Failure> {
         let channel = place.is_some().then(|| self.channel(&request.key));
-        let look = Request::script(&scripts::LATCH_LOOK, |command| {
+        let look = Request::script(self.form(&scripts::LATCH_LOOK), |command| {
             keys(command, names);
             command
                 .arg(place.unwrap_or_default())

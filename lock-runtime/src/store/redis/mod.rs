@@ -31,9 +31,10 @@ use redis::{Cmd, FromRedisValue};
 
 use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
-use self::names::Namespace;
+use self::names::{Channels, Namespace};
 use self::replication::{Nobody, Replication};
-use self::request::Request;
+use self::request::{Request, Shown};
+use self::scripts::{Form, Text};
 #[cfg(feature = "test-util")]
 use super::Store;
 use super::{Acquire, Answer, ClientId, Failure, Link, Listener, Renewal, Renewed};
@@ -160,19 +161,35 @@ impl RedisStore {
         }
     }
 
+    /// A script as these servers want it.
+    fn form(&self, script: &'static Text) -> &'static Form {
+        script.form(matches!(self.servers, Servers::Cluster(_)))
+    }
+
     /// What the channels begin with on which the clients hear of this lock.
-    fn channels(&self, key: &LockKey) -> String {
-        self.namespace.channels(self.slot(key))
+    fn channels(&self, key: &LockKey) -> Shown<Channels<'_>> {
+        Shown(self.namespace.channels(self.slot(key)))
     }
 
     /// The channel on which this client hears of this lock.
     fn channel(&self, key: &LockKey) -> String {
-        format!("{}{:032x}", self.channels(key), self.client.0)
+        format!("{}{:032x}", self.channels(key).0, self.client.0)
     }
 
-    /// Sends a request to the server that has the lock.
+    /// Sends a request to the server that has the lock, over the caller's link.
     async fn call<T: FromRedisValue>(
         &self,
+        key: &LockKey,
+        by: Instant,
+        request: Request,
+    ) -> Result<Reply<T>, Failure> {
+        self.call_via(None, key, by, request).await
+    }
+
+    /// The same over this link, if it is still there.
+    async fn call_via<T: FromRedisValue>(
+        &self,
+        via: Option<Link>,
         key: &LockKey,
         by: Instant,
         request: Request,
@@ -180,7 +197,12 @@ impl RedisStore {
         let (link, result) = match &self.servers {
             Servers::One(connection) => {
                 let exchange = async |mut up: Connected| request.run(&mut up, false).await;
-                connection.exchange(by, exchange).await?
+                let via = match via {
+                    _ if request.listens() => connection.link(),
+                    Some(via) => via,
+                    None => connection.link_here(),
+                };
+                connection.exchange(via, by, exchange).await?
             }
             Servers::Cluster(cluster) => {
                 let slot = self.namespace.slot(key);
@@ -240,7 +262,8 @@ impl RedisStore {
         command.arg(3 * keys.len());
         for key in keys {
             let names = self.namespace.names(key);
-            command.arg(names.lock).arg(names.queue).arg(names.fence);
+            command.arg(Shown(names.lock));
+            command.arg(Shown(names.queue)).arg(Shown(names.fence));
         }
     }
 }

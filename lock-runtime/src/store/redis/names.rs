@@ -1,5 +1,7 @@
 //! What keys and channels are called in Redis.
 
+use std::fmt;
+
 use super::slots::{slot_of, tag_in};
 use crate::error::LockError;
 use crate::key::LockKey;
@@ -12,11 +14,71 @@ pub(crate) struct Namespace {
     prefix: Box<str>,
 }
 
+/// A lock's key in Redis, shown as that.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'n> {
+    prefix: &'n str,
+    key: &'n LockKey,
+}
+
+/// A key of our own beside that of a lock, in the same slot.
+#[derive(Clone, Copy)]
+pub(super) struct Helper<'n> {
+    kind: &'static str,
+    lock: Name<'n>,
+}
+
 /// The keys of one lock, all in one Cluster slot.
-pub(super) struct Names {
-    pub(super) lock: String,
-    pub(super) queue: String,
-    pub(super) fence: String,
+pub(super) struct Names<'n> {
+    pub(super) lock: Name<'n>,
+    pub(super) queue: Helper<'n>,
+    pub(super) fence: Helper<'n>,
+}
+
+/// What channels begin with, shown as that.
+#[derive(Clone, Copy)]
+pub(super) struct Channels<'n> {
+    prefix: &'n str,
+    slot: Option<u16>,
+}
+
+impl fmt::Display for Channels<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix)?;
+        f.write_str("%granted:")?;
+        match self.slot {
+            None => Ok(()),
+            Some(slot) => write!(f, "{{{}}}:", tag_in(slot)),
+        }
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.prefix)?;
+        f.write_str(self.key.as_str())
+    }
+}
+
+impl fmt::Display for Helper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, lock } = self;
+        f.write_str(lock.prefix)?;
+        f.write_str("%")?;
+        f.write_str(kind)?;
+        f.write_str(":{")?;
+        match lock.key.hash_tag() {
+            Some(tag) => {
+                f.write_str(tag)?;
+                f.write_str("}:")?;
+                lock.fmt(f)
+            }
+            None => {
+                lock.fmt(f)?;
+                f.write_str("}")
+            }
+        }
+    }
 }
 
 /// The keys of one latch and of one call on it, all in one Cluster slot.
@@ -50,44 +112,36 @@ impl Namespace {
         self.prefix.strip_suffix(':').unwrap_or(&self.prefix)
     }
 
-    pub(super) fn lock(&self, key: &LockKey) -> String {
-        format!("{}{key}", self.prefix)
+    pub(super) fn lock<'n>(&'n self, key: &'n LockKey) -> Name<'n> {
+        Name {
+            prefix: &self.prefix,
+            key,
+        }
     }
 
-    pub(super) fn names(&self, key: &LockKey) -> Names {
+    pub(super) fn names<'n>(&'n self, key: &'n LockKey) -> Names<'n> {
+        let lock = self.lock(key);
+        let helper = |kind| Helper { kind, lock };
         Names {
-            lock: self.lock(key),
-            queue: self.helper("queue", key),
-            fence: self.helper("fence", key),
+            lock,
+            queue: helper("queue"),
+            fence: helper("fence"),
         }
     }
 
     /// The bucket of a rate limiter, which lives beside a lock of the same key.
-    pub(super) fn bucket(&self, key: &LockKey) -> String {
-        self.helper("rate", key)
-    }
-
-    /// A key of our own beside that of the lock, in the same slot.
-    fn helper(&self, kind: &str, key: &LockKey) -> String {
-        let prefix = &self.prefix;
+    pub(super) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
         let lock = self.lock(key);
-        match key.hash_tag() {
-            Some(tag) => format!("{prefix}%{kind}:{{{tag}}}:{lock}"),
-            None => format!("{prefix}%{kind}:{{{lock}}}"),
-        }
+        Helper { kind: "rate", lock }
     }
 
     pub(super) fn latch(&self, key: &LockKey, call: Owner) -> LatchNames {
-        let prefix = &self.prefix;
-        let latch = self.lock(key);
-        let helped = match key.hash_tag() {
-            Some(tag) => format!("{{{tag}}}:{latch}"),
-            None => format!("{{{latch}}}"),
-        };
+        let lock = self.lock(key);
+        let helper = |kind| Helper { kind, lock };
         LatchNames {
-            waiters: format!("{prefix}%latch:{helped}"),
-            call: format!("{prefix}%call:{helped}:{call}"),
-            latch,
+            waiters: helper("latch").to_string(),
+            call: format!("{}:{call}", helper("call")),
+            latch: lock.to_string(),
         }
     }
 
@@ -95,17 +149,14 @@ impl Namespace {
     pub(super) fn slot(&self, key: &LockKey) -> u16 {
         match key.hash_tag() {
             Some(tag) => slot_of(tag),
-            None => slot_of(&self.lock(key)),
+            None => slot_of(&self.lock(key).to_string()),
         }
     }
 
     /// What the channel of every client of this namespace begins with; in a cluster, where it tells of one slot's locks.
-    pub(super) fn channels(&self, slot: Option<u16>) -> String {
+    pub(super) fn channels(&self, slot: Option<u16>) -> Channels<'_> {
         let prefix = &self.prefix;
-        match slot {
-            None => format!("{prefix}%granted:"),
-            Some(slot) => format!("{prefix}%granted:{{{}}}:", tag_in(slot)),
-        }
+        Channels { prefix, slot }
     }
 
     /// The slot of such a channel.
@@ -134,20 +185,21 @@ mod tests {
         for namespace in ["", "lock", "shop"] {
             let namespace = Namespace::new(namespace).unwrap();
             for key in ["stock:42", "{tenant}:stock:42", "a:{b}:c"] {
-                let names = namespace.names(&key.into());
-                assert_eq!(namespace.slot(&key.into()), slot(&names.lock));
-                let channel = namespace.channels(Some(slot(&names.lock)));
-                assert_eq!(Namespace::slot_of_channel(&channel), Some(slot(&channel)));
-                assert_eq!(slot(&names.lock), slot(&channel), "{channel}");
-                assert_eq!(slot(&names.lock), slot(&names.queue), "{}", names.queue);
-                assert_eq!(slot(&names.lock), slot(&names.fence), "{}", names.fence);
-                let bucket = namespace.bucket(&key.into());
-                assert_eq!(slot(&names.lock), slot(&bucket), "{bucket}");
+                let key = LockKey::from(key);
+                let names = namespace.names(&key);
+                let lock = names.lock.to_string();
+                let own = slot(&lock);
+                assert_eq!(namespace.slot(&key), own);
+                let channel = namespace.channels(Some(own)).to_string();
+                assert_eq!(Namespace::slot_of_channel(&channel), Some(own));
+                assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
-                let latch = namespace.latch(&key.into(), Owner { client, request: 2 });
-                assert_eq!(latch.latch, names.lock);
-                for helper in [latch.waiters, latch.call] {
-                    assert_eq!(slot(&names.lock), slot(&helper), "{helper}");
+                let latch = namespace.latch(&key, Owner { client, request: 2 });
+                assert_eq!(latch.latch, lock);
+                let (queue, fence) = (names.queue.to_string(), names.fence.to_string());
+                let bucket = namespace.bucket(&key).to_string();
+                for helper in [queue, fence, bucket, latch.waiters, latch.call] {
+                    assert_eq!(own, slot(&helper), "{helper}");
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::request::Request;
+use super::request::{Request, Shown};
 use super::{RedisStore, Reply, WrongType, scripts};
 use crate::store::{Answer, Failure, RateRequest, Rated};
 
@@ -13,8 +13,8 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<Rated>, Failure> {
         let bucket = self.namespace.bucket(&request.key);
-        let take = Request::script(&scripts::RATE, |command| {
-            command.arg(1).arg(bucket);
+        let take = Request::script(self.form(&scripts::RATE), |command| {
+            command.arg(1).arg(Shown(bucket));
             command.arg(nanos(request.interval)).arg(request.burst);
             command.arg(request.tokens).arg(nanos(request.wait));
         });

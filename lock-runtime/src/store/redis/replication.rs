@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::connection::Connected;
 use super::names::Namespace;
-use super::{Servers, batch, errors};
+use super::{Servers, batch, errors, scripts};
 use crate::clock::Clock;
 use crate::config::{Replicas, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
@@ -138,13 +138,15 @@ impl Replication {
 
     async fn ask(&self, slot: Option<u16>, holds: &[&Renewal]) -> Result<Vec<Renewed>, Failure> {
         let by = self.clock.now() + self.policy.timeout + self.timeouts.command;
-        let request = batch::renewal(&self.namespace, holds).confirmed_by(self.policy);
+        let sharded = matches!(self.servers, Servers::Cluster(_));
+        let form = scripts::RENEW.form(sharded);
+        let request = batch::renewal(form, &self.namespace, holds).confirmed_by(self.policy);
         let (_, result) = match (&self.servers, slot) {
             (Servers::Cluster(cluster), Some(slot)) => cluster.exchange(slot, by, &request).await?,
             (Servers::Cluster(_), None) => return Err(self.failure("no slot")),
             (Servers::One(connection), _) => {
                 let exchange = async |mut up: Connected| request.run(&mut up, false).await;
-                connection.exchange(by, exchange).await?
+                connection.exchange(connection.link(), by, exchange).await?
             }
         };
         let (replies, replicas): (Vec<i64>, u32) = result.map_err(|error| Failure {

@@ -1,11 +1,26 @@
 //! One command, or one script, as it goes over whichever connection.
 
-use redis::{Cmd, FromRedisValue, RedisError, Value};
+use std::fmt::Display;
+
+use redis::{Cmd, FromRedisValue, RedisError, RedisWrite, ToRedisArgs, Value};
 
 use super::connection::Connected;
-use super::scripts::Text;
+use super::scripts::Form;
 use super::{errors, millis};
 use crate::config::Replicas;
+
+/// What the script of one lock takes.
+const USUAL_ARGUMENTS: usize = 16;
+const USUAL_BYTES: usize = 384;
+
+/// An argument that is written down as it is shown.
+pub(super) struct Shown<T>(pub(super) T);
+
+impl<T: Display> ToRedisArgs for Shown<T> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        out.write_arg_fmt(&self.0);
+    }
+}
 
 /// What is sent. It can be sent again, to another server.
 pub(super) struct Request {
@@ -18,8 +33,8 @@ pub(super) struct Request {
 
 enum Action {
     Command(Cmd),
-    /// With its arguments.
-    Script(&'static Text, Cmd),
+    /// As it is sent to a server that knows the script.
+    Script(&'static Form, Cmd),
 }
 
 impl Request {
@@ -31,11 +46,12 @@ impl Request {
         }
     }
 
-    pub(super) fn script(script: &'static Text, arguments: impl FnOnce(&mut Cmd)) -> Self {
-        let mut given = Cmd::new();
-        arguments(&mut given);
+    pub(super) fn script(script: &'static Form, arguments: impl FnOnce(&mut Cmd)) -> Self {
+        let mut by_hash = Cmd::with_capacity(USUAL_ARGUMENTS, USUAL_BYTES);
+        by_hash.arg("EVALSHA").arg(script.hash());
+        arguments(&mut by_hash);
         Self {
-            action: Action::Script(script, given),
+            action: Action::Script(script, by_hash),
             channel: None,
             replicas: None,
         }
@@ -54,6 +70,11 @@ impl Request {
         Self { channel, ..self }
     }
 
+    /// Whether it must go over the connection on which messages are heard.
+    pub(super) fn listens(&self) -> bool {
+        self.channel.is_some()
+    }
+
     /// `asking` is what a node that is to get the slot wants to hear first.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
@@ -65,15 +86,12 @@ impl Request {
         }
         match &self.action {
             Action::Command(command) => self.send(up, command, asking).await,
-            Action::Script(script, arguments) => {
-                let form = script.form(up.is_sharded());
-                match self.send(up, &form.by_hash(arguments), asking).await {
-                    Err(error) if errors::is_no_script(&error) => {
-                        self.send(up, &form.by_text(arguments), asking).await
-                    }
-                    reply => reply,
+            Action::Script(script, by_hash) => match self.send(up, by_hash, asking).await {
+                Err(error) if errors::is_no_script(&error) => {
+                    self.send(up, &script.by_text(by_hash), asking).await
                 }
-            }
+                reply => reply,
+            },
         }
     }
 

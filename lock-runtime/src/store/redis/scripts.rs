@@ -12,15 +12,15 @@ macro_rules! scripts {
 }
 
 scripts! {
-    ACQUIRE = "lib.lua", "acquire.lua";
-    ACQUIRE_ALL = "lib.lua", "acquire_all.lua";
-    RELEASE = "lib.lua", "release.lua";
-    ABANDON = "lib.lua", "abandon.lua";
-    SHRINK = "lib.lua", "shrink.lua";
-    RESIZE = "lib.lua", "resize.lua";
-    FORCE_RELEASE = "lib.lua", "force_release.lua";
-    FENCE = "lib.lua", "fence.lua";
-    INSPECT = "lib.lua", "inspect.lua";
+    ACQUIRE = "tokens.lua", "acquire_free.lua", "lib.lua", "acquire.lua";
+    ACQUIRE_ALL = "tokens.lua", "lib.lua", "acquire_all.lua";
+    RELEASE = "release_alone.lua", "tokens.lua", "lib.lua", "release.lua";
+    ABANDON = "tokens.lua", "lib.lua", "abandon.lua";
+    SHRINK = "tokens.lua", "lib.lua", "shrink.lua";
+    RESIZE = "tokens.lua", "lib.lua", "resize.lua";
+    FORCE_RELEASE = "tokens.lua", "lib.lua", "force_release.lua";
+    FENCE = "tokens.lua", "lib.lua", "fence.lua";
+    INSPECT = "tokens.lua", "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
     RATE = "rate.lua";
     RIGHTS = "rights.lua";
@@ -66,22 +66,19 @@ impl Form {
         }
     }
 
-    pub(super) fn by_hash(&self, arguments: &Cmd) -> Cmd {
-        command("EVALSHA", &self.hash, arguments)
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
     }
 
-    pub(super) fn by_text(&self, arguments: &Cmd) -> Cmd {
-        command("EVAL", &self.code, arguments)
-    }
-}
-
-fn command(name: &str, script: &str, arguments: &Cmd) -> Cmd {
-    let mut command = redis::cmd(name);
-    command.arg(script);
-    for argument in arguments.args_iter() {
-        if let redis::Arg::Simple(argument) = argument {
-            command.arg(argument);
+    /// The same command with the script's text.
+    pub(super) fn by_text(&self, by_hash: &Cmd) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&self.code);
+        for argument in by_hash.args_iter().skip(2) {
+            if let redis::Arg::Simple(argument) = argument {
+                command.arg(argument);
+            }
         }
+        command
     }
-    command
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -39,8 +40,8 @@ impl fmt::Display for Place {
 /// A new connection, and which master it leads to.
 pub(super) struct Reached {
     pub(super) connection: MultiplexedConnection,
-    /// The server's address.
-    pub(super) at: String,
+    /// What makes another connection to the same server.
+    pub(super) client: Arc<Client>,
     master: Option<Place>,
 }
 
@@ -71,10 +72,9 @@ impl Target {
         {
             return Err(demoted(master));
         }
-        let at = client.get_connection_info().addr().to_string();
         Ok(Reached {
             connection,
-            at,
+            client: Arc::new(client),
             master,
         })
     }
@@ -150,6 +150,10 @@ impl Hello {
             version: word("version"),
             is_replica: matches!(word("role").as_str(), "replica" | "slave"),
         })
+    }
+
+    pub(super) fn is_replica(&self) -> bool {
+        self.is_replica
     }
 
     /// The same for a node of a cluster, which must be able to tell a message to one node and not to all.

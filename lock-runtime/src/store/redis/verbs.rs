@@ -7,7 +7,7 @@ use std::time::Instant;
 use redis::{Cmd, FromRedisValue, Value};
 
 use super::connection::Connected;
-use super::request::Request;
+use super::request::{Request, Shown};
 use super::scripts::Text;
 use super::{RedisStore, Reply, Servers, WrongType, errors, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;
@@ -30,10 +30,10 @@ impl Store for RedisStore {
             }
             let key = &request.claim.key;
             let listens = request.queue == Queue::Join;
-            let acquire = Request::script(&scripts::ACQUIRE, |command| {
+            let acquire = Request::script(self.form(&scripts::ACQUIRE), |command| {
                 self.name(command, once(key));
                 command
-                    .arg(request.claim.owner.to_string())
+                    .arg(Shown(request.claim.owner))
                     .arg(millis(request.lease))
                     .arg(millis(request.first_lease))
                     .arg(request.tokens)
@@ -50,7 +50,8 @@ impl Store for RedisStore {
                     );
             });
             let acquire = acquire.listening(listens.then(|| self.channel(key)));
-            let reply: Reply<Vec<Value>> = self.call(key, by, acquire).await?;
+            let reply: Reply<Vec<Value>> =
+                self.call_via(Some(request.via), key, by, acquire).await?;
             let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
             self.confirmed(&request, answer, by).await
         })
@@ -73,16 +74,22 @@ impl Store for RedisStore {
                 });
             }
             let reply: Reply<Vec<Value>> = self
-                .script(by, &scripts::ACQUIRE_ALL, keys, |command| {
-                    command
-                        .arg(millis(first.lease))
-                        .arg(first.tokens)
-                        .arg(mode(first.queue))
-                        .arg(self.channels(key));
-                    for request in &requests {
-                        command.arg(request.claim.owner.to_string());
-                    }
-                })
+                .script(
+                    Some(first.via),
+                    by,
+                    &scripts::ACQUIRE_ALL,
+                    keys,
+                    |command| {
+                        command
+                            .arg(millis(first.lease))
+                            .arg(first.tokens)
+                            .arg(mode(first.queue))
+                            .arg(self.channels(key));
+                        for request in &requests {
+                            command.arg(Shown(request.claim.owner));
+                        }
+                    },
+                )
                 .await?;
             let answer = reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all));
             if let AcquiredAll::Granted { .. } = answer.value {
@@ -123,9 +130,7 @@ impl Store for RedisStore {
         Box::pin(async move {
             let reply: Reply<Option<String>> = self
                 .one(by, &scripts::FENCE, &claim.key, |command| {
-                    command
-                        .arg(claim.owner.to_string())
-                        .arg(permits(claim.share));
+                    command.arg(Shown(claim.owner)).arg(permits(claim.share));
                 })
                 .await?;
             Ok(reply.map(|value| match value {
@@ -161,7 +166,7 @@ impl Store for RedisStore {
             let reply: Reply<i64> = self
                 .one(by, &scripts::SHRINK, &claim.key, |command| {
                     command
-                        .arg(claim.owner.to_string())
+                        .arg(Shown(claim.owner))
                         .arg(permits(claim.share))
                         .arg(rest)
                         .arg(self.channels(&claim.key));
@@ -185,15 +190,21 @@ impl Store for RedisStore {
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let reply: Reply<i64> = self
-                .one(by, &scripts::ABANDON, &request.claim.key, |command| {
-                    command
-                        .arg(request.claim.owner.to_string())
-                        .arg(millis(request.first_lease))
-                        .arg(request.tokens)
-                        .arg(self.channels(&request.claim.key))
-                        .arg(permits(request.claim.share))
-                        .arg(request.claim.share.map_or(0, |share| share.of));
-                })
+                .script(
+                    Some(request.via),
+                    by,
+                    &scripts::ABANDON,
+                    once(&request.claim.key),
+                    |command| {
+                        command
+                            .arg(Shown(request.claim.owner))
+                            .arg(millis(request.first_lease))
+                            .arg(request.tokens)
+                            .arg(self.channels(&request.claim.key))
+                            .arg(permits(request.claim.share))
+                            .arg(request.claim.share.map_or(0, |share| share.of));
+                    },
+                )
                 .await?;
             Ok(reply.map(|value| value.map_or(Released::NotHeld, released)))
         })
@@ -242,7 +253,9 @@ impl Store for RedisStore {
                     let ping = async |mut up: Connected| {
                         redis::cmd("PING").query_async(&mut up.connection).await
                     };
-                    let (link, reply) = connection.exchange::<String>(by, ping).await?;
+                    let (link, reply) = connection
+                        .exchange::<String>(connection.link(), by, ping)
+                        .await?;
                     reply.map_err(|error| Failure {
                         error: errors::store_error(&error),
                         unknown: None,
@@ -268,9 +281,10 @@ impl Store for RedisStore {
         }
     }
 
-    fn link_of(&self, key: &LockKey) -> Link {
+    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
         match &self.servers {
-            Servers::One(connection) => connection.link(),
+            Servers::One(connection) if queue == Queue::Join => connection.link(),
+            Servers::One(connection) => connection.link_here(),
             Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
         }
     }
@@ -301,12 +315,14 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let mut set = redis::cmd("SET");
-        set.arg(self.namespace.lock(&request.claim.key))
-            .arg(request.claim.owner.to_string());
+        let mut set = Cmd::with_capacity(6, 128);
+        set.arg("SET")
+            .arg(Shown(self.namespace.lock(&request.claim.key)))
+            .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
-        let reply: Reply<Option<String>> = self.call(&request.claim.key, by, set).await?;
+        let key = &request.claim.key;
+        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(Some(_)) => Acquired::Granted { token: None },
@@ -333,6 +349,7 @@ impl RedisStore {
     /// Runs a script on the keys of some locks that are together; at least one.
     pub(super) async fn script<'k, T: FromRedisValue>(
         &self,
+        via: Option<Link>,
         by: Instant,
         script: &'static Text,
         keys: impl ExactSizeIterator<Item = &'k LockKey> + Clone,
@@ -344,11 +361,11 @@ impl RedisStore {
                 link: self.link(),
             });
         };
-        let script = Request::script(script, |command| {
+        let script = Request::script(self.form(script), |command| {
             self.name(command, keys);
             arguments(command);
         });
-        self.call(first, by, script).await
+        self.call_via(via, first, by, script).await
     }
 
     /// Runs a script on the keys of one lock.
@@ -359,7 +376,7 @@ impl RedisStore {
         key: &LockKey,
         arguments: impl FnOnce(&mut Cmd),
     ) -> Result<Reply<T>, Failure> {
-        self.script(by, script, once(key), arguments).await
+        self.script(None, by, script, once(key), arguments).await
     }
 }
 

@@ -107,7 +107,7 @@ impl Cluster {
                     let mut slots = redis::cmd("CLUSTER");
                     slots.arg("SLOTS").query_async(&mut up.connection).await
                 };
-                let answer = node.exchange::<Vec<Value>>(by, question).await;
+                let answer = node.exchange::<Vec<Value>>(node.link(), by, question).await;
                 let reply = match answer {
                     Ok((_, Ok(reply))) => reply,
                     Ok((_, Err(error))) => {

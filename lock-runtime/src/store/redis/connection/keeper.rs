@@ -1,6 +1,6 @@
 //! The task that makes and replaces connections.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -20,8 +20,6 @@ use crate::store::{Link, Listener, Owner};
 pub(super) struct Keeper {
     pub(super) target: Target,
     pub(super) timeouts: Timeouts,
-    /// The numbers of links, which all connections of a store share.
-    pub(super) numbers: Arc<AtomicU64>,
     pub(super) connection: Weak<Connection>,
     pub(super) listener: Weak<dyn Listener>,
     pub(super) membership: Option<Membership>,
@@ -39,7 +37,7 @@ impl Keeper {
             let Some(shared) = self.connection.upgrade() else {
                 return;
             };
-            let link = Link(self.numbers.fetch_add(1, Ordering::AcqRel) + 1);
+            let link = shared.next_link();
             shared.newest.store(link.0, Ordering::Release);
             let by = clock.now() + self.timeouts.connect;
             let attempt = clock.by(by, self.connect(&shared, link, &channels)).await;
@@ -120,8 +118,8 @@ impl Keeper {
         let mut up = Connected {
             link,
             connection: reached.connection.clone(),
-            at: reached.at.as_str().into(),
             since: shared.clock.now(),
+            client: Arc::clone(&reached.client),
             sharded: self.membership.is_some(),
             channels: heard,
         };

@@ -12,6 +12,8 @@ redis.call('DEL', KEYS[3])
 redis.call('SET', KEYS[3], left, 'PX', ARGV[1])
 redis.call('HSET', KEYS[1], 'count', left)
 if left > 0 then return left end
+local time = redis.call('TIME')
+redis.pcall('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
 local waiters = redis.pcall('ZRANGE', KEYS[2], 0, -1)
 if waiters.err then return 0 end
 redis.pcall('DEL', KEYS[2])

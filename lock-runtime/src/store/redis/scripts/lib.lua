@@ -2,31 +2,11 @@
 --
 -- An exclusive lock is a string, the owner. A lock that is held in shares is a sorted set: `<owner>:<permits>` by the
 -- end of its lease in microseconds, and below zero `of` (how many permits there are) and `used`.
-local FENCE_TTL = 86400000
 -- So much longer than its leases lives a sorted set, so that the leases decide.
 local SLACK = 1000
 
 local function names(i)
   return {lock = KEYS[3 * i - 2], queue = KEYS[3 * i - 1], fence = KEYS[3 * i]}
-end
-
-local function now()
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-
--- The first of so many tokens above every earlier one, also after the counter was lost. nil if the counter is something
--- else.
-local function mint(at, tokens)
-  local last = redis.pcall('GET', at.fence)
-  if type(last) == 'table' then return nil end
-  last = tonumber(last or '0')
-  if not last or last < 0 or last + tokens > 9007199254740991 then return nil end
-  return string.format('%.0f', math.max(last + 1, now()))
-end
-
-local function keep_tokens(at, first, tokens)
-  redis.call('SET', at.fence, string.format('%.0f', first + tokens - 1), 'PX', FENCE_TTL)
 end
 
 -- A place in the queue: `<tokens, 0 unfenced>:<first lease ms>:<permits, 0 exclusive>:<of>:<owner>`.

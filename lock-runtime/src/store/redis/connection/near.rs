@@ -1,0 +1,231 @@
+//! Connections that are driven by the callers' own runtimes, beside the one of the client's thread.
+//!
+//! A command over that one sleeps twice more than it must: until the client's thread sends it, and until that has passed
+//! the reply on. Whatever must outlive a caller goes over it all the same: renewals, the queue with its messages, and
+//! releases in the background.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use redis::{AsyncConnectionConfig, PushInfo, PushKind};
+use tokio::runtime::{self, Handle, RuntimeFlavor};
+use tokio::sync::oneshot;
+
+use super::{Channels, Connected, Connection};
+use crate::config::BACKOFF_MAX;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::store::Link;
+use crate::store::redis::errors;
+use crate::store::redis::target::Hello;
+
+/// How long a runtime is left without one after a command over it was not answered: it may not be driven.
+pub(super) const REST_IF_SILENT: Duration = Duration::from_secs(30);
+
+/// One for each runtime that has asked; there are few.
+#[derive(Debug, Default)]
+pub(super) struct Nearby {
+    seats: Mutex<Vec<Seat>>,
+}
+
+#[derive(Debug)]
+struct Seat {
+    runtime: runtime::Id,
+    /// Its own number, also while it is being made.
+    link: Link,
+    /// The connection of the client's thread beside which it was made: both lead to the same server.
+    main: Link,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Making,
+    Up {
+        connected: Connected,
+        /// Ends the task that stays with it.
+        _stay: oneshot::Sender<()>,
+    },
+    /// There is none before this time; or never.
+    Resting(Option<Instant>),
+}
+
+/// Takes its seat away when it is dropped: its runtime may end at any time.
+struct Leaving {
+    connection: Weak<Connection>,
+    link: Link,
+}
+
+impl Nearby {
+    fn seats(&self) -> MutexGuard<'_, Vec<Seat>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection of this number, if it is one of these and still there.
+    pub(super) fn get(&self, link: Link) -> Option<Connected> {
+        let seats = self.seats();
+        let found = seats.iter().find(|seat| seat.link == link)?;
+        match &found.state {
+            State::Up { connected, .. } => Some(connected.clone()),
+            _ => None,
+        }
+    }
+
+    /// Leaves a runtime without one for a while.
+    pub(super) fn rest(&self, link: Link, until: Instant) {
+        self.set(link, State::Resting(Some(until)));
+    }
+
+    fn set(&self, link: Link, state: State) {
+        let mut seats = self.seats();
+        if let Some(seat) = seats.iter_mut().find(|seat| seat.link == link) {
+            let before = std::mem::replace(&mut seat.state, state);
+            // Its driver ends with it, which is not done under the lock.
+            drop(seats);
+            drop(before);
+        }
+    }
+
+    pub(super) fn clear(&self) {
+        let seats = std::mem::take(&mut *self.seats());
+        drop(seats);
+    }
+}
+
+impl Connection {
+    /// The number of the connection that the caller's runtime drives; if there is none, one is made for the next time.
+    pub(super) fn near(self: &Arc<Self>, main: &Connected) -> Option<Link> {
+        let caller = Handle::try_current().ok()?;
+        // A runtime of one thread may be driven now and then only, and this one from elsewhere.
+        if caller.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return None;
+        }
+        let runtime = caller.id();
+        let mut seats = self.nearby.seats();
+        let place = seats.iter().position(|seat| seat.runtime == runtime);
+        if let Some(seat) = place.map(|at| &seats[at])
+            && seat.main == main.link
+        {
+            match &seat.state {
+                State::Up { .. } => return Some(seat.link),
+                State::Making | State::Resting(None) => return None,
+                State::Resting(Some(until)) if self.clock.now() < *until => return None,
+                State::Resting(Some(_)) => {}
+            }
+        }
+        let link = self.next_link();
+        let seat = Seat {
+            runtime,
+            link,
+            main: main.link,
+            state: State::Making,
+        };
+        let before = match place {
+            Some(at) => Some(std::mem::replace(&mut seats[at], seat)),
+            None => {
+                seats.push(seat);
+                None
+            }
+        };
+        drop(seats);
+        drop(before);
+        caller.spawn(stay(
+            Leaving {
+                connection: Arc::downgrade(self),
+                link,
+            },
+            main.clone(),
+        ));
+        None
+    }
+}
+
+/// Makes a connection beside `main`, and stays with it as long as it is good and the runtime runs.
+async fn stay(seat: Leaving, main: Connected) {
+    let Some(connection) = seat.connection.upgrade() else {
+        return;
+    };
+    let (clock, connect_timeout) = (connection.clock.clone(), connection.connect_timeout);
+    drop(connection);
+    let ear = (seat.connection.clone(), clock.clone());
+    let link = seat.link;
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
+            if push.kind == PushKind::Disconnection
+                && let Some(connection) = ear.0.upgrade()
+            {
+                connection.nearby.rest(link, ear.1.now());
+            }
+            Ok(())
+        });
+    let client = Arc::clone(&main.client);
+    let connect = async {
+        let made = client.get_multiplexed_async_connection_with_config(&config);
+        let mut made = made.await.map_err(|error| errors::store_error(&error))?;
+        let hello = Hello::of(&mut made).await;
+        let hello = hello.map_err(|error| errors::store_error(&error))?;
+        if hello.is_replica() {
+            let text = "the server is a replica by now";
+            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+        }
+        Ok(made)
+    };
+    let made = clock.by(clock.now() + connect_timeout, connect).await;
+    let Some(connection) = seat.connection.upgrade() else {
+        return;
+    };
+    match made {
+        Some(Ok(made)) => {
+            tracing::debug!(
+                link = link.0,
+                "a runtime has its own connection to the lock store"
+            );
+            let (stay, until) = oneshot::channel();
+            let connected = Connected {
+                link,
+                connection: made,
+                since: connection.clock.now(),
+                client,
+                sharded: false,
+                channels: Arc::<Channels>::default(),
+            };
+            let state = State::Up {
+                connected,
+                _stay: stay,
+            };
+            connection.nearby.set(link, state);
+            drop(connection);
+            let _ = until.await;
+        }
+        failed => {
+            let error = failed.and_then(Result::err);
+            tracing::debug!(
+                link = link.0,
+                error = error.map(tracing::field::display),
+                "a runtime goes without a connection of its own for now"
+            );
+            connection.nearby.rest(link, clock.now() + BACKOFF_MAX);
+        }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.upgrade() else {
+            return;
+        };
+        if std::thread::panicking() {
+            // A runtime without the drivers of sockets and timers.
+            return connection.nearby.set(self.link, State::Resting(None));
+        }
+        let mut seats = connection.nearby.seats();
+        // One that rests tells for how long.
+        let at = seats
+            .iter()
+            .position(|seat| seat.link == self.link && !matches!(seat.state, State::Resting(_)));
+        let seat = at.map(|at| seats.swap_remove(at));
+        drop(seats);
+        drop(seat);
+    }
+}

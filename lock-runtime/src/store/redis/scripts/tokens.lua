@@ -1,0 +1,22 @@
+-- Shared by the scripts of locks: the server's time in microseconds, and fencing tokens.
+local FENCE_TTL = 86400000
+
+local function now()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+-- The first of so many tokens above every earlier one, also after the counter was lost. nil if the counter is something
+-- else.
+local function mint(at, tokens)
+  local last = redis.pcall('GET', at.fence)
+  if type(last) == 'table' then return nil end
+  last = tonumber(last or '0')
+  if not last or last < 0 or last + tokens > 9007199254740991 then return nil end
+  return string.format('%.0f', math.max(last + 1, now()))
+end
+
+local function keep_tokens(at, first, tokens)
+  redis.call('SET', at.fence, string.format('%.0f', first + tokens - 1), 'PX', FENCE_TTL)
+end
+
