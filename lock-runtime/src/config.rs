@@ -50,6 +50,10 @@ pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
 /// For so long a server of a quorum that was restarted does not count, and no lease there is longer.
 pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);
+/// Wall clocks that are further apart are told.
+pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
+/// How long replicas may take to confirm a hold, if a URL does not say.
+pub(crate) const REPLICAS_TIMEOUT: Duration = Duration::from_millis(100);
 /// Upper end of the back-off.
 pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
@@ -220,6 +224,38 @@ pub(crate) struct Resolved {
     pub(crate) reentrant: bool,
     pub(crate) hold_at_least: Duration,
     pub(crate) fenced: bool,
+}
+
+/// How many replicas must have each hold, and how long they may take to say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replicas {
+    pub(crate) count: u32,
+    pub(crate) timeout: Duration,
+}
+
+impl Replicas {
+    /// Refuses what would confirm nothing, or never answer in time.
+    pub(crate) fn check(self, command_timeout: Duration) -> Result<Self, LockError> {
+        let Self { count, timeout } = self;
+        if count == 0 {
+            return Err(LockError::config(
+                "`replicas` is 0, which confirms nothing; ask for 1 or more, or leave it out",
+            ));
+        }
+        if timeout.is_zero() {
+            return Err(LockError::config(
+                "the timeout of `replicas` is zero; give the replicas some time, as 100 ms",
+            ));
+        }
+        // An acquire may have to wait for the confirmation of others before its own.
+        if timeout > command_timeout / 2 {
+            return Err(LockError::config(format!(
+                "the timeout of `replicas` ({timeout:?}) is more than half of `command_timeout` ({command_timeout:?}), \
+                 within which an acquire must be answered: make the one shorter or the other longer"
+            )));
+        }
+        Ok(self)
+    }
 }
 
 /// The time limits of a connection.

@@ -220,6 +220,9 @@ pub enum StoreErrorKind {
     Denied,
     /// Any other refusal. Not tried again.
     Refused,
+    /// Too few replicas confirmed the hold, which
+    /// [`LockClientBuilder::replicas`](crate::LockClientBuilder::replicas) asks for.
+    NotReplicated,
     /// The store is not what the client's URL says: another kind of Redis, or no master of that name. Not tried again.
     Misconfigured,
 }
@@ -232,7 +235,8 @@ impl StoreErrorKind {
             | Self::Timeout
             | Self::OutOfMemory
             | Self::ReadOnly
-            | Self::Loading => true,
+            | Self::Loading
+            | Self::NotReplicated => true,
             Self::Denied | Self::Refused | Self::Misconfigured => false,
         }
     }
@@ -285,6 +289,10 @@ impl fmt::Display for StoreError {
                 "check user, password and the ACL rule (`~ns:* &ns:*`)",
             ),
             StoreErrorKind::Refused => ("it refused the command", "see its own words"),
+            StoreErrorKind::NotReplicated => (
+                "too few replicas confirmed it",
+                "check the replicas and their links to the master, or ask for fewer",
+            ),
             StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
         };
         write!(f, "{what} ({}); {todo}", self.detail)

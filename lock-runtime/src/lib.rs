@@ -32,6 +32,7 @@ mod config;
 mod engine;
 mod error;
 mod guard;
+mod health;
 mod key;
 #[cfg(feature = "test-util")]
 mod pause;
@@ -55,12 +56,13 @@ pub struct AttributePage;
 #[doc = include_str!("../../lock-macros/src/rate_limited.md")]
 pub struct RateLimitedPage;
 
-pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
+pub use client::{Inspection, LockClient, LockClientBuilder, init};
 #[doc(hidden)]
 pub use clock::Clock;
 pub use config::OnLost;
 pub use error::{LockError, LostReason, StoreError, StoreErrorKind};
 pub use guard::Guard;
+pub use health::{Finding, Health, Role, ServerHealth};
 pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};

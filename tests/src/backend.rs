@@ -17,6 +17,8 @@ pub enum Backend {
     Memory(MemoryStore),
     /// A `redis-server` process of this test's own.
     Redis(Box<RedisServer>),
+    /// A master, and its replica, which has to confirm each hold.
+    Replicated(Box<[RedisServer; 2]>),
     /// A master with replicas under sentinels.
     Sentinels(Box<SentinelGroup>),
     /// Three masters with replicas.
@@ -33,16 +35,21 @@ impl Backend {
     }
 
     /// A new `redis-server`, whose clients have the rights that README documents and no others. With
-    /// `LOCK_TESTS_TOPOLOGY=sentinel`, `cluster` or `quorum` in the environment, a master under sentinels, a cluster, or
-    /// three independent servers.
+    /// `LOCK_TESTS_TOPOLOGY=replicas`, `sentinel`, `cluster` or `quorum` in the environment, a master whose replica confirms,
+    /// a master under sentinels, a cluster, or three independent servers.
     pub async fn redis() -> Self {
         let backend = match std::env::var("LOCK_TESTS_TOPOLOGY").as_deref() {
+            Ok("replicas") => {
+                let master = RedisServer::start().await;
+                let replica = master.start_replica().await;
+                Self::Replicated(Box::new([master, replica]))
+            }
             Ok("sentinel") => Self::Sentinels(Box::new(SentinelGroup::start().await)),
             Ok("cluster") => Self::Cluster(Box::new(RedisCluster::start().await)),
             Ok("quorum") => Self::Quorum(Box::new(RedisQuorum::start(3).await)),
-            Ok(other) => {
-                panic!("LOCK_TESTS_TOPOLOGY is {other:?}; write `sentinel`, `cluster` or `quorum`")
-            }
+            Ok(other) => panic!(
+                "LOCK_TESTS_TOPOLOGY is {other:?}; write `replicas`, `sentinel`, `cluster` or `quorum`"
+            ),
             Err(_) => Self::Redis(Box::new(RedisServer::start().await)),
         };
         backend.with_documented_rights().await
@@ -70,6 +77,7 @@ impl Backend {
         match self {
             Self::Memory(_) => &[],
             Self::Redis(server) => std::slice::from_ref(server),
+            Self::Replicated(pair) => &**pair,
             Self::Sentinels(group) => &group.servers,
             Self::Cluster(cluster) => &cluster.nodes,
             Self::Quorum(quorum) => &quorum.servers,
@@ -79,6 +87,7 @@ impl Backend {
     /// Those of them that have locks which no other has.
     fn masters(&self) -> &[RedisServer] {
         match self {
+            Self::Replicated(pair) => &pair[..1],
             Self::Sentinels(group) => &group.servers[..1],
             Self::Cluster(cluster) => &cluster.nodes[..3],
             Self::Memory(_) | Self::Redis(_) | Self::Quorum(_) => self.servers(),
@@ -94,6 +103,7 @@ impl Backend {
         match self {
             Self::Memory(_) => panic!("the embedded store has no URL"),
             Self::Redis(server) => server.url(),
+            Self::Replicated(pair) => Self::confirmed(&pair[0]),
             Self::Sentinels(group) => group.url(),
             Self::Cluster(cluster) => cluster.url(),
             Self::Quorum(quorum) => quorum.url(),
@@ -113,10 +123,15 @@ impl Backend {
                 let url = format!("redis://{USER}:word@{}", server.addr());
                 LockClient::builder().url(url)
             }
+            Self::Replicated(pair) => Self::as_user(&Self::confirmed(&pair[0])),
             Self::Sentinels(group) => Self::as_user(&group.url()),
             Self::Cluster(cluster) => Self::as_user(&cluster.url()),
             Self::Quorum(quorum) => Self::as_user(&quorum.url()),
         }
+    }
+
+    fn confirmed(master: &RedisServer) -> String {
+        format!("{}?replicas=1&replicas_timeout=250ms", master.url())
     }
 
     fn as_user(url: &str) -> LockClientBuilder {

@@ -2,6 +2,7 @@
 
 mod builder;
 mod questions;
+mod replica;
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};

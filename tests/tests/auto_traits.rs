@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lock_runtime::{
-    Decision, FencingToken, Guard, Health, Inspection, KeyFault, Latch, Lock, LockClient,
-    LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, RwLock,
-    Semaphore, StoreError, StoreErrorKind, distributed_lock, rate_limited,
+    Decision, FencingToken, Finding, Guard, Health, Inspection, KeyFault, Latch, Lock, LockClient,
+    LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, Role, RwLock,
+    Semaphore, ServerHealth, StoreError, StoreErrorKind, distributed_lock, rate_limited,
 };
 
 fn send_sync_debug<T: Send + Sync + Debug>() {}
@@ -51,6 +51,7 @@ fn types_are_send_sync_and_debug() {
         FencingToken,
         Health,
         Inspection,
+        (Finding, Role, ServerHealth),
         KeyFault,
         LostReason,
         OnLost,

@@ -2,17 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::LockClient;
+use super::checks::{Servers, diagnosis, refuse};
 use crate::clock::Clock;
 use crate::config::{
     DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Timeouts, check_lease,
+    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas, Timeouts, check_lease,
 };
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
@@ -32,6 +33,8 @@ use crate::store::{ClientId, Listener, Store, Wish};
 /// - namespace `lock`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
+/// - replicas: none have to confirm a hold
+/// - strict checks: no
 ///
 /// # Examples
 /// ```
@@ -57,6 +60,8 @@ pub struct LockClientBuilder {
     namespace: String,
     defaults: Defaults,
     connect_timeout: Duration,
+    replicas: Option<Replicas>,
+    strict_checks: bool,
     #[cfg(feature = "test-util")]
     simulated: Option<Simulated>,
     #[cfg(feature = "test-util")]
@@ -91,6 +96,8 @@ impl Default for LockClientBuilder {
             namespace: DEFAULT_NAMESPACE.to_owned(),
             defaults,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            replicas: None,
+            strict_checks: false,
             #[cfg(feature = "test-util")]
             simulated: None,
             #[cfg(feature = "test-util")]
@@ -163,6 +170,44 @@ impl LockClientBuilder {
         self
     }
 
+    /// Has so many replicas confirm each hold, within `timeout`: every acquire, every lock that is handed over, and every
+    /// renewal, of whatever kind. In the URL: `?replicas=1&replicas_timeout=100ms` (without the timeout: 100 ms). Default:
+    /// none.
+    ///
+    /// A hold that too few confirm is not granted: it is undone, tried again within the request's wait, and then told as
+    /// [`Unavailable`](LockError::Unavailable) of the kind [`NotReplicated`](StoreErrorKind::NotReplicated), with how many
+    /// did. A renewal that too few confirm counts as unanswered: it is tried again, and at its old deadline the hold is
+    /// lost. So a master that was cut off from its replicas grants nothing, and the holds there end.
+    ///
+    /// What it does not give: Redis' replication stays asynchronous, and a failover need not choose a replica that
+    /// confirmed. With one master and one replica it has no other; with more, ask for all of them, or for as many as
+    /// leave none to be chosen that lacks the hold. Fencing tokens hold in any case. Rate limiters, latches, and what a
+    /// [`release`](crate::Guard::release) gives back are not confirmed.
+    ///
+    /// It costs a second connection, and one more round trip for each acquire, which includes that to the replicas;
+    /// acquires and renewals at the same time share one. How many replicas there are is not known beforehand: more than
+    /// there are never confirm. Not for `memory:`, which has none.
+    ///
+    /// # Errors
+    /// At [`connect`](Self::connect), [`LockError::Config`] for no replicas, a zero timeout, or one of more than half of the
+    /// [command timeout](Self::command_timeout).
+    pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
+        self.replicas = Some(Replicas { count, timeout });
+        self
+    }
+
+    /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
+    /// [`Config`](LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
+    /// persistence, no `min-replicas-to-write`, clocks that differ. Default: no; the same is then logged once as
+    /// warnings by `tracing` (unknown ones as information), in the background and beside the first locks.
+    ///
+    /// # Errors
+    /// `connect_lazy` returns before anything can be known: [`LockError::Config`].
+    pub fn strict_checks(mut self, strict: bool) -> Self {
+        self.strict_checks = strict;
+        self
+    }
+
     /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
     /// chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "test-util")]
@@ -192,7 +237,7 @@ impl LockClientBuilder {
     /// # Cancel safety
     /// If the future is dropped, so is the connection.
     pub async fn connect(self) -> Result<LockClient, LockError> {
-        let connect_timeout = self.connect_timeout;
+        let (connect_timeout, strict) = (self.connect_timeout, self.strict_checks);
         let (client, redis) = self.start()?;
         if let Some(redis) = redis {
             let by = client.engine().clock().now() + connect_timeout;
@@ -201,6 +246,10 @@ impl LockClientBuilder {
                 _ => LockError::Unavailable { key: None, source },
             };
             redis.first_attempt(by).await.map_err(failed)?;
+            if strict {
+                let by = client.engine().clock().now() + connect_timeout;
+                refuse(&redis.diagnose(by).await.map_err(failed)?)?;
+            }
         }
         Ok(client)
     }
@@ -210,6 +259,11 @@ impl LockClientBuilder {
     /// # Errors
     /// [`LockError::Config`] for a bad URL, namespace or setting.
     pub fn connect_lazy(self) -> Result<LockClient, LockError> {
+        if self.strict_checks {
+            return Err(LockError::config(
+                "`strict_checks` refuses a store before the service starts, and `connect_lazy` does not wait for one: use `connect`",
+            ));
+        }
         self.start().map(|(client, _)| client)
     }
 
@@ -225,6 +279,9 @@ impl LockClientBuilder {
                 )));
             }
         }
+        if let Some(replicas) = self.replicas {
+            replicas.check(self.defaults.command_timeout)?;
+        }
         Namespace::new(&self.namespace)
     }
 
@@ -238,6 +295,12 @@ impl LockClientBuilder {
         let (store, redis) = self.open(namespace.clone(), id, &listener, clock.clone())?;
         let (engine, task) = Engine::new(id, clock, store, lines, self.defaults);
         runtime.run(task);
+        if let Some(redis) = &redis {
+            let (redis, timeouts) = (redis.clone(), self.timeouts());
+            let clock = engine.clock().clone();
+            let diagnosis = diagnosis(redis, clock.clone(), timeouts);
+            clock.spawn(diagnosis);
+        }
         Ok((LockClient::new(engine, namespace.as_str().into()), redis))
     }
 
@@ -290,6 +353,11 @@ impl LockClientBuilder {
                 "the client has no URL; add `.url(\"redis://…\")`, or use `LockClient::in_memory()`",
             ));
         };
+        if url.starts_with("memory:") && (self.replicas.is_some() || url.contains("replicas=")) {
+            return Err(LockError::config(
+                "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
+            ));
+        }
         if url.trim_end_matches('/') == "memory:" {
             return Ok((
                 MemoryStore::new().connect(namespace.as_str(), id, listener, clock),
@@ -305,6 +373,11 @@ impl LockClientBuilder {
             clock.clone(),
         )?;
         if let Some(store) = quorum {
+            if self.replicas.is_some() {
+                return Err(LockError::config(
+                    "`replicas` confirms what one master grants, and a quorum has no master: its majority is the confirmation; leave it out",
+                ));
+            }
             if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
                 return Err(LockError::config(reason));
             }
@@ -321,6 +394,7 @@ impl LockClientBuilder {
             id,
             Arc::downgrade(listener),
             clock,
+            self.replicas,
         )?;
         let store = Arc::new(store);
         Ok((
@@ -332,21 +406,6 @@ impl LockClientBuilder {
 
 /// A store, and the same one as what `connect` waits for.
 type Opened = (Arc<dyn Store>, Option<Servers>);
-
-/// What is connected to.
-enum Servers {
-    Redis(Arc<RedisStore>),
-    Quorum(Arc<QuorumStore>),
-}
-
-impl Servers {
-    async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
-        match self {
-            Self::Redis(store) => store.first_attempt(by).await,
-            Self::Quorum(store) => store.first_attempt(by).await,
-        }
-    }
-}
 
 /// Where an engine's tasks run.
 struct Runtime {
@@ -399,6 +458,7 @@ impl fmt::Debug for LockClientBuilder {
             .field("namespace", &self.namespace)
             .field("defaults", &self.defaults)
             .field("connect_timeout", &self.connect_timeout)
+            .field("replicas", &self.replicas)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! [`LockClient`]: what a service configures once and then takes its locks from.
 
 mod builder;
+mod checks;
 mod global;
 
 use std::fmt;
@@ -13,6 +14,7 @@ pub use self::global::init;
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::LockError;
+use crate::health::Health;
 use crate::key::LockKey;
 use crate::request::{Keys, Lock};
 use crate::sync::{Latch, RwLock, Semaphore};
@@ -60,22 +62,6 @@ pub struct Inspection {
     pub remaining: Option<Duration>,
     /// Places in the store's queue. Of each process at most one per key stands there, unless requests are fair.
     pub waiting: usize,
-}
-
-/// How a client is doing; see [`LockClient::health`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Health {
-    /// How long the store took to answer just now.
-    pub round_trip: Duration,
-    /// Locks that this client holds.
-    pub held: usize,
-    /// Requests of this client that wait.
-    pub waiting: usize,
-    /// Holds that were lost since the client was made.
-    pub lost: u64,
-    /// Releases that failed at first, or found their hold gone, since the client was made.
-    pub release_failures: u64,
 }
 
 impl LockClient {
@@ -253,7 +239,10 @@ impl LockClient {
         self.engine.force_release(key.into()).await
     }
 
-    /// Asks the store for a sign of life, and counts what this client does.
+    /// Asks the store for a sign of life, counts what this client does, and says what about the servers endangers locks.
+    ///
+    /// What the user may not ask (`INFO`, `CONFIG GET`) is a [`Finding::Unknown`](crate::Finding::Unknown) that names the
+    /// missing right. It costs each server a handful of commands: for a health page, not for every request.
     ///
     /// # Errors
     /// [`LockError::Unavailable`] if it does not answer within the command timeout, [`LockError::Shutdown`].
@@ -281,6 +270,7 @@ impl LockClient {
             waiting: self.engine.waiting(),
             lost: self.engine.lost_holds(),
             release_failures: self.engine.release_failures(),
+            servers: self.engine.diagnose().await?,
         })
     }
 

@@ -367,7 +367,7 @@ impl<'e> Attempt<'e> {
         let now = self.engine.clock.now();
         let confirmed = self.confirmed?;
         let deadline = time::handed_over_deadline(now, confirmed, self.request.lease)?;
-        if self.options.fenced && token.is_none() {
+        if (self.options.fenced && token.is_none()) || self.engine.store.only_hints() {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one at once.

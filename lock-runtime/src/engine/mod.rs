@@ -37,6 +37,7 @@ use self::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::config::{Defaults, TAKEN_WITHIN, check_lease, check_permits};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
+use crate::health::ServerHealth;
 use crate::key::LockKey;
 use crate::share::Share;
 use crate::store::{Answer, ClientId, Failure, Inspection, Owner, Released, Renewed, Store, Wish};
@@ -385,6 +386,12 @@ impl Engine {
         let sent = self.clock.now();
         self.note(None, self.store.ping(self.command_by())).await?;
         Ok(self.clock.now().saturating_duration_since(sent))
+    }
+
+    /// What the servers say of themselves.
+    pub(crate) async fn diagnose(&self) -> Result<Vec<ServerHealth>, LockError> {
+        let servers = self.store.servers(self.command_by()).await;
+        servers.map_err(|source| unavailable(None, source))
     }
 
     async fn note<T>(

@@ -43,11 +43,12 @@ impl Pulse {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of what a command sent at `sent` came to. A refusal is a sign of life.
+    /// Takes note of what a command sent at `sent` came to. A refusal is a sign of life, but for the lack of a right:
+    /// who may not ask any more does not know what is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
         let mut state = self.state();
         match result {
-            Err(failure) if is_silence(failure) => {
+            Err(failure) if is_silence(failure) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()))
             }
             _ => state.answered = state.answered.max(Some(sent)),
@@ -135,6 +136,10 @@ impl Pulse {
             |(_, error)| error,
         )
     }
+}
+
+fn is_denied(failure: &Failure) -> bool {
+    failure.error.kind() == StoreErrorKind::Denied
 }
 
 /// Whether nothing at all was heard of the store.

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 pub use self::latch::{LatchRequest, LatchState, LatchVerb, Latched};
 pub use self::rate::{RateRequest, Rated};
 use crate::error::StoreError;
+use crate::health::ServerHealth;
 use crate::key::LockKey;
 pub use crate::share::Share;
 
@@ -83,6 +84,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
 
+    /// What each of its servers says of itself. Asks beside the other verbs, and says nothing about the links.
+    fn servers(
+        &self,
+        _by: Instant,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// The link over which the client's own thread would send a verb now, or a later one; one over which nothing ever
     /// goes, if that depends on the key.
     fn link(&self) -> Link;
@@ -91,6 +100,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// queue goes over the one over which the client hears of what it is granted.
     fn link_of(&self, _key: &LockKey, _queue: Queue) -> Link {
         self.link()
+    }
+
+    /// Whether what it tells on its own of a grant is only a hint, so that the owner acquires again and believes that
+    /// reply.
+    fn only_hints(&self) -> bool {
+        false
     }
 
     /// Closes connections, and grants nobody waits for are no longer told.

@@ -50,7 +50,7 @@ mod round;
 mod verbs;
 mod votes;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -61,14 +61,15 @@ use tokio::sync::mpsc;
 use self::hints::{Ear, Hints};
 use self::round::Round;
 use self::votes::{majority, too_few};
-use super::redis::RedisStore;
 use super::redis::names::Namespace;
 use super::redis::roster::{Roster, Seat};
 use super::redis::url;
+use super::redis::{RedisStore, diagnosis};
 use super::{ClientId, Failure, Link, Listener, Owner};
 use crate::clock::Clock;
 use crate::config::Timeouts;
 use crate::error::{LockError, StoreError, StoreErrorKind};
+use crate::health::{Finding, ServerHealth};
 
 /// Everything a quorum answers comes over this: what it does at its servers late, it ends there by itself.
 const LINK: Link = Link(1);
@@ -84,6 +85,8 @@ pub struct QuorumStore {
     rounds: AtomicU64,
     /// The round by which each owner of the engine's has its hold, or may have.
     holds: Mutex<Holds>,
+    /// Whether what the servers say of themselves was logged.
+    logged: tokio::sync::Mutex<bool>,
     /// What listens to the servers, which know it weakly.
     _ears: Vec<Arc<dyn Listener>>,
 }
@@ -145,6 +148,7 @@ impl QuorumStore {
             client,
             rounds: AtomicU64::new(0),
             holds: Mutex::default(),
+            logged: tokio::sync::Mutex::default(),
             _ears: ears,
         }))
     }
@@ -166,6 +170,37 @@ impl QuorumStore {
             return Ok(());
         }
         Err(too_few(&self.roster, self.nodes.len(), &failures))
+    }
+
+    /// What each server says of itself, as far as it can be asked. A server without its data does not count for a while,
+    /// so that it keeps nothing on disk is a finding only where it counts at once.
+    pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+        let mut asked = self.each(move |_, node| async move { node.diagnose(by).await });
+        let (mut servers, mut failed) = (BTreeMap::new(), None);
+        while let Some((at, said)) = asked.recv().await {
+            match said {
+                Ok(said) => _ = servers.insert(at, said),
+                Err(error) => failed = Some(error.of(self.roster.name(at))),
+            }
+        }
+        if let (true, Some(error)) = (servers.is_empty(), failed) {
+            return Err(error);
+        }
+        let mut servers: Vec<ServerHealth> = servers.into_values().flatten().collect();
+        if !self.roster.rejoin_after().is_zero() {
+            for server in &mut servers {
+                server.findings.retain(|one| *one != Finding::NoPersistence);
+            }
+        }
+        if !std::mem::replace(&mut *self.logged.lock().await, true) {
+            diagnosis::log(&servers);
+        }
+        Ok(servers)
+    }
+
+    /// Whether findings were logged.
+    pub(crate) async fn is_diagnosed(&self) -> bool {
+        *self.logged.lock().await
     }
 
     fn majority(&self) -> usize {

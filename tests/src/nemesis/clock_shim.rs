@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 /// What a server is started with so that its wall clock can be moved while it runs.
 #[derive(Debug)]
-pub(super) struct ClockShim {
+pub struct ClockShim {
     folder: TempDir,
     file: std::fs::File,
 }
@@ -18,7 +18,7 @@ impl ClockShim {
     ///
     /// # Errors
     /// Without a C compiler, or on a system that can't preload what it makes.
-    pub(super) fn compile() -> Result<Self, String> {
+    pub fn compile() -> Result<Self, String> {
         if !cfg!(target_os = "linux") {
             return Err("clocks are moved on Linux only".to_owned());
         }
@@ -51,7 +51,7 @@ impl ClockShim {
 
     /// The environment of the server.
     #[must_use]
-    pub(super) fn environment(&self) -> [(&'static str, PathBuf); 2] {
+    pub fn environment(&self) -> [(&'static str, PathBuf); 2] {
         let path = self.folder.path();
         [
             ("LD_PRELOAD", path.join("clock_shim.so")),
@@ -63,7 +63,7 @@ impl ClockShim {
     ///
     /// # Panics
     /// If the file can't be written.
-    pub(super) fn shift(&self, millis: i64) {
+    pub fn shift(&self, millis: i64) {
         let mut file = &self.file;
         let nanos = millis * 1_000_000;
         file.rewind()

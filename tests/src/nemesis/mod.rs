@@ -23,6 +23,7 @@ mod wrongly;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+pub use self::clock_shim::ClockShim;
 pub use self::fault::Fault;
 pub use self::mistake::Mistake;
 pub use self::report::Report;

@@ -63,7 +63,8 @@ impl RedisServerBuilder {
     }
 
     /// Makes it a node of a cluster that is still to be formed.
-    pub(crate) fn cluster_node(self) -> Self {
+    #[must_use]
+    pub fn cluster_node(self) -> Self {
         self.arg("--cluster-enabled")
             .arg("yes")
             .arg("--cluster-port")
@@ -71,7 +72,8 @@ impl RedisServerBuilder {
     }
 
     /// Makes it a sentinel, which keeps its configuration in a file of its own.
-    pub(crate) fn sentinel(mut self, configuration: String) -> Self {
+    #[must_use]
+    pub fn sentinel(mut self, configuration: String) -> Self {
         self.settings.sentinel = Some(configuration);
         self
     }

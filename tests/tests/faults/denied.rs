@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
 use lock_tests::{RedisServer, eventually};
 
 use crate::{client, timed, unavailable};
@@ -136,4 +136,85 @@ async fn a_missing_permission_fails_at_once() {
         server.keys("lock:k").await.is_empty()
     })
     .await;
+}
+
+/// A client of a user who may do everything, and a holder that is in its way.
+async fn allowed(server: &RedisServer, user: &str) -> (LockClient, Guard) {
+    let rule = ["ACL", "SETUSER", user, "on", ">word", "~*", "&*", "+@all"];
+    server.command(&rule).await;
+    let allowed = client(&format!("redis://{user}:word@{}", server.addr())).await;
+    let holder = client(&server.url()).await;
+    let key = format!("taken-{user}");
+    (allowed, holder.lock(key).acquire().await.unwrap())
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
+    let server = RedisServer::start().await;
+    for (user, taken) in [
+        ("all", &["-@all"][..]),
+        ("scripts", &["-@scripting", "-set"]),
+        ("keys", &["resetkeys"]),
+        ("user", &[]),
+    ] {
+        let (client, held) = allowed(&server, user).await;
+        let lease = Duration::from_secs(2);
+        let own = client.lock("own").lease(lease).renew(true);
+        let own = own.acquire().await.unwrap();
+        let taken_lock = |wait| client.lock(held.key().clone()).wait(wait);
+        let forever = tokio::spawn(client.lock(held.key().clone()).wait_forever().acquire());
+        let long = tokio::spawn(taken_lock(Duration::from_secs(20)).acquire());
+        crate::until_waiting(&client, held.key().as_str(), 1).await;
+        eventually("both wait", async || {
+            client.health().await.unwrap().waiting == 2
+        })
+        .await;
+        match taken {
+            [] => _ = server.command(&["ACL", "DELUSER", user]).await,
+            rules => {
+                let rule = ["ACL", "SETUSER", user];
+                let rule: Vec<_> = rule.iter().chain(rules).copied().collect();
+                server.command(&rule).await;
+            }
+        }
+        // Those that ask: of a lock that is free, and of one that somebody else has.
+        for wait in [Duration::ZERO, Duration::from_secs(20)] {
+            let (error, elapsed) = timed(refused(&client, wait)).await;
+            assert_eq!(kind(&error), StoreErrorKind::Denied, "{user}: {error}");
+            assert!(elapsed < Duration::from_secs(10), "{user}: {elapsed:?}");
+        }
+        let refused = taken_lock(Duration::ZERO).acquire().await;
+        assert_eq!(unavailable(refused), StoreErrorKind::Denied, "{user}");
+        // Those that wait, in a line of which only the first asks.
+        for waiting in [forever, long] {
+            let (result, elapsed) = timed(waiting).await;
+            assert_eq!(
+                unavailable(result.unwrap()),
+                StoreErrorKind::Denied,
+                "{user}"
+            );
+            assert!(elapsed < Duration::from_secs(10), "{user}: {elapsed:?}");
+        }
+        own.lost().await;
+        drop(own);
+        drop(held);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_does_not_ask_itself_is_not_busy_either_when_nothing_is_allowed_any_more() {
+    let server = RedisServer::start().await;
+    let (client, held) = allowed(&server, "app").await;
+    let key = held.key().clone();
+    let first = tokio::spawn(client.lock(key.clone()).wait_forever().acquire());
+    crate::until_waiting(&client, key.as_str(), 1).await;
+    let second = tokio::spawn(client.lock(key).wait(Duration::from_millis(400)).acquire());
+    eventually("both wait", async || {
+        client.health().await.unwrap().waiting == 2
+    })
+    .await;
+    server.command(&["ACL", "SETUSER", "app", "-@all"]).await;
+    let second = second.await.unwrap();
+    assert_eq!(unavailable(second), StoreErrorKind::Denied);
+    assert_eq!(unavailable(first.await.unwrap()), StoreErrorKind::Denied);
 }

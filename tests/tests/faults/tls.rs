@@ -1,52 +1,103 @@
-//! `rediss://`: a server that is trusted, and one that is not.
+//! `rediss://` and its kin: servers that are trusted, and one that is not.
 
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 
 use lock_runtime::{LockClient, StoreErrorKind};
-use lock_tests::{ChildProcess, RedisServer};
+use lock_tests::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
+use tempfile::TempDir;
 
 use crate::unavailable;
 
+/// A certificate for this machine, which nobody trusts who is not told to.
+struct Certificate {
+    folder: TempDir,
+}
+
+impl Certificate {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let names = vec!["127.0.0.1".to_owned()];
+        let certificate = rcgen::generate_simple_self_signed(names).unwrap();
+        let (cert, key) = (certificate.cert.pem(), certificate.signing_key);
+        std::fs::write(folder.path().join("cert.pem"), cert).unwrap();
+        std::fs::write(folder.path().join("key.pem"), key.serialize_pem()).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("cert.pem")
+    }
+
+    /// A server that also listens on this port, by TLS.
+    fn server(&self, port: u16) -> RedisServerBuilder {
+        let file = |name: &str| Path::join(self.folder.path(), name);
+        let server = RedisServer::builder().arg("--tls-port");
+        let server = server.arg(port.to_string()).arg("--tls-cert-file");
+        let server = server.arg(file("cert.pem")).arg("--tls-key-file");
+        let server = server.arg(file("key.pem")).arg("--tls-ca-cert-file");
+        let server = server.arg(file("cert.pem")).arg("--tls-auth-clients");
+        server.arg("no")
+    }
+
+    /// Another process, which trusts it, has a lock there; and `server` has that.
+    async fn holds_a_lock(&self, url: &str, server: &RedisServer) {
+        let trust = format!("SSL_CERT_FILE={}", self.path().display());
+        let mut worker = ChildProcess::start("env", &[&trust, env!("CARGO_BIN_EXE_lock-worker")]);
+        worker.send(&format!("connect {url}"));
+        worker.wait_for("connected").await;
+        worker.send("hold a k fenced");
+        worker.wait_for("held a").await;
+        assert_eq!(server.keys("lock:k").await, ["lock:k"]);
+        worker.send("release a");
+        worker.wait_for("done a").await;
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 #[tokio::test]
 async fn a_lock_over_tls_and_a_certificate_that_nobody_trusts() {
-    let folder = tempfile::tempdir().unwrap();
-    let certificate = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let (cert, key) = (
-        folder.path().join("cert.pem"),
-        folder.path().join("key.pem"),
-    );
-    std::fs::write(&cert, certificate.cert.pem()).unwrap();
-    std::fs::write(&key, certificate.signing_key.serialize_pem()).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let server = RedisServer::builder()
-        .arg("--tls-port")
-        .arg(port.to_string())
-        .arg("--tls-cert-file")
-        .arg(&cert)
-        .arg("--tls-key-file")
-        .arg(&key)
-        .arg("--tls-ca-cert-file")
-        .arg(&cert)
-        .arg("--tls-auth-clients")
-        .arg("no")
-        .start()
-        .await;
+    let (certificate, port) = (Certificate::new(), free_port());
+    let server = certificate.server(port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");
-
     let untrusted = LockClient::builder().url(&url).connect().await;
     assert_eq!(unavailable(untrusted), StoreErrorKind::Disconnected);
+    certificate.holds_a_lock(&url, &server).await;
+}
 
-    let trust = format!("SSL_CERT_FILE={}", cert.display());
-    let mut worker = ChildProcess::start("env", &[&trust, env!("CARGO_BIN_EXE_lock-worker")]);
-    worker.send(&format!("connect {url}"));
-    worker.wait_for("connected").await;
-    worker.send("hold a k fenced");
-    worker.wait_for("held a").await;
-    assert_eq!(server.keys("lock:k").await, ["lock:k"]);
-    worker.send("release a");
-    worker.wait_for("done a").await;
+#[tokio::test]
+async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
+    let (certificate, port, of_sentinel) = (Certificate::new(), free_port(), free_port());
+    let master = certificate.server(port).start().await;
+    let monitor = format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
+    let sentinel = certificate.server(of_sentinel).sentinel(monitor);
+    let sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
+    let url = format!("rediss-sentinel://127.0.0.1:{of_sentinel}/mymaster");
+    certificate.holds_a_lock(&url, &master).await;
+    // Half of it by TLS is not enough.
+    let mixed = format!("redis-sentinel://{}/mymaster", sentinel.addr());
+    let refused = LockClient::builder().url(mixed).connect().await;
+    assert!(refused.is_err(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_lock_over_tls_in_a_cluster() {
+    let (certificate, port) = (Certificate::new(), free_port());
+    let node = certificate.server(port).cluster_node();
+    let node = node.arg("--tls-cluster").arg("yes");
+    let node = node.arg("--cluster-announce-ip").arg("127.0.0.1");
+    let node = node.start().await;
+    node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])
+        .await;
+    eventually("the cluster is complete", async || {
+        let information: String = node.query(&["CLUSTER", "INFO"]).await;
+        information.contains("cluster_state:ok")
+    })
+    .await;
+    let url = format!("rediss-cluster://127.0.0.1:{port}");
+    certificate.holds_a_lock(&url, &node).await;
 }

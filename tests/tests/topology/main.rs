@@ -7,16 +7,19 @@
 
 mod cluster;
 mod cluster_faults;
+mod diagnosis;
 mod load;
 mod quorum;
 mod quorum_faults;
 mod quorum_refuses;
+mod replicas;
 mod sentinel;
 mod sentinel_urls;
 
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_tests::eventually;
 
 /// What a slow machine may take on top of a promised time.
 const SLACK: Duration = Duration::from_millis(900);
@@ -39,4 +42,14 @@ fn config<T: std::fmt::Debug>(result: Result<T, LockError>) -> String {
         Err(error @ LockError::Config { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
+}
+
+async fn until_waiting(client: &LockClient, key: &str, places: usize) {
+    eventually("so many wait", async || {
+        client
+            .inspect(key)
+            .await
+            .is_ok_and(|found| found.waiting == places)
+    })
+    .await;
 }

@@ -1,12 +1,14 @@
 //! The verbs of the contract, each by the word of a majority.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::round::Round;
 use super::{LINK, QuorumStore};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::health::ServerHealth;
 use crate::key::LockKey;
 use crate::store::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, LatchRequest,
@@ -31,6 +33,13 @@ impl Store for QuorumStore {
             }
             Self::acquire(self, &request, by).await
         })
+    }
+
+    fn servers(
+        &self,
+        by: Instant,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
+        Box::pin(self.diagnose(by))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {

@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
+use super::names::Namespace;
 use super::request::{Request, Shown};
+use super::scripts::Form;
 use super::verbs::{permits, released};
 use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
 use crate::key::LockKey;
@@ -83,27 +85,18 @@ impl RedisStore {
                 link: self.link(),
             });
         };
-        let renew = Request::script(self.form(&scripts::RENEW), |command| {
-            command.arg(holds.len());
-            for hold in holds {
-                command.arg(Shown(self.namespace.lock(&hold.claim.key)));
-            }
-            for hold in holds {
-                let owner = hold.claim.owner;
-                match hold.claim.share {
-                    Some(share) => command.arg(Shown(format_args!("{owner}:{}", share.permits))),
-                    None => command.arg(Shown(owner)),
-                };
-                command.arg(millis(hold.lease));
-            }
-        });
+        if let Some(replication) = &self.replication {
+            let slot = self.slot(&first.claim.key);
+            let holds = holds.iter().map(|hold| (*hold).clone()).collect();
+            return Ok(Answer {
+                value: replication.renew(slot, holds, by).await?,
+                link: Link::SEVERAL,
+            });
+        }
+        let renew = renewal(self.form(&scripts::RENEW), &self.namespace, holds);
         let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
-        let renewed = |one: &i64| match one {
-            1 => Renewed::Renewed,
-            _ => Renewed::Gone,
-        };
         Ok(reply.map(|value| match value {
-            Ok(replies) => replies.iter().map(renewed).collect(),
+            Ok(replies) => renewed(&replies),
             Err(WrongType) => vec![Renewed::Gone; holds.len()],
         }))
     }
@@ -136,6 +129,33 @@ impl RedisStore {
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
     }
+}
+
+/// One script for all of them.
+pub(super) fn renewal(form: &'static Form, namespace: &Namespace, holds: &[&Renewal]) -> Request {
+    Request::script(form, |command| {
+        command.arg(holds.len());
+        for hold in holds {
+            command.arg(Shown(namespace.lock(&hold.claim.key)));
+        }
+        for hold in holds {
+            let owner = hold.claim.owner;
+            match hold.claim.share {
+                Some(share) => command.arg(Shown(format_args!("{owner}:{}", share.permits))),
+                None => command.arg(Shown(owner)),
+            };
+            command.arg(millis(hold.lease));
+        }
+    })
+}
+
+/// What that script replied.
+pub(super) fn renewed(replies: &[i64]) -> Vec<Renewed> {
+    let renewed = |one: &i64| match one {
+        1 => Renewed::Renewed,
+        _ => Renewed::Gone,
+    };
+    replies.iter().map(renewed).collect()
 }
 
 /// The outputs of futures that run at the same time.

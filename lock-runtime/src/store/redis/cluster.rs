@@ -144,19 +144,23 @@ impl Cluster {
         self.learn(0, by).await
     }
 
+    /// Every node that has slots, in the order of their addresses.
+    pub(super) async fn masters(&self, by: Instant) -> Result<Vec<Arc<Connection>>, StoreError> {
+        self.learn(0, by).await?;
+        let mut places: Vec<_> = self.state().slots.iter().flatten().cloned().collect();
+        places.sort();
+        places.dedup();
+        places.iter().map(|place| self.node(place)).collect()
+    }
+
     /// Asks every node that has slots for a sign of life.
     pub(super) async fn ping(&self, by: Instant) -> Result<Link, Failure> {
         let failed = |error| Failure {
             error,
             unknown: None,
         };
-        self.learn(0, by).await.map_err(failed)?;
-        let mut places: Vec<_> = self.state().slots.iter().flatten().cloned().collect();
-        places.sort();
-        places.dedup();
         let mut asked = JoinSet::new();
-        for place in places {
-            let node = self.node(&place).map_err(failed)?;
+        for node in self.masters(by).await.map_err(failed)? {
             asked.spawn(async move {
                 let ping = async |mut up: super::Connected| {
                     redis::cmd("PING").query_async(&mut up.connection).await

@@ -24,6 +24,7 @@ use super::{errors, request};
 use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
+use crate::health::ServerHealth;
 use crate::store::{Failure, Link, Listener};
 
 /// So many commands in a row without an answer, and the connection is replaced.
@@ -34,6 +35,8 @@ const SILENT_COMMANDS: u32 = 2;
 pub(super) struct Connected {
     pub(super) link: Link,
     pub(super) connection: MultiplexedConnection,
+    /// When it was made.
+    since: Instant,
     /// What makes another connection to the same server.
     client: Arc<Client>,
     /// To a node of a cluster, where channels belong to slots.
@@ -54,6 +57,11 @@ struct Channels {
 }
 
 impl Connected {
+    /// The server's address.
+    pub(super) fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+
     /// Listens on a channel of this connection, once.
     pub(super) async fn subscribe(
         &mut self,
@@ -117,6 +125,8 @@ pub(super) struct Connection {
     numbers: Arc<AtomicU64>,
     /// The number of its newest connection.
     newest: AtomicU64,
+    /// How many connections were made.
+    made: AtomicU64,
     /// Commands in a row that got no answer.
     silent: AtomicU32,
     broken: mpsc::UnboundedSender<(Link, StoreError)>,
@@ -142,6 +152,7 @@ impl Connection {
             nearby: Nearby::default(),
             numbers,
             newest: AtomicU64::new(0),
+            made: AtomicU64::new(0),
             silent: AtomicU32::new(0),
             broken,
             keeper: std::sync::OnceLock::new(),
@@ -304,6 +315,28 @@ impl Connection {
             _ => self.silent.store(0, Ordering::Release),
         }
         Ok((link, result))
+    }
+
+    /// Asks the server about itself. However that ends, the connection is not judged by it.
+    pub(super) async fn look(
+        &self,
+        by: Instant,
+        ask: impl AsyncFnOnce(&mut Connected) -> Result<ServerHealth, RedisError>,
+    ) -> Result<ServerHealth, StoreError> {
+        let mut up = self.get(by).await.map_err(|failure| failure.error)?;
+        let Some(result) = self.clock.by(by, ask(&mut up)).await else {
+            let text = "it does not answer questions about itself";
+            return Err(StoreError::new(StoreErrorKind::Timeout, text));
+        };
+        if up.channels.mixed_up.load(Ordering::Acquire) {
+            return Err(mixed_up());
+        }
+        let health = result.map_err(|error| errors::store_error(&error))?;
+        Ok(ServerHealth {
+            connected_for: self.clock.now().saturating_duration_since(up.since),
+            reconnects: self.made.load(Ordering::Acquire).saturating_sub(1),
+            ..health
+        })
     }
 
     fn report(&self, link: Link, error: StoreError) {

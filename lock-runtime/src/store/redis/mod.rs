@@ -8,11 +8,14 @@
 mod batch;
 mod cluster;
 mod connection;
+pub(crate) mod diagnosis;
 mod errors;
 mod latch;
 pub(crate) mod names;
 pub(crate) mod node;
+mod options;
 mod rate;
+mod replication;
 mod request;
 pub(crate) mod roster;
 mod scripts;
@@ -30,14 +33,15 @@ use redis::{Cmd, FromRedisValue, RedisError};
 use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
 use self::names::{Channels, Namespace};
+use self::replication::{Nobody, Replication};
 use self::request::{Request, Shown};
 use self::scripts::{Form, Text};
 #[cfg(feature = "test-util")]
 use super::Store;
-use super::{Answer, ClientId, Failure, Link, Listener};
+use super::{Acquire, Answer, ClientId, Failure, Link, Listener, Renewal, Renewed};
 use crate::clock::Clock;
-use crate::config::Timeouts;
-use crate::error::{LockError, StoreError};
+use crate::config::{Replicas, Timeouts};
+use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::key::LockKey;
 
 /// A client's handle to its servers.
@@ -46,6 +50,10 @@ pub struct RedisStore {
     servers: Servers,
     namespace: Namespace,
     client: ClientId,
+    /// If replicas are to confirm holds.
+    replication: Option<Arc<Replication>>,
+    /// Whether what the servers say of themselves was logged.
+    logged: tokio::sync::Mutex<bool>,
 }
 
 #[derive(Debug)]
@@ -54,6 +62,34 @@ enum Servers {
     One(Arc<Connection>),
     /// Each slot's locks are in one node.
     Cluster(Arc<Cluster>),
+}
+
+impl Servers {
+    fn open(
+        url: &str,
+        timeouts: Timeouts,
+        clock: Clock,
+        listener: Weak<dyn Listener>,
+    ) -> Result<Self, LockError> {
+        Ok(match url::Address::parse(url)? {
+            url::Address::Cluster { seeds, template } => {
+                let cluster = Cluster::open(seeds, template, timeouts, clock, listener);
+                Self::Cluster(cluster)
+            }
+            address => {
+                let (target, numbers) = (address.target(timeouts.connect)?, Arc::default());
+                let connection = Connection::open(target, timeouts, numbers, clock, listener, None);
+                Self::One(connection)
+            }
+        })
+    }
+
+    fn close(&self) {
+        match self {
+            Self::One(connection) => connection.close(),
+            Self::Cluster(cluster) => cluster.close(),
+        }
+    }
 }
 
 impl RedisStore {
@@ -77,11 +113,12 @@ impl RedisStore {
             client,
             Arc::downgrade(listener),
             clock,
+            None,
         )?;
         Ok(Arc::new(store))
     }
 
-    /// Reads the URL and starts to connect, in the background.
+    /// Reads the URL and starts to connect, in the background. `replicas` can be in the URL instead.
     pub(crate) fn open(
         url: &str,
         timeouts: Timeouts,
@@ -89,22 +126,31 @@ impl RedisStore {
         client: ClientId,
         listener: Weak<dyn Listener>,
         clock: Clock,
+        replicas: Option<Replicas>,
     ) -> Result<Self, LockError> {
-        let servers = match url::Address::parse(url)? {
-            url::Address::Cluster { seeds, template } => {
-                let cluster = Cluster::open(seeds, template, timeouts, clock, listener);
-                Servers::Cluster(cluster)
-            }
-            address => {
-                let (target, numbers) = (address.target(timeouts.connect)?, Arc::default());
-                let connection = Connection::open(target, timeouts, numbers, clock, listener, None);
-                Servers::One(connection)
-            }
-        };
+        let (url, in_url) = options::split(url)?;
+        if in_url.is_some() && replicas.is_some() {
+            return Err(LockError::config(
+                "`replicas` is given by the builder and in the store's URL; leave one of them out",
+            ));
+        }
+        let replicas = replicas.or(in_url);
+        let replicas = replicas.map(|replicas| replicas.check(timeouts.command));
+        let open = |listener| Servers::open(&url, timeouts, clock.clone(), listener);
+        let servers = open(listener)?;
+        let replication = replicas.transpose()?.map(|policy| {
+            let (servers, namespace) = (open(Nobody::listens())?, namespace.clone());
+            let clock = clock.clone();
+            Ok(Replication::new(
+                policy, timeouts, clock, servers, namespace,
+            ))
+        });
         Ok(Self {
             servers,
             namespace,
             client,
+            replication: replication.transpose()?,
+            logged: tokio::sync::Mutex::default(),
         })
     }
 
@@ -165,6 +211,35 @@ impl RedisStore {
             }
         };
         reply(link, result)
+    }
+
+    /// Has enough replicas confirm holds that were just granted over a link, if that is asked for. All of one slot.
+    async fn confirm(
+        &self,
+        holds: impl Iterator<Item = &Acquire>,
+        link: Link,
+        by: Instant,
+    ) -> Result<(), Failure> {
+        let Some(replication) = &self.replication else {
+            return Ok(());
+        };
+        let renewal = |request: &Acquire| Renewal {
+            claim: request.claim.clone(),
+            lease: request.lease,
+        };
+        let holds: Vec<Renewal> = holds.map(renewal).collect();
+        let slot = holds.first().and_then(|hold| self.slot(&hold.claim.key));
+        let error = match replication.renew(slot, holds, by).await {
+            Ok(replies) if replies.iter().all(|one| *one == Renewed::Renewed) => return Ok(()),
+            Ok(_) => StoreError::new(
+                StoreErrorKind::NotReplicated,
+                "it was gone before they had it",
+            ),
+            Err(failure) => failure.error,
+        };
+        // The hold is there and must be ended, over the link that it came over.
+        let unknown = Some(link);
+        Err(Failure { error, unknown })
     }
 
     /// The keys of some locks, as `lib.lua` expects them.

@@ -80,6 +80,9 @@ impl RedisStore {
             servers: Servers::One(connection),
             namespace,
             client,
+            replication: None,
+            // What a quorum logs is its own affair.
+            logged: tokio::sync::Mutex::new(true),
         })
     }
 

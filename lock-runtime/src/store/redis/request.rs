@@ -5,8 +5,9 @@ use std::fmt::Display;
 use redis::{Cmd, FromRedisValue, RedisError, RedisWrite, ToRedisArgs, Value};
 
 use super::connection::Connected;
-use super::errors;
 use super::scripts::Form;
+use super::{errors, millis};
+use crate::config::Replicas;
 
 /// What the script of one lock takes.
 const USUAL_ARGUMENTS: usize = 16;
@@ -26,6 +27,8 @@ pub(super) struct Request {
     action: Action,
     /// Subscribed to before it is sent.
     channel: Option<String>,
+    /// How many replicas are to have it before the reply.
+    replicas: Option<Replicas>,
 }
 
 enum Action {
@@ -39,6 +42,7 @@ impl Request {
         Self {
             action: Action::Command(command),
             channel: None,
+            replicas: None,
         }
     }
 
@@ -49,6 +53,15 @@ impl Request {
         Self {
             action: Action::Script(script, by_hash),
             channel: None,
+            replicas: None,
+        }
+    }
+
+    /// With the reply comes how many replicas have what it wrote: as a pair.
+    pub(super) fn confirmed_by(self, replicas: Replicas) -> Self {
+        Self {
+            replicas: Some(replicas),
+            ..self
         }
     }
 
@@ -72,14 +85,29 @@ impl Request {
             up.subscribe(channel, asking).await?;
         }
         match &self.action {
-            Action::Command(command) => send(up, command, asking).await,
-            Action::Script(script, by_hash) => match send(up, by_hash, asking).await {
+            Action::Command(command) => self.send(up, command, asking).await,
+            Action::Script(script, by_hash) => match self.send(up, by_hash, asking).await {
                 Err(error) if errors::is_no_script(&error) => {
-                    send(up, &script.by_text(by_hash), asking).await
+                    self.send(up, &script.by_text(by_hash), asking).await
                 }
                 reply => reply,
             },
         }
+    }
+
+    async fn send<T: FromRedisValue>(
+        &self,
+        up: &mut Connected,
+        command: &Cmd,
+        asking: bool,
+    ) -> Result<T, RedisError> {
+        let Some(replicas) = self.replicas else {
+            return send(up, command, asking).await;
+        };
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(replicas.count).arg(millis(replicas.timeout));
+        let (reply, confirmed) = together(up, command, asking, Some(wait)).await?;
+        Ok(T::from_redis_value(Value::Array(vec![reply, confirmed]))?)
     }
 }
 
@@ -92,11 +120,29 @@ pub(super) async fn send<T: FromRedisValue>(
     if !asking {
         return command.query_async(&mut up.connection).await;
     }
-    // In one piece: it counts for the next command of the connection, whoever sends that.
-    let mut both = redis::pipe();
-    both.cmd("ASKING").ignore();
-    both.add_command(command.clone()).ignore_errors();
-    let mut replies: Vec<Result<Value, RedisError>> = both.query_async(&mut up.connection).await?;
-    let reply = replies.pop().unwrap_or(Ok(Value::Nil))?;
+    let (reply, _) = together(up, command, asking, None).await?;
     Ok(T::from_redis_value(reply)?)
+}
+
+/// Sends a command and what belongs before and after it in one piece: `ASKING` counts for the next command of the
+/// connection, whoever sends that, and `WAIT` for those before it. The replies of the command and of the last one.
+async fn together(
+    up: &mut Connected,
+    command: &Cmd,
+    asking: bool,
+    after: Option<Cmd>,
+) -> Result<(Value, Value), RedisError> {
+    let mut all = redis::pipe();
+    if asking {
+        all.cmd("ASKING").ignore();
+    }
+    all.add_command(command.clone());
+    if let Some(after) = after {
+        all.add_command(after);
+    }
+    all.ignore_errors();
+    let replies: Vec<Result<Value, RedisError>> = all.query_async(&mut up.connection).await?;
+    let mut replies = replies.into_iter();
+    let mut next = || replies.next().unwrap_or(Ok(Value::Nil));
+    Ok((next()?, next()?))
 }

@@ -44,6 +44,7 @@ scripts! {
     QUORUM_CONFIRM = "lib.lua", "quorum_confirm.lua";
     QUORUM_END = "lib.lua", "quorum_end.lua";
     RATE = "rate.lua";
+    RIGHTS = "rights.lua";
     LATCH_SET = "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "latch.lua", "latch_look.lua";

@@ -144,8 +144,8 @@ fn demoted(master: &Place) -> StoreError {
 /// What a server says of itself. Every user may ask (`HELLO` needs no permission, which `ROLE` and `INFO` do).
 pub(super) struct Hello {
     mode: String,
-    version: String,
-    is_replica: bool,
+    pub(super) version: String,
+    pub(super) is_replica: bool,
 }
 
 impl Hello {

@@ -1,6 +1,7 @@
 //! The verbs of the contract, as commands and scripts.
 
 use std::iter::once;
+use std::pin::Pin;
 use std::time::Instant;
 
 use redis::{Cmd, FromRedisValue, Value};
@@ -10,6 +11,8 @@ use super::request::{Request, Shown};
 use super::scripts::Text;
 use super::{RedisStore, Reply, Servers, WrongType, errors, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;
+use crate::error::StoreError;
+use crate::health::ServerHealth;
 use crate::key::LockKey;
 use crate::store::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, LatchRequest,
@@ -22,7 +25,8 @@ impl Store for RedisStore {
         Box::pin(async move {
             let plain = request.tokens == 0 && request.claim.share.is_none();
             if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
-                return self.set_if_free(&request, by).await;
+                let answer = self.set_if_free(&request, by).await?;
+                return self.confirmed(&request, answer, by).await;
             }
             let key = &request.claim.key;
             let listens = request.queue == Queue::Join;
@@ -48,7 +52,8 @@ impl Store for RedisStore {
             let acquire = acquire.listening(listens.then(|| self.channel(key)));
             let reply: Reply<Vec<Value>> =
                 self.call_via(Some(request.via), key, by, acquire).await?;
-            Ok(reply.map(|value| value.map_or(Acquired::Conflict, acquired)))
+            let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
+            self.confirmed(&request, answer, by).await
         })
     }
 
@@ -86,7 +91,11 @@ impl Store for RedisStore {
                     },
                 )
                 .await?;
-            Ok(reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all)))
+            let answer = reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all));
+            if let AcquiredAll::Granted { .. } = answer.value {
+                self.confirm(requests.iter(), answer.link, by).await?;
+            }
+            Ok(answer)
         })
     }
 
@@ -258,6 +267,13 @@ impl Store for RedisStore {
         })
     }
 
+    fn servers(
+        &self,
+        by: Instant,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
+        Box::pin(self.diagnose(by))
+    }
+
     fn link(&self) -> Link {
         match &self.servers {
             Servers::One(connection) => connection.link(),
@@ -273,10 +289,14 @@ impl Store for RedisStore {
         }
     }
 
+    fn only_hints(&self) -> bool {
+        self.replication.is_some()
+    }
+
     fn close(&self) {
-        match &self.servers {
-            Servers::One(connection) => connection.close(),
-            Servers::Cluster(cluster) => cluster.close(),
+        self.servers.close();
+        if let Some(replication) = &self.replication {
+            replication.close();
         }
     }
 
@@ -311,6 +331,19 @@ impl RedisStore {
                 queued: false,
             },
         }))
+    }
+
+    /// A grant counts when enough replicas have it, if that is asked for.
+    async fn confirmed(
+        &self,
+        request: &Acquire,
+        answer: Answer<Acquired>,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        if let Acquired::Granted { .. } = answer.value {
+            self.confirm(once(request), answer.link, by).await?;
+        }
+        Ok(answer)
     }
 
     /// Runs a script on the keys of some locks that are together; at least one.

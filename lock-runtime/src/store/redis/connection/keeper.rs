@@ -47,6 +47,7 @@ impl Keeper {
                     tracing::debug!(link = link.0, "connected to the lock store");
                     let subscribed = Arc::clone(&up.channels);
                     shared.silent.store(0, Ordering::Release);
+                    shared.made.fetch_add(1, Ordering::AcqRel);
                     shared.state.send_if_modified(|state| match state {
                         State::Closed => false,
                         _ => {
@@ -118,6 +119,7 @@ impl Keeper {
         let mut up = Connected {
             link,
             connection: reached.connection.clone(),
+            since: shared.clock.now(),
             client: Arc::clone(&reached.client),
             sharded: self.membership.is_some(),
             counts_from: reached.counts_from,

@@ -185,6 +185,7 @@ async fn stay(seat: Leaving, main: Connected) {
             let connected = Connected {
                 link,
                 connection: made,
+                since: connection.clock.now(),
                 client,
                 sharded: false,
                 counts_from: main.counts_from,

@@ -7,7 +7,8 @@ for i, key in ipairs(KEYS) do
   local holder = redis.pcall('GET', key)
   replies[i] = 0
   if holder == member then
-    if redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end
+    -- Written also if it changes nothing: `WAIT` behind it covers what was written last.
+    redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), lease))
     replies[i] = 1
   elseif type(holder) == 'table' then
     local ends = redis.pcall('ZSCORE', key, member)

@@ -1,0 +1,265 @@
+//! What servers say of themselves: told once at the start, in `health`, and refused if the client is strict.
+
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Finding, Health, LockClient, Role, StoreErrorKind};
+use lock_tests::nemesis::ClockShim;
+use lock_tests::{Proxy, RedisCluster, RedisServer, documented_rights, eventually};
+
+use crate::{client, config, unavailable};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What was logged about the server with this address, by all clients of this process.
+fn logged(address: &str) -> Vec<String> {
+    static LOG: OnceLock<Log> = OnceLock::new();
+    let log = LOG.get_or_init(|| {
+        let log = Log::default();
+        let writer = log.clone();
+        tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(tracing::Level::INFO)
+            .with_writer(move || writer.clone())
+            .init();
+        log
+    });
+    let text = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let about = text
+        .lines()
+        .filter(|line| line.ends_with(&format!("server={address}")));
+    about.map(str::to_owned).collect()
+}
+
+/// The findings about the only server.
+fn findings(health: &Health) -> Vec<String> {
+    assert_eq!(health.servers.len(), 1);
+    let findings = health.servers[0].findings.iter();
+    findings.map(Finding::to_string).collect()
+}
+
+fn strict(url: &str) -> lock_runtime::LockClientBuilder {
+    LockClient::builder().url(url).strict_checks(true)
+}
+
+#[tokio::test]
+async fn a_server_that_is_set_up_for_locks_has_no_findings() {
+    let server = RedisServer::builder().appendonly(true).start().await;
+    let client = strict(&server.url()).connect().await.unwrap();
+    let health = client.health().await.unwrap();
+    let about = &health.servers[0];
+    assert_eq!(findings(&health), Vec::<String>::new());
+    assert_eq!(about.address, server.addr().to_string());
+    let information: String = server.query(&["INFO", "server"]).await;
+    assert!(information.contains(&format!("redis_version:{}\r", about.version)));
+    assert_eq!(
+        (about.role, about.replicas, about.reconnects),
+        (Role::Master, Some(0), 0)
+    );
+    assert!(health.round_trip > Duration::ZERO);
+    server.restart().await;
+    eventually("it is connected again", async || {
+        client
+            .health()
+            .await
+            .is_ok_and(|health| health.servers[0].reconnects > 0)
+    })
+    .await;
+    // Snapshots are something.
+    let snapshots = RedisServer::builder().arg("--save").arg("3600 1");
+    let snapshots = snapshots.start().await;
+    strict(&snapshots.url()).connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn findings_are_logged_once_and_a_strict_client_names_all_of_them() {
+    let server = RedisServer::builder().arg("--maxmemory-policy");
+    let server = server.arg("volatile-lru").start().await;
+    let _replica = server.start_replica().await;
+    let says = [
+        "`maxmemory-policy` is `volatile-lru`",
+        "set `appendonly yes`",
+        "set `min-replicas-to-write 1`",
+    ];
+    let address = server.addr().to_string();
+    assert!(logged(&address).is_empty());
+
+    let client = client(&server.url()).await;
+    assert!(client.lock("k").acquire().await.unwrap().is_held());
+    eventually("the findings are logged", async || {
+        logged(&address).len() >= says.len()
+    })
+    .await;
+    for _ in 0..3 {
+        let found = findings(&client.health().await.unwrap());
+        assert_eq!(found.len(), says.len(), "{found:?}");
+        for (found, says) in found.iter().zip(says) {
+            assert!(found.contains(says), "{found}");
+        }
+    }
+    let log = logged(&address);
+    assert_eq!(log.len(), says.len(), "{log:?}");
+    for (line, says) in log.iter().zip(says) {
+        assert!(line.contains("WARN") && line.contains(says), "{line}");
+    }
+
+    let refused = config(strict(&server.url()).connect().await);
+    for says in says {
+        assert!(refused.contains(says), "{refused}");
+    }
+    assert!(refused.contains(&address), "{refused}");
+    // More confirmations than there are replicas are one more.
+    let builder = strict(&server.url()).replicas(2, Duration::from_millis(100));
+    let refused = config(builder.connect().await);
+    assert!(
+        refused.contains("2 replica(s) are to confirm each lock and 1 are connected"),
+        "{refused}"
+    );
+    for (name, value) in [
+        ("maxmemory-policy", "noeviction"),
+        ("appendonly", "yes"),
+        ("min-replicas-to-write", "1"),
+    ] {
+        server.command(&["CONFIG", "SET", name, value]).await;
+    }
+    strict(&server.url()).connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_may_not_ask_learns_which_right_is_missing_and_is_denied_nothing() {
+    const BASE: &str = "every client, rate limiters";
+    const LOCKS: &str = "locks of one or several keys";
+    const OPTIONAL: &str = "optional: start-up checks, health";
+    let server = RedisServer::builder().appendonly(true).start().await;
+    let mut rights = documented_rights(BASE);
+    rights.extend(documented_rights(LOCKS));
+    let connect = async |name: &str, strictly: bool, more: &[&str]| {
+        let rule = ["ACL", "SETUSER", name, "on", ">word", "~lock:*", "&lock:*"];
+        let rule: Vec<_> = rule.iter().chain(&rights).chain(more).copied().collect();
+        server.command(&rule).await;
+        let url = format!("redis://{name}:word@{}", server.addr());
+        let builder = LockClient::builder().url(url).strict_checks(strictly);
+        builder.connect().await
+    };
+    let unknown = async |name: &str, more: &[&str]| {
+        let client = connect(name, false, more).await.unwrap();
+        assert!(client.lock("k").acquire().await.unwrap().is_held());
+        let health = client.health().await.unwrap();
+        let found = findings(&health);
+        assert!(
+            found.iter().all(|one| one.contains("allow it")),
+            "{found:?}"
+        );
+        found.join(" ")
+    };
+    let none = unknown("none", &[]).await;
+    assert!(none.contains("`+info`"), "{none}");
+    let refused = config(connect("strict", true, &[]).await);
+    assert!(refused.contains("`+info`"), "{refused}");
+    assert_eq!(unknown("all", &documented_rights(OPTIONAL)).await, "");
+    // Whether there are snapshots matters only without an append-only file.
+    server.command(&["CONFIG", "SET", "appendonly", "no"]).await;
+    let only_info = unknown("info", &["+info"]).await;
+    assert!(only_info.contains("`+config|get`"), "{only_info}");
+    let log: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG"]).await;
+    assert!(log.is_empty(), "{log:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_these_commands_is_used_all_the_same() {
+    let server = RedisServer::builder().arg("--rename-command").arg("CONFIG");
+    let server = server.arg("").start().await;
+    let client = client(&server.url()).await;
+    assert!(client.lock("k").acquire().await.unwrap().is_held());
+    let found = findings(&client.health().await.unwrap());
+    assert!(found[0].contains("`+config|get`"), "{found:?}");
+}
+
+#[tokio::test]
+async fn the_first_lock_does_not_wait_for_the_diagnosis() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let builder = LockClient::builder().url(proxy.url());
+    let builder = builder.command_timeout(Duration::from_secs(10));
+    let client = builder.connect().await.unwrap();
+    let way = Duration::from_millis(300);
+    proxy.delay(way);
+    let started = Instant::now();
+    let guard = client.lock("k").try_acquire().await.unwrap();
+    let took = started.elapsed();
+    assert!(guard.is_some());
+    assert!(took < 3 * way, "{took:?}");
+}
+
+#[tokio::test]
+async fn clocks_that_differ_are_told() {
+    let shim = match ClockShim::compile() {
+        Ok(shim) => shim,
+        Err(why) => return eprintln!("not shown here: {why}"),
+    };
+    let mut server = RedisServer::builder().appendonly(true);
+    for (name, value) in shim.environment() {
+        server = server.env(name, value);
+    }
+    let server = server.start().await;
+    let client = strict(&server.url()).connect().await.unwrap();
+    for (shift, says) in [(20_000, "ahead of"), (-20_000, "behind")] {
+        shim.shift(shift);
+        let found = findings(&client.health().await.unwrap());
+        assert!(found[0].contains(says), "{found:?}");
+        let refused = config(strict(&server.url()).connect().await);
+        assert!(refused.contains(says), "{refused}");
+    }
+    shim.shift(500);
+    assert_eq!(
+        findings(&client.health().await.unwrap()),
+        Vec::<String>::new()
+    );
+}
+
+#[tokio::test]
+async fn every_master_of_a_cluster_is_asked() {
+    let cluster = RedisCluster::start().await;
+    let client = client(&cluster.url()).await;
+    let health = client.health().await.unwrap();
+    let mut masters: Vec<String> = cluster.nodes[..3]
+        .iter()
+        .map(|node| node.addr().to_string())
+        .collect();
+    masters.sort();
+    let mut asked: Vec<String> = health.servers.iter().map(|it| it.address.clone()).collect();
+    asked.sort();
+    assert_eq!(asked, masters);
+    for server in &health.servers {
+        assert_eq!((server.role, server.replicas), (Role::Master, Some(1)));
+        assert_eq!(server.findings.len(), 2, "{:?}", server.findings);
+    }
+    let refused = config(strict(&cluster.url()).connect().await);
+    assert!(masters.iter().all(|master| refused.contains(master)));
+}
+
+#[tokio::test]
+async fn a_strict_client_needs_a_server_to_check() {
+    let refused = config(strict("redis://127.0.0.1:1").connect_lazy());
+    assert!(refused.contains("`connect`"), "{refused}");
+    let unreachable = strict("redis://127.0.0.1:1").connect().await;
+    assert_eq!(unavailable(unreachable), StoreErrorKind::Disconnected);
+    let memory = strict("memory:").connect().await.unwrap();
+    assert!(memory.health().await.unwrap().servers.is_empty());
+    let server = RedisServer::start().await;
+    let replica = server.start_replica().await;
+    let health = client(&replica.url()).await.health().await.unwrap();
+    assert_eq!(health.servers[0].role, Role::Replica);
+}
