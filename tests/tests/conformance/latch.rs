@@ -53,7 +53,10 @@ async fn waits_in_the_store(latch: &Latch) -> JoinHandle<Result<(), LockError>> 
         })
     });
     // Nothing but the answer on its behalf wakes it.
-    eventually("the store has answered", async || polls.load(Ordering::SeqCst) > 1).await;
+    eventually("the store has answered", async || {
+        polls.load(Ordering::SeqCst) > 1
+    })
+    .await;
     waiter
 }
 
