@@ -141,7 +141,7 @@ fn one_that_is_lost_on_the_way_begins_it_all_anew_after_a_pause() {
         drop(guard);
         // The wait may end in such a pause.
         desk.says.lock().unwrap().all.push_back(AcquiredAll::Apart);
-        desk.from_now_on("renew", Fate::LosesAll);
+        desk.always("renew", Fate::LosesAll);
         let request = client.multi_lock(["a", "b"]).wait(of(200));
         let error = request.acquire().await.unwrap_err();
         let error = short(&error);
@@ -217,7 +217,7 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
     simulated(async {
         let mut story = Vec::new();
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("release", Fate::Replies(100, 0));
+        desk.always("release", Fate::Replies(100, 0));
         drop(client.multi_lock(["a", "b"]).acquire().await.unwrap());
         let answer = client.multi_lock(["a", "b"]).wait(of(0)).acquire().await;
         story.push(format!(
@@ -271,7 +271,7 @@ fn a_silent_last_command_counts_as_a_failure_of_the_store() {
 fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
     simulated(async {
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("abandon", Fate::Replies(0, 9));
+        desk.always("abandon", Fate::Replies(0, 9));
         desk.next("acquire_all", &[Fate::Lost]);
         let request = client.multi_lock(["a", "b"]).lease(of(700)).wait(of(0));
         request.acquire().await.unwrap_err();
