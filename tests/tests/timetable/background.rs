@@ -166,14 +166,18 @@ fn a_release_that_finds_nothing_says_so_and_is_not_repeated() {
 #[test]
 fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
     simulated(async {
-        for (link, undos) in [(0, 0), (9, 1)] {
+        for (link, dropped, undos) in [(0, false, 0), (9, false, 1), (0, true, 0), (9, true, 1)] {
             let (desk, client) = Desk::open().await;
             desk.next("acquire", &[Fate::Lost]);
             let guard = client.lock("k").lease(of(1000)).acquire().await.unwrap();
             desk.next("release", &[Fate::Replies(0, link)]);
-            guard.release().await.unwrap();
+            if dropped {
+                drop(guard);
+            } else {
+                guard.release().await.unwrap();
+            }
             ms(100).await;
-            assert_eq!(desk.when("abandon").len(), undos, "over {link}");
+            assert_eq!(desk.when("abandon").len(), undos, "over {link}, {dropped}");
         }
     });
 }

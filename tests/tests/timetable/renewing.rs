@@ -173,6 +173,8 @@ fn a_loss_keeps_its_reason() {
         let request = client.lock("k").lease(of(3000)).renew(true);
         let guard = request.acquire().await.unwrap();
         ms(9000).await;
+        // Long after its deadline.
+        assert!(!guard.is_held());
         let error = guard.release().await.unwrap_err();
         assert_eq!(short(&error), "lost, Gone");
     });

@@ -280,3 +280,22 @@ fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
         assert_eq!(desk.when("abandon"), expected);
     });
 }
+
+#[test]
+fn what_is_waited_for_does_not_count_for_max_hold() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        let other = desk.other().await.lock("b").acquire().await.unwrap();
+        let request = client.multi_lock(["a", "b"]).lease(of(600)).renew(true);
+        let waits = tokio::spawn(request.max_hold(of(1000)).acquire());
+        ms(3000).await;
+        other.release().await.unwrap();
+        let guard = waits.await.unwrap().unwrap();
+        let seen = desk.seen();
+        let first = seen.iter().filter(|line| line.contains("acquire a"));
+        assert_eq!(first.count(), 1, "{seen:#?}");
+        guard.lost().await;
+        // A second after the last grant, less what is not trusted of the last lease.
+        assert_eq!(desk.now(), 3996);
+    });
+}

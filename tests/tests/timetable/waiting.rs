@@ -327,3 +327,18 @@ fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
         drop(waits.await.unwrap().unwrap());
     });
 }
+
+#[test]
+fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
+    simulated(async {
+        let (desk, client, _guard) = taken().await;
+        desk.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);
+        let waits = tokio::spawn(client.lock("k").acquire());
+        ms(50).await;
+        let listener = desk.listener.lock().unwrap().clone().unwrap();
+        listener.look_again();
+        ms(60).await;
+        assert_eq!(desk.when("acquire"), [0, 0, 100]);
+        waits.abort();
+    });
+}
