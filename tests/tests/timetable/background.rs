@@ -329,3 +329,17 @@ fn a_shutdown_is_told_at_once_to_whoever_waits() {
         assert_eq!(desk.now(), 300);
     });
 }
+
+#[test]
+fn a_shutdown_waits_for_a_release_under_way_and_no_longer() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        let guard = client.lock("k").acquire().await.unwrap();
+        desk.next("release", &[Fate::Replies(100, 0)]);
+        let releases = tokio::spawn(guard.release());
+        ms(1).await;
+        client.shutdown(of(5000)).await;
+        assert_eq!(desk.now(), 100);
+        releases.await.unwrap().unwrap();
+    });
+}
