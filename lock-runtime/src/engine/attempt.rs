@@ -155,7 +155,11 @@ impl<'e> Attempt<'e> {
                 look_at = engine.clock.now();
             }
             called |= failing.is_some() || inbox.granted.is_some() || inbox.look_again;
-            let turn = place.is_first() || (self.options.fair && called);
+            // Others wait for what was passed on and can't be used, and for what the store handed over to a request that
+            // is not the first any more, because an earlier one was asleep.
+            let must_ask =
+                self.previous.is_some() || (called && (self.options.fair || self.expecting));
+            let turn = place.is_first() || must_ask;
             let now = engine.clock.now();
             let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
             if turn && !asking && place.looks_on() {

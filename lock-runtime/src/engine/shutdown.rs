@@ -31,8 +31,11 @@ impl Engine {
         self.store.close();
     }
 
-    /// Ends every hold, for a shutdown.
+    /// Ends every hold, for a shutdown; those too that are on their way to a task that nobody polls.
     fn lose_all(&self) {
+        for baton in self.lines.not_taken(self.clock.now()).unwrap_or_default() {
+            self.pass_back(baton);
+        }
         for hold in self.watchdog.holds() {
             hold.lose(LostReason::Shutdown);
             self.watchdog.forget(&hold);

@@ -113,7 +113,7 @@ pub(crate) fn passed_on(
 ) -> Option<Option<Instant>> {
     let (left, lease) = (until.saturating_duration_since(now), options.lease);
     let enough = if fresh {
-        trusted(first_lease(lease)) / 2
+        trusted(lease).min(first_lease(lease)) / 2
     } else if options.renew {
         trusted(lease) / 2
     } else {

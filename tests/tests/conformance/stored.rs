@@ -166,6 +166,7 @@ fn request(owner: Owner, share: Option<Share>, queue: Queue) -> Acquire {
         first_lease: LEASE / 5,
         tokens: 0,
         instead_of: None,
+        via: lock_runtime::store::Link(0),
         queue,
     }
 }

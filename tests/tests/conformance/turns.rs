@@ -28,6 +28,8 @@ crate::on_every_store!(
     holds_that_are_dropped_at_once_are_never_left_to_nobody,
     a_request_inside_a_hold_that_has_ended_is_refused,
     a_request_that_nobody_polls_is_passed_over,
+    one_that_wakes_before_its_successor_takes_nothing_from_it,
+    a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
 );
 
 crate::on_a_quorum!(
@@ -395,20 +397,19 @@ async fn a_passed_hold_is_renewed_and_lost_as_any_other(store: Backend) {
 
 async fn a_panic_passes_the_hold_on(store: Backend) {
     let client = patient(&store).await;
-    let entered = Arc::new(Notify::new());
+    let (inside, goes_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let panics = {
-        let (client, entered) = (client.clone(), entered.clone());
+        let (inside, goes_on) = (inside.clone(), goes_on.clone());
         tokio::spawn(client.lock("k").run(async move {
-            entered.notified().await;
+            inside.notify_one();
+            goes_on.notified().await;
             panic!("as it was asked to");
         }))
     };
-    eventually("it is inside", async || {
-        client.inspect("k").await.unwrap().holder.is_some()
-    })
-    .await;
+    // Not when the store has the holder: the request may count as waiting still.
+    inside.notified().await;
     let waiter = waits(&client, client.lock("k")).await;
-    entered.notify_one();
+    goes_on.notify_one();
     assert!(panics.await.unwrap_err().is_panic());
     waiter.await.unwrap().unwrap().release().await.unwrap();
     store.until_empty().await;
@@ -525,5 +526,51 @@ async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
     assert!(guard.is_held());
     guard.release().await.unwrap();
     drop((client, other));
+    store.until_empty().await;
+}
+
+async fn one_that_wakes_before_its_successor_takes_nothing_from_it(store: Backend) {
+    let (client, other) = (patient(&store).await, store.client().await);
+    let first = client.lock("k").acquire().await.unwrap();
+    let request = |lease| Box::pin(client.lock("k").lease(lease).wait(WAIT).acquire());
+    // The second has another lease than what is passed on, so that it must ask the store.
+    let (mut asleep, mut behind) = (request(WAIT), request(WAIT / 2));
+    assert!(polled(1, &mut asleep).await.is_none());
+    assert!(polled(1, &mut behind).await.is_none());
+    first.release().await.unwrap();
+    // After a second it has what was passed on to the first, for another second.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let early = polled(1, &mut asleep).await;
+    let both = async {
+        let asleep = async {
+            let guard = match early {
+                Some(guard) => guard,
+                None => asleep.await,
+            };
+            guard.unwrap().release().await.unwrap();
+        };
+        let behind = async { behind.await.unwrap().release().await.unwrap() };
+        tokio::join!(behind, asleep);
+    };
+    tokio::time::timeout(WAIT / 3, both).await.unwrap();
+    other.lock("k").wait(WAIT / 3).run(async {}).await.unwrap();
+    drop((client, other));
+    store.until_empty().await;
+}
+
+async fn a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls(store: Backend) {
+    let (client, other) = (patient(&store).await, store.client().await);
+    let first = client.lock("k").acquire().await.unwrap();
+    let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
+    assert!(polled(1, &mut asleep).await.is_none());
+    first.release().await.unwrap();
+    client.shutdown(Duration::ZERO).await;
+    other
+        .lock("k")
+        .wait(Duration::ZERO)
+        .run(async {})
+        .await
+        .unwrap();
+    drop(asleep);
     store.until_empty().await;
 }

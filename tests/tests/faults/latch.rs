@@ -43,6 +43,8 @@ async fn a_lost_message_costs_time_and_never_the_wait() {
             let _ = latch.set(1).await.unwrap();
             let waiting = waiting(waiter.latch("k"), LONG);
             until_placed(&server, 1).await;
+            // Its reply comes before this one: from then on the waiter knows what it waits for.
+            waiter.health().await.unwrap();
             match round {
                 0 => proxy.cut(),
                 1 => _ = server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await,

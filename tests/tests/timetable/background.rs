@@ -11,7 +11,7 @@ const DOWN: Fate = Fate::Fails(StoreErrorKind::Disconnected);
 /// When a release is tried that never comes through, of a hold of `lease` that is dropped after `held` milliseconds.
 async fn tried(lease: u64, held: u64) -> Vec<u64> {
     let (desk, client) = Desk::open().await;
-    desk.from_now_on("release", DOWN);
+    desk.always("release", DOWN);
     let guard = client.lock("k").lease(of(lease)).acquire().await.unwrap();
     ms(held).await;
     drop(guard);
@@ -118,7 +118,7 @@ fn a_later_request_waits_for_the_release_of_what_may_be_held_still() {
     simulated(async {
         for (max_hold, expected) in [(false, 988), (true, 1995)] {
             let (desk, client) = Desk::open().await;
-            desk.from_now_on("release", Fate::Replies(1000, 0));
+            desk.always("release", Fate::Replies(1000, 0));
             let request = client.lock("k").lease(of(1000)).renew(max_hold);
             let request = if max_hold {
                 request.max_hold(of(1000))
@@ -166,14 +166,18 @@ fn a_release_that_finds_nothing_says_so_and_is_not_repeated() {
 #[test]
 fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
     simulated(async {
-        for (link, undos) in [(0, 0), (9, 1)] {
+        for (link, dropped, undos) in [(0, false, 0), (9, false, 1), (0, true, 0), (9, true, 1)] {
             let (desk, client) = Desk::open().await;
             desk.next("acquire", &[Fate::Lost]);
             let guard = client.lock("k").lease(of(1000)).acquire().await.unwrap();
             desk.next("release", &[Fate::Replies(0, link)]);
-            guard.release().await.unwrap();
+            if dropped {
+                drop(guard);
+            } else {
+                guard.release().await.unwrap();
+            }
             ms(100).await;
-            assert_eq!(desk.when("abandon").len(), undos, "over {link}");
+            assert_eq!(desk.when("abandon").len(), undos, "over {link}, {dropped}");
         }
     });
 }
@@ -182,7 +186,7 @@ fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
 fn a_late_command_is_undone_ever_more_seldom_until_its_lease_has_ended() {
     simulated(async {
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("abandon", Fate::Replies(0, 9));
+        desk.always("abandon", Fate::Replies(0, 9));
         desk.next("acquire", &[Fate::Lost]);
         let request = client.lock("k").lease(of(2000)).wait(of(0)).acquire();
         request.await.unwrap_err();
@@ -198,7 +202,7 @@ fn a_late_command_is_undone_ever_more_seldom_until_its_lease_has_ended() {
 fn an_undo_that_fails_is_repeated_for_a_minute() {
     simulated(async {
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("abandon", DOWN);
+        desk.always("abandon", DOWN);
         desk.next("acquire", &[Fate::Lost]);
         let request = client.lock("k").lease(of(1000)).wait(of(0)).acquire();
         request.await.unwrap_err();
@@ -254,7 +258,7 @@ fn an_extension_that_was_not_answered_for_all_loses_nothing() {
 fn a_shutdown_gives_bodies_their_time_and_then_two_commands() {
     simulated(async {
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("release", Fate::Silence);
+        desk.always("release", Fate::Silence);
         let guard = client.lock("k").acquire().await.unwrap();
         client.shutdown(of(300)).await;
         assert_eq!(desk.now(), 1300);
@@ -285,9 +289,9 @@ fn a_command_that_nobody_waits_for_any_more_is_undone_until_its_lease_has_ended(
     simulated(async {
         for keys in [vec!["a"], vec!["a", "b"]] {
             let (desk, client) = Desk::open().await;
-            desk.from_now_on("abandon", Fate::Replies(0, 9));
+            desk.always("abandon", Fate::Replies(0, 9));
             for verb in ["acquire", "acquire_all"] {
-                desk.from_now_on(verb, Fate::Silence);
+                desk.always(verb, Fate::Silence);
             }
             let request = client.multi_lock(keys.clone()).lease(of(600));
             let asks = tokio::spawn(request.acquire());
@@ -323,5 +327,19 @@ fn a_shutdown_is_told_at_once_to_whoever_waits() {
         let error = latch.await.unwrap().unwrap_err();
         assert!(matches!(error, LockError::Shutdown), "{error}");
         assert_eq!(desk.now(), 300);
+    });
+}
+
+#[test]
+fn a_shutdown_waits_for_a_release_under_way_and_no_longer() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        let guard = client.lock("k").acquire().await.unwrap();
+        desk.next("release", &[Fate::Replies(100, 0)]);
+        let releases = tokio::spawn(guard.release());
+        ms(1).await;
+        client.shutdown(of(5000)).await;
+        assert_eq!(desk.now(), 100);
+        releases.await.unwrap().unwrap();
     });
 }

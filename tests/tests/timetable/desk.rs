@@ -178,7 +178,7 @@ impl Desk {
     }
 
     /// The fate of every later command of this name.
-    pub(crate) fn from_now_on(&self, verb: &'static str, fate: Fate) {
+    pub(crate) fn always(&self, verb: &'static str, fate: Fate) {
         self.usual.lock().unwrap().insert(verb, fate);
     }
 

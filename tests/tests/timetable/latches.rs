@@ -18,7 +18,7 @@ fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
             Fate::Fails(StoreErrorKind::Denied),
         ] {
             let (desk, client) = Desk::open().await;
-            desk.from_now_on("set", fate);
+            desk.always("set", fate);
             let answer = client
                 .latch("l")
                 .set(1)
@@ -102,7 +102,7 @@ fn a_look_that_fails_is_tried_again() {
                 client.latch("l").set(1).await.unwrap();
                 desk.seen();
                 for verb in ["wait", "look", "ping"] {
-                    desk.from_now_on(verb, fate);
+                    desk.always(verb, fate);
                 }
                 let answer = client
                     .latch("l")
@@ -189,7 +189,7 @@ fn what_a_waiter_learns_from_two_looks() {
         ] {
             let (desk, client) = Desk::open().await;
             desk.says.lock().unwrap().latched.extend([first, second]);
-            desk.from_now_on("wait", Fate::Passes);
+            desk.always("wait", Fate::Passes);
             let answer = client
                 .latch("l")
                 .wait(of(1700))
@@ -330,7 +330,7 @@ fn a_place_is_given_up_for_as_long_as_the_store_would_keep_it() {
         for (fate, last) in [(DOWN, 61_250), (Fate::Fails(StoreErrorKind::Denied), 100)] {
             let (desk, client) = Desk::open().await;
             client.latch("l").set(1).await.unwrap();
-            desk.from_now_on("leave", fate);
+            desk.always("leave", fate);
             let error = client.latch("l").wait(of(100)).await.unwrap_err();
             assert!(error.is_busy(), "{error}");
             ms(100_000).await;

@@ -4,7 +4,6 @@
 //! The rules are those of `engine/time.rs`; what is shown here is that the engine keeps to them, whatever the store does.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "a test that can't go on has failed"
 )]

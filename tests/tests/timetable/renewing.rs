@@ -14,7 +14,7 @@ fn renewals_that_fail_are_repeated_until_the_deadline() {
         for lease in [30_000, 3000, 600] {
             for fate in [DOWN, Fate::Silence] {
                 let (desk, client) = Desk::open().await;
-                desk.from_now_on("renew", fate);
+                desk.always("renew", fate);
                 let request = client.lock("k").lease(of(lease)).renew(true);
                 let guard = request.acquire().await.unwrap();
                 guard.lost().await;
@@ -173,6 +173,8 @@ fn a_loss_keeps_its_reason() {
         let request = client.lock("k").lease(of(3000)).renew(true);
         let guard = request.acquire().await.unwrap();
         ms(9000).await;
+        // Long after its deadline.
+        assert!(!guard.is_held());
         let error = guard.release().await.unwrap_err();
         assert_eq!(short(&error), "lost, Gone");
     });
@@ -182,7 +184,7 @@ fn a_loss_keeps_its_reason() {
 fn a_hold_that_could_not_be_renewed_is_not_one_whose_max_hold_has_ended() {
     simulated(async {
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("renew", DOWN);
+        desk.always("renew", DOWN);
         let request = client.lock("k").lease(of(3000)).renew(true);
         let guard = request.max_hold(of(60_000)).acquire().await.unwrap();
         guard.lost().await;
@@ -203,7 +205,7 @@ fn silence_counts_as_a_failure_of_the_store_if_it_was_as_long_as_a_command_may_t
         ] {
             let (desk, client) = Desk::open().await;
             let _taken = desk.other().await.lock("k").acquire().await.unwrap();
-            desk.from_now_on("renew", Fate::Silence);
+            desk.always("renew", Fate::Silence);
             let request = client.lock("h").lease(of(lease)).renew(true);
             let _guard = request.acquire().await.unwrap();
             ms(start).await;

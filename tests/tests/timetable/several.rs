@@ -141,7 +141,7 @@ fn one_that_is_lost_on_the_way_begins_it_all_anew_after_a_pause() {
         drop(guard);
         // The wait may end in such a pause.
         desk.says.lock().unwrap().all.push_back(AcquiredAll::Apart);
-        desk.from_now_on("renew", Fate::LosesAll);
+        desk.always("renew", Fate::LosesAll);
         let request = client.multi_lock(["a", "b"]).wait(of(200));
         let error = request.acquire().await.unwrap_err();
         let error = short(&error);
@@ -217,7 +217,7 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
     simulated(async {
         let mut story = Vec::new();
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("release", Fate::Replies(100, 0));
+        desk.always("release", Fate::Replies(100, 0));
         drop(client.multi_lock(["a", "b"]).acquire().await.unwrap());
         let answer = client.multi_lock(["a", "b"]).wait(of(0)).acquire().await;
         story.push(format!(
@@ -271,12 +271,31 @@ fn a_silent_last_command_counts_as_a_failure_of_the_store() {
 fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
     simulated(async {
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("abandon", Fate::Replies(0, 9));
+        desk.always("abandon", Fate::Replies(0, 9));
         desk.next("acquire_all", &[Fate::Lost]);
         let request = client.multi_lock(["a", "b"]).lease(of(700)).wait(of(0));
         request.acquire().await.unwrap_err();
         ms(2000).await;
         let expected = [500, 500, 550, 550, 620, 620, 690, 690, 700, 700];
         assert_eq!(desk.when("abandon"), expected);
+    });
+}
+
+#[test]
+fn what_is_waited_for_does_not_count_for_max_hold() {
+    simulated(async {
+        let (desk, client) = Desk::open().await;
+        let other = desk.other().await.lock("b").acquire().await.unwrap();
+        let request = client.multi_lock(["a", "b"]).lease(of(600)).renew(true);
+        let waits = tokio::spawn(request.max_hold(of(1000)).acquire());
+        ms(3000).await;
+        other.release().await.unwrap();
+        let guard = waits.await.unwrap().unwrap();
+        let seen = desk.seen();
+        let first = seen.iter().filter(|line| line.contains("acquire a"));
+        assert_eq!(first.count(), 1, "{seen:#?}");
+        guard.lost().await;
+        // A second after the last grant, less what is not trusted of the last lease.
+        assert_eq!(desk.now(), 3996);
     });
 }

@@ -56,8 +56,8 @@ fn a_silent_store_is_given_up_when_the_wait_ends() {
         let mut story = Vec::new();
         for wait in [0, 20, 460, 3000] {
             let (desk, client) = Desk::open().await;
-            desk.from_now_on("acquire", Fate::Silence);
-            desk.from_now_on("ping", Fate::Silence);
+            desk.always("acquire", Fate::Silence);
+            desk.always("ping", Fate::Silence);
             let error = client.lock("k").wait(of(wait)).acquire().await.unwrap_err();
             let error = short(&error);
             story.push(format!("{wait} {} {error} {}", desk.now(), desk.story()));
@@ -79,8 +79,8 @@ fn a_store_that_is_down_is_asked_ever_more_seldom() {
     simulated(async {
         let mut story = Vec::new();
         let (desk, client) = Desk::open().await;
-        desk.from_now_on("acquire", DOWN);
-        desk.from_now_on("ping", DOWN);
+        desk.always("acquire", DOWN);
+        desk.always("ping", DOWN);
         let error = client.lock("k").wait(of(9000)).acquire().await.unwrap_err();
         let error = short(&error);
         story.push(format!("{} {error} {}", desk.now(), desk.story()));
@@ -124,8 +124,8 @@ fn a_wait_for_ever_ends_when_a_silent_store_has_no_more_patience() {
         let (desk, client, _guard) = taken().await;
         let waits = tokio::spawn(client.lock("k").wait_forever().acquire());
         ms(5500).await;
-        desk.from_now_on("acquire", Fate::Silence);
-        desk.from_now_on("ping", Fate::Silence);
+        desk.always("acquire", Fate::Silence);
+        desk.always("ping", Fate::Silence);
         let error = waits.await.unwrap().unwrap_err();
         // The last command that was answered was sent at 5,000. From 15,000 on no other could be.
         assert_eq!((desk.now(), short(&error)), (15_000, "Timeout".to_owned()));
@@ -142,7 +142,7 @@ fn a_store_that_refuses_every_acquire_is_not_called_busy() {
     simulated(async {
         let mut story = Vec::new();
         let (desk, client, _guard) = taken().await;
-        desk.from_now_on("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
+        desk.always("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
         let first = tokio::spawn(client.lock("k").wait(of(3000)).acquire());
         let second = tokio::spawn(client.lock("k").wait(of(3000)).acquire());
         let third = tokio::spawn(client.lock("k").wait(of(3000)).fair().acquire());
@@ -244,7 +244,7 @@ fn one_request_of_a_process_asks_for_all_unless_they_are_fair() {
             [
                 "false 0 acquire k Barge 500; 0 acquire k Join 500; 1000 acquire k Join 500",
                 "look again 1530 acquire k Join 500",
-                "end 1531 acquire k Join 500; 1531 renew k 30000 500; 1531 release k 0 500; 1531 acquire k Join 500; 1531 renew k 30000 500; 1531 release k 0 500; 1531 renew k 30000 500; 1531 release k 0 500",
+                "end 1531 renew k 30000 500; 1531 release k 0 500",
                 "true 0 acquire k Join 500; 10 acquire k Join 500; 20 acquire k Join 500; 1000 acquire k Join 500",
                 "look again 1530 acquire k Join 500; 1530 acquire k Join 500; 1530 acquire k Join 500",
                 "end 1531 renew k 30000 500; 1531 release k 0 500; 1531 renew k 30000 500; 1531 release k 0 500; 1531 renew k 30000 500; 1531 release k 0 500",
@@ -309,7 +309,7 @@ fn a_fenced_grant_without_a_token_is_no_grant() {
 fn a_sign_of_life_that_fails_is_not_asked_for_again_and_again() {
     simulated(async {
         let (desk, client, _guard) = taken().await;
-        desk.from_now_on("ping", DOWN);
+        desk.always("ping", DOWN);
         let error = client.lock("k").wait(of(3000)).acquire().await.unwrap_err();
         assert_eq!((desk.now(), short(&error)), (3000, "Disconnected".into()));
         assert_eq!(desk.when("ping"), [2500]);
@@ -325,5 +325,20 @@ fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
         assert_eq!(desk.when("ping"), []);
         guard.release().await.unwrap();
         drop(waits.await.unwrap().unwrap());
+    });
+}
+
+#[test]
+fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
+    simulated(async {
+        let (desk, client, _guard) = taken().await;
+        desk.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);
+        let waits = tokio::spawn(client.lock("k").acquire());
+        ms(50).await;
+        let listener = desk.listener.lock().unwrap().clone().unwrap();
+        listener.look_again();
+        ms(60).await;
+        assert_eq!(desk.when("acquire"), [0, 0, 100]);
+        waits.abort();
     });
 }

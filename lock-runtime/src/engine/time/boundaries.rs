@@ -120,18 +120,25 @@ fn a_hand_over_with_a_quarter_of_its_first_lease_left_is_confirmed_first() {
 }
 
 #[test]
-fn what_is_passed_on_has_half_of_a_first_lease_and_no_more_than_the_whole() {
+fn what_is_passed_on_has_enough_left_and_no_more_than_the_whole() {
     let now = Instant::now();
     let lease = 30_000 * MS;
-    let (whole, enough) = (trusted(lease), 1000 * MS);
-    let left = |left, renew| passed_on(now, now + left, &options(lease, renew));
-    assert_eq!(left(enough, true), Some(Some(now)));
-    assert_eq!(left(enough - NANO, true), None);
-    assert_eq!(left(whole, true), Some(Some(now + lease / 3)));
-    assert_eq!(left(whole + NANO, true), None);
-    // A fixed lease that is shorter by more than a hundredth is asked for again.
-    assert_eq!(left(whole - lease / 100, false), Some(None));
-    assert_eq!(left(whole - lease / 100 - NANO, false), Some(Some(now)));
+    let whole = trusted(lease);
+    let left = |left, fresh, renew| passed_on(now, now + left, fresh, &options(lease, renew));
+    // Of a hand-over by the store, whose rest is on its way: half of a first lease.
+    for renew in [true, false] {
+        assert_eq!(left(1000 * MS, true, renew), Some(Some(now)));
+        assert_eq!(left(1000 * MS - NANO, true, renew), None);
+        assert_eq!(left(whole + NANO, true, renew), None);
+    }
+    // Of one that is renewed: half.
+    assert_eq!(left(whole / 2, false, true), Some(Some(now)));
+    assert_eq!(left(whole / 2 - NANO, false, true), None);
+    assert_eq!(left(whole, false, true), Some(Some(now + lease / 3)));
+    assert_eq!(left(whole + NANO, false, true), None);
+    // Of a fixed lease: all but a hundredth.
+    assert_eq!(left(whole - lease / 100, false, false), Some(None));
+    assert_eq!(left(whole - lease / 100 - NANO, false, false), None);
 }
 
 #[test]

@@ -121,6 +121,9 @@ pub(super) struct Connection {
     connect_timeout: Duration,
     state: watch::Sender<State>,
     nearby: Nearby,
+    /// What the keys begin with by which a connection of a runtime is told to lead to the same server; without, there are
+    /// none.
+    probes: std::sync::OnceLock<String>,
     /// The numbers of links, which all connections of a store share.
     numbers: Arc<AtomicU64>,
     /// The number of its newest connection.
@@ -150,6 +153,7 @@ impl Connection {
             connect_timeout: timeouts.connect,
             state: watch::Sender::new(State::Down(None)),
             nearby: Nearby::default(),
+            probes: std::sync::OnceLock::new(),
             numbers,
             newest: AtomicU64::new(0),
             made: AtomicU64::new(0),
@@ -173,6 +177,11 @@ impl Connection {
     /// The link of the client's own thread.
     pub(super) fn link(&self) -> Link {
         Link(self.newest.load(Ordering::Acquire))
+    }
+
+    /// From now on, runtimes may have connections of their own. `probes` is what keys begin with that nobody else uses.
+    pub(super) fn allow_near(&self, probes: String) {
+        let _ = self.probes.set(probes);
     }
 
     /// The link for a command of the caller's: one that its own runtime drives, if there is one.
@@ -259,11 +268,22 @@ impl Connection {
         by: Instant,
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
-        let near = self.nearby.get(via);
+        // Only beside the connection that it was made for: another one may lead to another server.
+        let near = match &*self.state.borrow() {
+            State::Up(main) => self
+                .nearby
+                .get(via, main.link)
+                .map(|near| (near, main.link)),
+            _ => None,
+        };
         let is_near = near.is_some();
-        let up = match near {
+        let (up, main) = match near {
             Some(near) => near,
-            None => self.get(by).await?,
+            None => {
+                let up = self.get(by).await?;
+                let main = up.link;
+                (up, main)
+            }
         };
         let (link, channels) = (up.link, Arc::clone(&up.channels));
         let sent = self.clock.now();
@@ -308,7 +328,9 @@ impl Connection {
             }
             // Behind a name that moved to a new master, a new connection finds it.
             Err(error) if errors::is_replica(error) => {
-                let main = if is_near { self.link() } else { link };
+                if is_near {
+                    self.nearby.rest(link, self.clock.now() + BACKOFF_MAX);
+                }
                 self.report(main, errors::store_error(error));
             }
             _ if is_near => {}

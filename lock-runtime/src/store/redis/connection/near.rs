@@ -7,7 +7,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use redis::{AsyncConnectionConfig, PushInfo, PushKind};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisError, Value};
 use tokio::runtime::{self, Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -60,10 +61,12 @@ impl Nearby {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection of this number, if it is one of these and still there.
-    pub(super) fn get(&self, link: Link) -> Option<Connected> {
+    /// The connection of this number, if it is one of these, beside this connection of the client's thread, and still
+    /// there.
+    pub(super) fn get(&self, link: Link, main: Link) -> Option<Connected> {
         let seats = self.seats();
-        let found = seats.iter().find(|seat| seat.link == link)?;
+        let mut found = seats.iter().filter(|seat| seat.main == main);
+        let found = found.find(|seat| seat.link == link)?;
         match &found.state {
             State::Up { connected, .. } => Some(connected.clone()),
             _ => None,
@@ -77,7 +80,12 @@ impl Nearby {
 
     fn set(&self, link: Link, state: State) {
         let mut seats = self.seats();
-        if let Some(seat) = seats.iter_mut().find(|seat| seat.link == link) {
+        let seat = seats.iter_mut().find(|seat| seat.link == link);
+        // One that was given up while it was made stays given up.
+        let wanted = |seat: &&mut Seat| {
+            matches!(seat.state, State::Making) || !matches!(state, State::Up { .. })
+        };
+        if let Some(seat) = seat.filter(wanted) {
             let before = std::mem::replace(&mut seat.state, state);
             // Its driver ends with it, which is not done under the lock.
             drop(seats);
@@ -94,6 +102,7 @@ impl Nearby {
 impl Connection {
     /// The number of the connection that the caller's runtime drives; if there is none, one is made for the next time.
     pub(super) fn near(self: &Arc<Self>, main: &Connected) -> Option<Link> {
+        self.probes.get()?;
         let caller = Handle::try_current().ok()?;
         // A runtime of one thread may be driven now and then only, and this one from elsewhere.
         if caller.runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -145,6 +154,7 @@ async fn stay(seat: Leaving, main: Connected) {
         return;
     };
     let (clock, connect_timeout) = (connection.clock.clone(), connection.connect_timeout);
+    let probe = connection.probes.get().cloned().unwrap_or_default();
     drop(connection);
     let ear = (seat.connection.clone(), clock.clone());
     let link = seat.link;
@@ -168,6 +178,10 @@ async fn stay(seat: Leaving, main: Connected) {
         if hello.is_replica() {
             let text = "the server is a replica by now";
             return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+        }
+        if !is_same_server(&mut main.connection.clone(), &mut made, &probe, link).await? {
+            let text = "the name leads to another server by now";
+            return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
         }
         Ok(made)
     };
@@ -209,6 +223,27 @@ async fn stay(seat: Leaving, main: Connected) {
             connection.nearby.rest(link, clock.now() + BACKOFF_MAX);
         }
     }
+}
+
+/// Whether two connections lead to the same data: what is written over one is there for the other.
+async fn is_same_server(
+    main: &mut MultiplexedConnection,
+    near: &mut MultiplexedConnection,
+    probes: &str,
+    link: Link,
+) -> Result<bool, StoreError> {
+    let set = |condition: &[&str], millis: u32| {
+        let mut set = redis::cmd("SET");
+        set.arg(format!("{probes}:{}", link.0)).arg("");
+        set.arg(condition).arg("PX").arg(millis);
+        set
+    };
+    let failed = |error: RedisError| errors::store_error(&error);
+    let written = set(&[], 10_000).query_async::<Value>(main).await;
+    written.map_err(failed)?;
+    // With this the key is gone a moment later.
+    let found = set(&["XX"], 1).query_async::<Value>(near).await;
+    Ok(found.map_err(failed)? != Value::Nil)
 }
 
 impl Drop for Leaving {
