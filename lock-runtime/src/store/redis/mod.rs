@@ -96,7 +96,6 @@ impl RedisStore {
             address => {
                 let (target, numbers) = (address.target(timeouts.connect)?, Arc::default());
                 let connection = Connection::open(target, timeouts, numbers, clock, listener, None);
-                connection.allow_near(namespace.probes(client));
                 Servers::One(connection)
             }
         };
