@@ -101,3 +101,27 @@ async fn sockets_databases_users_and_passwords_work() {
             .is_none()
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_is_found_by_its_name() {
+    let server = RedisServer::start().await;
+    let client = client(&format!("redis://localhost:{}/", server.port())).await;
+    // The later ones over the connection of this runtime.
+    for _ in 0..20 {
+        client.lock("k").run(async {}).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let nowhere = client_of("redis://no-such-host.invalid/").await;
+    assert!(
+        matches!(nowhere, Err(LockError::Unavailable { .. })),
+        "{nowhere:?}"
+    );
+}
+
+async fn client_of(url: &str) -> Result<LockClient, LockError> {
+    let builder = LockClient::builder().url(url);
+    builder
+        .connect_timeout(Duration::from_secs(2))
+        .connect()
+        .await
+}

@@ -121,9 +121,8 @@ pub(super) struct Connection {
     connect_timeout: Duration,
     state: watch::Sender<State>,
     nearby: Nearby,
-    /// What the keys begin with by which a connection of a runtime is told to lead to the same server; without, there are
-    /// none.
-    probes: std::sync::OnceLock<String>,
+    /// Whether runtimes may have connections of their own.
+    allows_near: bool,
     /// The numbers of links, which all connections of a store share.
     numbers: Arc<AtomicU64>,
     /// The number of its newest connection.
@@ -153,7 +152,7 @@ impl Connection {
             connect_timeout: timeouts.connect,
             state: watch::Sender::new(State::Down(None)),
             nearby: Nearby::default(),
-            probes: std::sync::OnceLock::new(),
+            allows_near: membership.is_none(),
             numbers,
             newest: AtomicU64::new(0),
             made: AtomicU64::new(0),
@@ -177,11 +176,6 @@ impl Connection {
     /// The link of the client's own thread.
     pub(super) fn link(&self) -> Link {
         Link(self.newest.load(Ordering::Acquire))
-    }
-
-    /// From now on, runtimes may have connections of their own. `probes` is what keys begin with that nobody else uses.
-    pub(super) fn allow_near(&self, probes: String) {
-        let _ = self.probes.set(probes);
     }
 
     /// The link for a command of the caller's: one that its own runtime drives, if there is one.

@@ -138,9 +138,6 @@ impl RedisStore {
         let replicas = replicas.map(|replicas| replicas.check(timeouts.command));
         let open = |listener| Servers::open(&url, timeouts, clock.clone(), listener);
         let servers = open(listener)?;
-        if let Servers::One(connection) = &servers {
-            connection.allow_near(namespace.probes(client));
-        }
         let replication = replicas.transpose()?.map(|policy| {
             let (servers, namespace) = (open(Nobody::listens())?, namespace.clone());
             let clock = clock.clone();

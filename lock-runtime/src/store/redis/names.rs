@@ -5,7 +5,7 @@ use std::fmt;
 use super::slots::{slot_of, tag_in};
 use crate::error::LockError;
 use crate::key::LockKey;
-use crate::store::{ClientId, Owner};
+use crate::store::Owner;
 
 /// On so many channels of a namespace is told which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;
@@ -156,11 +156,6 @@ impl Namespace {
         }
     }
 
-    /// What the keys begin with by which a client tells whether two connections lead to the same server.
-    pub(super) fn probes(&self, client: ClientId) -> String {
-        format!("{}%near:{:032x}", self.prefix, client.0)
-    }
-
     /// What the channel of every client of this namespace begins with; in a cluster, where it tells of one slot's locks.
     pub(super) fn channels(&self, slot: Option<u16>) -> Channels<'_> {
         let prefix = &self.prefix;
@@ -193,6 +188,7 @@ impl Namespace {
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
+    use crate::store::ClientId;
 
     fn slot(name: &str) -> u16 {
         let tag = name

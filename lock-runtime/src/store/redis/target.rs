@@ -64,10 +64,7 @@ impl Target {
                 (client_at(sentinels.template(), &master)?, Some(master))
             }
         };
-        let mut connection = client
-            .get_multiplexed_async_connection_with_config(config)
-            .await
-            .map_err(|error| errors::store_error(&error))?;
+        let (client, mut connection) = connect(&client, config).await?;
         let hello = Hello::of(&mut connection).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
@@ -133,6 +130,53 @@ impl Target {
                 Some(_) => silent = false,
             }
         }
+    }
+}
+
+/// Connects to the first address of a name that can be connected to. What comes back leads to that address only.
+async fn connect(
+    client: &Client,
+    config: &AsyncConnectionConfig,
+) -> Result<(Client, MultiplexedConnection), StoreError> {
+    let info = client.get_connection_info();
+    let mut clients = Vec::new();
+    if let ConnectionAddr::Tcp(host, port) = info.addr()
+        && !is_pinned(client)
+    {
+        let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+        let found = found.map_err(|error| errors::store_error(&error.into()))?;
+        for address in found {
+            let (host, port) = (address.ip().to_string(), address.port());
+            clients.push(client_at(info, &Place { host, port })?);
+        }
+    }
+    if clients.is_empty() {
+        clients.push(client.clone());
+    }
+    let mut failed = None;
+    for client in clients {
+        match client
+            .get_multiplexed_async_connection_with_config(config)
+            .await
+        {
+            Ok(connection) => return Ok((client, connection)),
+            Err(error) => failed = Some(errors::store_error(&error)),
+        }
+    }
+    Err(failed.unwrap_or_else(|| {
+        let text = "its name has no address";
+        StoreError::new(StoreErrorKind::Disconnected, text)
+    }))
+}
+
+/// Whether every connection of a client leads to the same address. The name of a TLS server does not: it is in the
+/// certificate.
+pub(super) fn is_pinned(client: &Client) -> bool {
+    match client.get_connection_info().addr() {
+        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => {
+            host.parse::<std::net::IpAddr>().is_ok()
+        }
+        _ => true,
     }
 }
 
@@ -222,4 +266,23 @@ pub(super) fn client_at(template: &ConnectionInfo, place: &Place) -> Result<Clie
         _ => ConnectionAddr::Tcp(host, port),
     };
     Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_lead_elsewhere_and_an_address_can_not() {
+        let pinned = |url: &str| is_pinned(&Client::open(url).unwrap());
+        for url in [
+            "redis://127.0.0.1/",
+            "redis://[::1]:7000/2",
+            "redis+unix:///tmp/redis.sock",
+        ] {
+            assert!(pinned(url), "{url}");
+        }
+        assert!(!pinned("redis://localhost/") && !pinned("redis://u:p@redis.internal:7000/"));
+    }
 }

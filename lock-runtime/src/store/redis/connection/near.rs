@@ -7,8 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisError, Value};
+use redis::{AsyncConnectionConfig, PushInfo, PushKind};
 use tokio::runtime::{self, Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -17,7 +16,7 @@ use crate::config::BACKOFF_MAX;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::Link;
 use crate::store::redis::errors;
-use crate::store::redis::target::Hello;
+use crate::store::redis::target::{Hello, is_pinned};
 
 /// How long a runtime is left without one after a command over it was not answered: it may not be driven.
 pub(super) const REST_IF_SILENT: Duration = Duration::from_secs(30);
@@ -102,7 +101,10 @@ impl Nearby {
 impl Connection {
     /// The number of the connection that the caller's runtime drives; if there is none, one is made for the next time.
     pub(super) fn near(self: &Arc<Self>, main: &Connected) -> Option<Link> {
-        self.probes.get()?;
+        // A name can lead elsewhere by now, and in a quorum every connection counts for itself.
+        if !self.allows_near || !is_pinned(&main.client) {
+            return None;
+        }
         let caller = Handle::try_current().ok()?;
         // A runtime of one thread may be driven now and then only, and this one from elsewhere.
         if caller.runtime_flavor() == RuntimeFlavor::CurrentThread {
@@ -154,7 +156,6 @@ async fn stay(seat: Leaving, main: Connected) {
         return;
     };
     let (clock, connect_timeout) = (connection.clock.clone(), connection.connect_timeout);
-    let probe = connection.probes.get().cloned().unwrap_or_default();
     drop(connection);
     let ear = (seat.connection.clone(), clock.clone());
     let link = seat.link;
@@ -178,10 +179,6 @@ async fn stay(seat: Leaving, main: Connected) {
         if hello.is_replica() {
             let text = "the server is a replica by now";
             return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
-        }
-        if !is_same_server(&mut main.connection.clone(), &mut made, &probe, link).await? {
-            let text = "the name leads to another server by now";
-            return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
         }
         Ok(made)
     };
@@ -223,27 +220,6 @@ async fn stay(seat: Leaving, main: Connected) {
             connection.nearby.rest(link, clock.now() + BACKOFF_MAX);
         }
     }
-}
-
-/// Whether two connections lead to the same data: what is written over one is there for the other.
-async fn is_same_server(
-    main: &mut MultiplexedConnection,
-    near: &mut MultiplexedConnection,
-    probes: &str,
-    link: Link,
-) -> Result<bool, StoreError> {
-    let set = |condition: &[&str], millis: u32| {
-        let mut set = redis::cmd("SET");
-        set.arg(format!("{probes}:{}", link.0)).arg("");
-        set.arg(condition).arg("PX").arg(millis);
-        set
-    };
-    let failed = |error: RedisError| errors::store_error(&error);
-    let written = set(&[], 10_000).query_async::<Value>(main).await;
-    written.map_err(failed)?;
-    // With this the key is gone a moment later.
-    let found = set(&["XX"], 1).query_async::<Value>(near).await;
-    Ok(found.map_err(failed)? != Value::Nil)
 }
 
 impl Drop for Leaving {
