@@ -1,14 +1,16 @@
-//! One request to the store: when to ask it, what to trust, and what to undo.
+//! One request to the store: when to ask it, and what to undo.
+
+mod held;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::hold::{Grant, Hold, Late, Part};
+use super::hold::{Hold, Late};
 use super::line::{Place, Signal};
 use super::patience::Failing;
 use super::reaper::Job;
 use super::time::{self, Budget};
-use super::turn::{Baton, Turn};
+use super::turn::Baton;
 use super::{Engine, Entered, too_late, unavailable};
 use crate::config::{QUEUE_TTL, Resolved, TOKEN_WINDOW};
 use crate::error::{LockError, StoreError, StoreErrorKind};
@@ -235,27 +237,6 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    /// Goes on with the hold of another task, if the store need not be asked.
-    fn take_over(&mut self, baton: Baton) -> Result<Arc<Hold>, Baton> {
-        let engine = self.engine;
-        let now = engine.clock.now();
-        let taken = baton.take_over(now, self.options, &engine.defaults)?;
-        let claim = &self.request.claim;
-        let part = Part::new(claim.key.clone(), taken.owner, taken.token);
-        Ok(self.held(part, now, taken.deadline, taken.renew_at, Some(taken.turn)))
-    }
-
-    /// The next command ends the hold that was passed on, so that others have their turn first.
-    fn goes_on_from(&mut self, baton: Baton, look_at: &mut Instant) {
-        self.request.instead_of = Some(baton.owner());
-        // The plain command knows nothing of the hold that ends with it.
-        if self.request.queue == Queue::Barge {
-            self.request.queue = Queue::Respect;
-        }
-        self.previous = Some(baton);
-        *look_at = self.engine.clock.now();
-    }
-
     /// From now on, commands ask for a place in the queue, and grants are heard.
     fn join_queue(&mut self, signal: &Arc<Signal>) {
         self.request.queue = Queue::Join;
@@ -340,14 +321,6 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    /// Ends what was passed on, whatever becomes of this request: others wait for it.
-    fn give_up_previous(&mut self) {
-        self.request.instead_of = None;
-        if let Some(baton) = self.previous.take() {
-            self.engine.end_turn(&baton);
-        }
-    }
-
     async fn time_is_up(&self, failing: Option<&(Instant, u32, StoreError)>) -> Option<LockError> {
         let (failing, refusing) = (failing_since(failing), self.engine.pulse.refusing());
         self.engine
@@ -364,68 +337,6 @@ impl<'e> Attempt<'e> {
                 self.request.queue = Queue::Respect;
             }
         }
-    }
-
-    /// A hold that was handed over, if it can be trusted without asking.
-    fn handed_over(&mut self, token: Option<u64>) -> Option<Arc<Hold>> {
-        let now = self.engine.clock.now();
-        let confirmed = self.confirmed?;
-        let deadline = time::handed_over_deadline(now, confirmed, self.request.lease)?;
-        if (self.options.fenced && token.is_none()) || self.engine.store.only_hints() {
-            return None;
-        }
-        // Its first lease is short: the watchdog asks for the whole one at once.
-        let (part, turn) = (self.part(token), self.turn(token, Some(deadline)));
-        Some(self.held(part, now, deadline, Some(now), turn))
-    }
-
-    fn part(&self, token: Option<u64>) -> Part {
-        Part::new(
-            self.request.claim.key.clone(),
-            self.request.claim.owner,
-            token,
-        )
-    }
-
-    /// What may be passed on of a hold that the store has just granted.
-    fn turn(&self, token: Option<u64>, handed_until: Option<Instant>) -> Option<Box<Turn>> {
-        let (engine, claim) = (self.engine, &self.request.claim);
-        let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
-        passes.then(|| {
-            let mark = engine.lines.mark(&claim.key);
-            let now = engine.clock.now();
-            let tokens = self.request.tokens;
-            Turn::new(claim.owner, now, handed_until, token, tokens, mark)
-        })
-    }
-
-    /// `since` is what `max_hold` is counted from.
-    fn held(
-        &mut self,
-        part: Part,
-        since: Instant,
-        deadline: Instant,
-        renew_at: Option<Instant>,
-        turn: Option<Box<Turn>>,
-    ) -> Arc<Hold> {
-        let engine = self.engine;
-        let grant = Grant {
-            id: self.request.claim.owner.request,
-            deadline,
-            ends: time::hold_ends(since, self.options),
-            late: self
-                .late
-                .take()
-                .map(|late| (late, self.request.clone()))
-                .into_iter()
-                .collect(),
-            turn,
-        };
-        let clock = engine.clock.clone();
-        let hold = Arc::new(Hold::new([part], self.options, grant, clock));
-        engine.watchdog.watch(Arc::clone(&hold), renew_at);
-        self.present = false;
-        hold
     }
 }
 

@@ -10,6 +10,7 @@ mod patience;
 mod pulse;
 pub(crate) mod rate;
 pub(crate) mod reaper;
+mod release;
 pub(crate) mod scope;
 mod share;
 mod shutdown;
@@ -19,8 +20,8 @@ mod turn;
 mod watchdog;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -30,12 +31,11 @@ use self::hold::Hold;
 use self::latch::Rooms;
 use self::line::Lines;
 use self::pulse::Pulse;
-use self::reaper::{Job, Reaper};
+use self::reaper::Reaper;
 use self::shutdown::{Active, Entered};
-use self::turn::Baton;
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
-use crate::config::{Defaults, TAKEN_WITHIN, check_lease, check_permits};
+use crate::config::{Defaults, check_lease, check_permits};
 use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
 use crate::health::ServerHealth;
 use crate::key::LockKey;
@@ -113,7 +113,7 @@ impl Engine {
             active: Arc::default(),
         };
         let engine = Arc::new(engine);
-        let patrol = patrol(Arc::downgrade(&engine), Arc::clone(&engine.lines));
+        let patrol = release::patrol(Arc::downgrade(&engine), Arc::clone(&engine.lines));
         engine.clock.spawn(patrol);
         (engine, task)
     }
@@ -163,125 +163,6 @@ impl Engine {
 
     fn command_by(&self) -> Instant {
         self.clock.now() + self.defaults.command_timeout
-    }
-
-    /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the background repeats.
-    pub(crate) async fn release(&self, hold: &Hold) -> Result<(), LockError> {
-        if !hold.end() {
-            return Ok(());
-        }
-        let _active = self.active.enter();
-        self.watchdog.forget(hold);
-        if let Some(reason) = hold.loss() {
-            self.end_lost(hold, reason);
-            return Err(hold.lost_error(reason));
-        }
-        let _until_released = match self.pass_on(hold) {
-            Ok(()) => return Ok(()),
-            Err(baton) => baton,
-        };
-        let unfinished = Unfinished { engine: self, hold };
-        let sent = self.clock.now();
-        let requests = hold.releases(hold.keep());
-        let result = self.store.release(requests, self.command_by()).await;
-        self.pulse.note(sent, &result);
-        let answer = result.map_err(|failure| {
-            tracing::warn!(key = %hold.key().shortened(), error = %failure.error, "a release is repeated in the background");
-            self.reaper.count_failure();
-            unavailable(Some(hold.key()), failure.error)
-        })?;
-        let released = answer.value.iter().all(|one| *one == Released::Released);
-        // A late acquire that found the lock taken has a place in the queue, which a release leaves there.
-        let undone = |(late, _): &(hold::Late, _)| released && late.is_undone(answer.link, sent);
-        if hold.late.iter().all(undone) {
-            std::mem::forget(unfinished);
-        }
-        if released {
-            return Ok(());
-        }
-        tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
-        self.reaper.count_failure();
-        Err(hold.lost_error(LostReason::Gone))
-    }
-
-    /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of this client for the
-    /// key come after it.
-    pub(crate) fn release_in_background(&self, hold: &Hold) {
-        // A shutdown does not close the store before the reaper knows of it.
-        let _active = self.active.enter();
-        if hold.end() {
-            self.watchdog.forget(hold);
-            match hold.loss() {
-                Some(reason) => self.end_lost(hold, reason),
-                None if self.pass_on(hold).is_ok() => {}
-                None => self.send_release(hold, true, false),
-            }
-        }
-    }
-
-    /// Passes what an ended hold has on to the next task of this process that waits for it. If that can't be, or nobody
-    /// does, gives back what is to be kept until the release.
-    fn pass_on(&self, hold: &Hold) -> Result<(), Option<Baton>> {
-        let baton = hold.baton().ok_or(None)?;
-        if self.is_closing() {
-            return Err(Some(baton));
-        }
-        self.lines
-            .pass(baton, self.clock.now())
-            .map(drop)
-            .map_err(Some)
-    }
-
-    /// Passes on what was passed on to a request that can't use it, or ends it in the background.
-    fn pass_back(&self, baton: Baton) {
-        let baton = if self.is_closing() {
-            baton
-        } else {
-            match self.lines.pass(baton, self.clock.now()) {
-                Ok(wake_up) => return drop(wake_up),
-                Err(baton) => baton,
-            }
-        };
-        self.end_turn(&baton);
-    }
-
-    /// Ends in the background what the process has in the store and nobody uses.
-    fn end_turn(&self, baton: &Baton) {
-        let now = self.clock.now();
-        let requests = vec![baton.release()];
-        self.reaper.send(Job::Release {
-            requests,
-            keep_until: now,
-            expires: baton.lasts_until().max(now) + self.defaults.command_timeout,
-            first: vec![self.lines.releasing(baton.key())],
-            late: Vec::new(),
-            expected_gone: true,
-        });
-    }
-
-    /// A lost hold may still have its key for a moment, or longer at the end of `max_hold` or at a shutdown.
-    fn end_lost(&self, hold: &Hold, reason: LostReason) {
-        self.count_loss();
-        if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
-            self.send_release(hold, reason != LostReason::Expired, true);
-        }
-    }
-
-    fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
-        let now = self.clock.now();
-        self.reaper.send(Job::Release {
-            requests: hold.releases(Duration::ZERO),
-            keep_until: now + hold.keep(),
-            expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
-            first: hold
-                .parts()
-                .iter()
-                .filter(|_| in_order)
-                .map(|part| self.lines.releasing(&part.key))
-                .collect(),
-            late: hold.late.clone(),
-            expected_gone,
-        });
     }
 
     /// Lets a hold last at least `lease` from now.
@@ -426,41 +307,6 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.watchdog.close();
         self.lines.stop();
-    }
-}
-
-/// Takes back what was passed on to a task that nobody polls: its key is another's turn then.
-async fn patrol(engine: Weak<Engine>, lines: Arc<Lines>) {
-    loop {
-        lines.passing().await;
-        loop {
-            let Some(clock) = engine.upgrade().map(|engine| engine.clock.clone()) else {
-                return;
-            };
-            clock.sleep_until(clock.now() + TAKEN_WITHIN).await;
-            let Some(engine) = engine.upgrade() else {
-                return;
-            };
-            let Some(batons) = lines.not_taken(clock.now() - TAKEN_WITHIN) else {
-                break;
-            };
-            for baton in batons {
-                tracing::debug!(key = %baton.key().shortened(), "a waiting task that is not polled is passed over");
-                engine.pass_back(baton);
-            }
-        }
-    }
-}
-
-/// A release whose end nobody has seen: repeated in the background when this is dropped.
-struct Unfinished<'e> {
-    engine: &'e Engine,
-    hold: &'e Hold,
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        self.engine.send_release(self.hold, true, true);
     }
 }
 

@@ -197,16 +197,8 @@ pub(crate) fn hold_ends(since: Instant, options: &Resolved) -> Option<Instant> {
 mod boundaries;
 #[cfg(test)]
 mod tests {
+    use super::boundaries::{DEFAULTS, MS, options};
     use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-    const DEFAULTS: Defaults = Defaults {
-        lease: Duration::from_secs(30),
-        wait: Duration::from_secs(10),
-        command_timeout: Duration::from_millis(500),
-        local_handoffs: 64,
-        local_turn: Duration::from_millis(10),
-    };
 
     #[test]
     fn a_dead_store_is_reported_after_the_longer_of_wait_and_command_timeout() {
@@ -269,17 +261,6 @@ mod tests {
     #[test]
     fn what_is_passed_on_has_enough_left_and_no_more_than_its_own_lease() {
         let now = Instant::now();
-        let options = |lease: Duration, renew: bool| Resolved {
-            lease,
-            renew,
-            max_hold: None,
-            wait: Wait::Forever,
-            fair: false,
-            share: None,
-            reentrant: true,
-            hold_at_least: Duration::ZERO,
-            fenced: false,
-        };
         let lease = 30_000 * MS;
         let (renewed, fixed) = (options(lease, true), options(lease, false));
         let whole = now + trusted(lease);

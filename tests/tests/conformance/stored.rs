@@ -31,19 +31,19 @@ const fn permits(permits: u32, of: u32) -> Option<Share> {
 }
 
 /// A server, and two clients of it that speak the store's verbs.
-struct Stored {
-    backend: Backend,
-    two: Two,
+pub(super) struct Stored {
+    pub(super) backend: Backend,
+    pub(super) two: Two,
 }
 
 impl Stored {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let backend = Backend::redis().await;
         let two = Two::new(&backend);
         Self { backend, two }
     }
 
-    fn server(&self) -> &RedisServer {
+    pub(super) fn server(&self) -> &RedisServer {
         match &self.backend {
             Backend::Redis(server) => server,
             other => unreachable!("{other:?}"),

@@ -3,32 +3,25 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_runtime::store::{LatchRequest, LatchState, LatchVerb, Latched};
-use lock_tests::{Backend, RedisServer, eventually};
+use lock_tests::{RedisServer, eventually};
 
-use crate::verbs::{Two, by, owner};
+use crate::stored::Stored;
+use crate::verbs::{by, owner};
 
 const LATCH: &str = "lock:k";
 const WAITERS: &str = "lock:%latch:{lock:k}";
 const TTL: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 
-struct Stored {
-    backend: Backend,
-    two: Two,
-}
+struct Latches(Stored);
 
-impl Stored {
+impl Latches {
     async fn new() -> Self {
-        let backend = Backend::redis().await;
-        let two = Two::new(&backend);
-        Self { backend, two }
+        Self(Stored::new().await)
     }
 
     fn server(&self) -> &RedisServer {
-        match &self.backend {
-            Backend::Redis(server) => server,
-            other => unreachable!("{other:?}"),
-        }
+        self.0.server()
     }
 
     async fn query<T: redis::FromRedisValue>(&self, line: &str) -> T {
@@ -42,7 +35,7 @@ impl Stored {
             owner: owner(0, call),
             verb,
         };
-        let reply = self.two.stores[0].latch(request, by()).await;
+        let reply = self.0.two.stores[0].latch(request, by()).await;
         reply.unwrap().value
     }
 
@@ -81,7 +74,7 @@ fn now() -> Duration {
 
 #[tokio::test]
 async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minute() {
-    let stored = Stored::new().await;
+    let stored = Latches::new().await;
     assert_eq!(stored.ask(1, LatchVerb::CountDown).await, Latched::NotSet);
     assert!(stored.server().keys("*").await.is_empty());
     assert_eq!(stored.set(1, 2).await, Latched::Set(true));
@@ -110,7 +103,7 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minut
 
 #[tokio::test]
 async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out() {
-    let stored = Stored::new().await;
+    let stored = Latches::new().await;
     for is_set in [false, true] {
         if is_set {
             stored.set(1, 1).await;
@@ -143,7 +136,7 @@ async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_ou
 
 #[tokio::test]
 async fn generations_follow_the_clock_or_the_last_one() {
-    let stored = Stored::new().await;
+    let stored = Latches::new().await;
     let before = now();
     stored.set(1, 1).await;
     let first = stored.look().await;
@@ -167,7 +160,7 @@ async fn generations_follow_the_clock_or_the_last_one() {
 
 #[tokio::test]
 async fn what_is_not_all_of_a_latch_is_a_conflict() {
-    let stored = Stored::new().await;
+    let stored = Latches::new().await;
     for half in [
         "count 5 opened 0",
         "count 5 generation 1",
@@ -187,7 +180,7 @@ async fn what_is_not_all_of_a_latch_is_a_conflict() {
 
 #[tokio::test]
 async fn places_that_are_something_else_keep_no_latch_shut() {
-    let stored = Stored::new().await;
+    let stored = Latches::new().await;
     stored.set(1, 1).await;
     let _: String = stored.query(&format!("SET {WAITERS} text")).await;
     assert_eq!(stored.ask(2, LatchVerb::Wait).await, Latched::Conflict);
@@ -210,7 +203,7 @@ async fn places_that_are_something_else_keep_no_latch_shut() {
     let told = (10..14).map(|waiter| (owner(0, waiter), Some(generation)));
     let told: Vec<_> = told.collect();
     eventually("they are told", async || {
-        *stored.two.heard[0].0.lock().unwrap() == told
+        *stored.0.two.heard[0].0.lock().unwrap() == told
     })
     .await;
     let there: u64 = stored.query(&format!("EXISTS {WAITERS}")).await;

@@ -2,9 +2,9 @@
 
 use super::*;
 
-const MS: Duration = Duration::from_millis(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 const NANO: Duration = Duration::from_nanos(1);
-const DEFAULTS: Defaults = Defaults {
+pub(super) const DEFAULTS: Defaults = Defaults {
     lease: Duration::from_secs(30),
     wait: Duration::from_secs(10),
     command_timeout: Duration::from_millis(500),
@@ -16,7 +16,7 @@ fn budget(started: Instant, wait: Wait) -> Budget {
     Budget::new(started, wait, &DEFAULTS)
 }
 
-fn options(lease: Duration, renew: bool) -> Resolved {
+pub(super) fn options(lease: Duration, renew: bool) -> Resolved {
     Resolved {
         lease,
         renew,
