@@ -161,7 +161,7 @@ impl Store for Troubled {
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
     fn look_again(&self) {}

@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use lock_runtime::Clock;
 use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::{ClientId, Listener, Owner, RateRequest, Rated, Store, WakeUp};
+use lock_runtime::store::{ClientId, Link, Listener, Owner, RateRequest, Rated, Store, WakeUp};
 use proptest::prelude::*;
 
 #[derive(Debug)]
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
     fn look_again(&self) {}

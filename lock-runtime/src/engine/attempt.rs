@@ -40,9 +40,12 @@ pub(super) struct Attempt<'e> {
     /// The store may have the owner in the queue or as holder.
     present: bool,
     late: Option<Late>,
-    /// When the last command was sent to which the store replied that the owner stands in the queue.
-    confirmed: Option<Instant>,
+    /// When the last command was sent to which the store replied that the owner stands in the queue, and over which link
+    /// the reply came: a grant that is heard over the same link is younger.
+    confirmed: Option<(Instant, Link)>,
     expecting: bool,
+    /// Over which link alone a grant is told.
+    over: Option<Link>,
     /// What was passed on to this request, and ends with the command that it sends.
     previous: Option<Baton>,
     _active: Entered,
@@ -96,6 +99,7 @@ impl<'e> Attempt<'e> {
             late: None,
             confirmed: None,
             expecting: false,
+            over: None,
             previous: None,
             _active: engine.active.enter(),
         }
@@ -150,8 +154,8 @@ impl<'e> Attempt<'e> {
                 }
                 (asking, barges) = (true, false);
             }
-            if let Some(token) = inbox.granted {
-                if let Some(hold) = self.handed_over(token) {
+            if let Some((link, token)) = inbox.granted {
+                if let Some(hold) = self.handed_over(link, token) {
                     return Ok(hold);
                 }
                 look_at = engine.clock.now();
@@ -248,6 +252,15 @@ impl<'e> Attempt<'e> {
         }
     }
 
+    /// Grants that are heard over other links are old, or told over this one as well.
+    fn hear_over(&mut self, link: Option<Link>) {
+        if self.expecting && self.over != link {
+            self.over = link;
+            let owner = self.request.claim.owner;
+            self.engine.lines.expect_over(owner, link);
+        }
+    }
+
     /// Sends one acquire.
     async fn send(&mut self) -> Result<Step, LockError> {
         let engine = self.engine;
@@ -260,6 +273,9 @@ impl<'e> Attempt<'e> {
         let (key, queue) = (&self.request.claim.key, self.request.queue);
         self.request.via = engine.store.link_of(key, queue);
         self.in_flight = Some((sent, self.request.via));
+        if self.over != Some(self.request.via) {
+            self.hear_over(None);
+        }
         let result = engine.store.acquire(self.request.clone(), by).await;
         self.in_flight = None;
         if let Err(failure) = &result
@@ -275,6 +291,7 @@ impl<'e> Attempt<'e> {
             // Whatever the reply, the hold that was passed on has ended.
             self.request.instead_of = None;
         }
+        let link = result.as_ref().map(|answer| answer.link).ok();
         match result.map(|answer| answer.value) {
             Ok(Acquired::Granted { token }) => {
                 self.present = true;
@@ -297,7 +314,10 @@ impl<'e> Attempt<'e> {
             Ok(Acquired::Busy { remaining, queued }) => {
                 self.previous = None;
                 self.present = queued;
-                self.confirmed = queued.then_some(sent);
+                self.confirmed = link.filter(|_| queued).map(|link| (sent, link));
+                if queued {
+                    self.hear_over(link);
+                }
                 Ok(Step::Busy {
                     look_at: time::next_look(sent, remaining),
                 })

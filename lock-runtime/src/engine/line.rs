@@ -13,7 +13,7 @@ use tokio::sync::futures::OwnedNotified;
 
 use super::turn::Baton;
 use crate::key::LockKey;
-use crate::store::{Ended, Listener, Owner, WakeUp};
+use crate::store::{Ended, Link, Listener, Owner, WakeUp};
 
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
@@ -27,12 +27,19 @@ pub(crate) struct Lines {
 struct State {
     lines: HashMap<LockKey, Line>,
     /// Requests that stand, or may stand, in the store's queue.
-    queued: BTreeMap<u64, Arc<Signal>>,
+    queued: BTreeMap<u64, Expecting>,
     tickets: u64,
     /// Whether somebody looks whether what is passed on is taken.
     patrolled: bool,
     /// Whether something was passed on since the last look.
     passing: bool,
+}
+
+#[derive(Debug)]
+struct Expecting {
+    signal: Arc<Signal>,
+    /// The link over which it is told, if that is known: what is heard over another one may be old.
+    over: Option<Link>,
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +83,8 @@ pub(crate) struct Signal {
 pub(crate) struct Inbox {
     /// Another task of this process passed its hold on.
     pub(crate) baton: Option<Baton>,
-    /// The store handed the lock over, with this token.
-    pub(crate) granted: Option<Option<u64>>,
+    /// The store handed the lock over, as was told over this link, with this token.
+    pub(crate) granted: Option<(Link, Option<u64>)>,
     /// Messages may have been lost.
     pub(crate) look_again: bool,
 }
@@ -225,11 +232,18 @@ impl Lines {
         state.patrolled.then_some(taken_back)
     }
 
-    /// From now on, a grant to this owner is told to the signal.
+    /// From now on, a grant to this owner is told to the signal, over whichever link it comes.
     pub(crate) fn expect_grant(&self, owner: Owner, signal: &Arc<Signal>) {
-        self.state()
-            .queued
-            .insert(owner.request, Arc::clone(signal));
+        let signal = Arc::clone(signal);
+        let expecting = Expecting { signal, over: None };
+        self.state().queued.insert(owner.request, expecting);
+    }
+
+    /// From now on, a grant to this owner that is heard over another link is not told.
+    pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
+        if let Some(expecting) = self.state().queued.get_mut(&owner.request) {
+            expecting.over = link;
+        }
     }
 
     pub(crate) fn forget_grant(&self, owner: Owner) {
@@ -278,15 +292,22 @@ impl State {
 }
 
 impl Listener for Lines {
-    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
-        let signal = self.state().queued.get(&owner.request).cloned();
+    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+        let state = self.state();
+        let expecting = state.queued.get(&owner.request);
+        let expecting = expecting.filter(|one| one.over.is_none_or(|over| over == link));
+        let signal = expecting.map(|one| Arc::clone(&one.signal));
+        drop(state);
         signal.map_or_else(WakeUp::default, |signal| {
-            signal.put(|inbox| inbox.granted = Some(token))
+            signal.put(|inbox| inbox.granted = Some((link, token)))
         })
     }
 
     fn look_again(&self) {
-        let queued: Vec<_> = self.state().queued.values().cloned().collect();
+        let state = self.state();
+        let queued = state.queued.values();
+        let queued: Vec<_> = queued.map(|one| Arc::clone(&one.signal)).collect();
+        drop(state);
         for signal in queued {
             drop(signal.put(|inbox| inbox.look_again = true));
         }
@@ -295,7 +316,7 @@ impl Listener for Lines {
     fn freed(&self, ended: Ended) {
         let state = self.state();
         let line = state.lines.get(&ended.key);
-        let first = line.and_then(|line| line.places.first_key_value());
+        let first = line.and_then(Line::first);
         let signal = first.map(|(_, first)| Arc::clone(&first.signal));
         drop(state);
         if let Some(signal) = signal {

@@ -102,9 +102,15 @@ pub(crate) fn handed_over_deadline(
     (until > now + first / 4).then_some(until)
 }
 
+/// When the rest of the lease is asked for of a hold that was handed over and can be trusted until `until`: most bodies
+/// have ended before.
+pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
+    now + until.saturating_duration_since(now) / 8
+}
+
 /// When a hold is to be renewed that was passed on inside the process and can be trusted until `until`; or `None` if the
 /// store must be asked first, because too little is left, or more than the lease. `fresh` is one that the store has handed
-/// over a moment ago, and the rest of whose lease is on its way.
+/// over a moment ago, and the rest of whose lease was not asked for yet.
 pub(crate) fn passed_on(
     now: Instant,
     until: Instant,
@@ -124,10 +130,12 @@ pub(crate) fn passed_on(
         return None;
     }
     let missing = trusted(lease) - left;
+    let soon = handed_over_renewal(now, until);
     Some(if options.renew {
-        Some(now + (lease / 3).saturating_sub(missing))
+        let at = now + (lease / 3).saturating_sub(missing);
+        Some(if fresh { at.max(soon) } else { at })
     } else {
-        (missing > lease / 100).then_some(now)
+        (missing > lease / 100).then_some(soon)
     })
 }
 
@@ -276,7 +284,7 @@ mod tests {
         assert_eq!(passed(whole - 310 * MS, &fixed), None);
         // Right after a hand-over by the store.
         for options in [&renewed, &fixed] {
-            assert_eq!(fresh(1500, options), Some(Some(now)));
+            assert_eq!(fresh(1600, options), Some(Some(now + 200 * MS)));
             assert_eq!(fresh(900, options), None);
             assert_eq!(passed(whole + MS, options), None);
         }

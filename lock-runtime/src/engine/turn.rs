@@ -23,7 +23,7 @@ pub(crate) struct Turn {
     passed: u32,
     /// Until when the store has it at the latest, as far as this process has asked for.
     lasts_until: Instant,
-    /// Until when the lease of a hand-over by the store reaches, if it was one. The rest of the lease is asked for at once.
+    /// Until when the lease of a hand-over by the store reaches, if it was one. The rest of the lease is asked for soon.
     handed_until: Option<Instant>,
     /// Fencing tokens that were reserved with the grant and are not used yet.
     tokens: Range<u64>,

@@ -24,6 +24,9 @@ use super::{
 use crate::clock::Clock;
 use crate::key::LockKey;
 
+/// There is only one way to it.
+const LINK: Link = Link(0);
+
 /// A server in this process. Cloning gives another handle to the same one.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
@@ -245,10 +248,7 @@ impl Connected {
     }
 
     fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
-        let answer: Result<Answer<T>, Failure> = Ok(Answer {
-            value,
-            link: Link(0),
-        });
+        let answer: Result<Answer<T>, Failure> = Ok(Answer { value, link: LINK });
         Box::pin(std::future::ready(answer))
     }
 }
@@ -380,7 +380,7 @@ impl Store for Connected {
     }
 
     fn link(&self) -> Link {
-        Link(0)
+        LINK
     }
 
     fn close(&self) {

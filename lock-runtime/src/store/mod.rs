@@ -96,8 +96,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// goes, if that depends on the key.
     fn link(&self) -> Link;
 
-    /// The link over which the caller would send an acquire of this key now, or a later one. An acquire that joins the
-    /// queue goes over the one over which the client hears of what it is granted.
+    /// The link over which the caller would send an acquire of this key now, or a later one. Over the link of an acquire
+    /// that joins the queue the client hears of what it is granted.
     fn link_of(&self, _key: &LockKey, _queue: Queue) -> Link {
         self.link()
     }
@@ -117,10 +117,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
 /// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// A hold was handed to this owner, for its [`Acquire::first_lease`]. Told in the order of the replies of the same
-    /// link: before the reply to any acquire that the store carried out after the hand-over. The owner's task is woken
-    /// when the wake-up is dropped, which the store does outside of its locks.
-    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp;
+    /// A hold was handed to this owner, for its [`Acquire::first_lease`]. Told in the order of the replies of this link:
+    /// before the reply to any acquire that the store carried out after the hand-over. The owner's task is woken when
+    /// the wake-up is dropped, which the store does outside of its locks.
+    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
     /// Messages may have been lost: everyone who waits looks again.
     fn look_again(&self);
     /// A hold of this key has ended, and was handed to nobody.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::Clock;
 use lock_runtime::store::redis::RedisStore;
 use lock_runtime::store::{
-    ClientId, LatchRequest, LatchState, LatchVerb, Latched, Listener, Owner, Store, WakeUp,
+    ClientId, LatchRequest, LatchState, LatchVerb, Latched, Link, Listener, Owner, Store, WakeUp,
 };
 use lock_tests::{Backend, eventually};
 
@@ -25,7 +25,7 @@ crate::on_every_store!(
 struct Heard(Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
-    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         self.0.lock().unwrap().push((owner, token));
         WakeUp::default()
     }

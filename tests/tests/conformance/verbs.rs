@@ -28,7 +28,7 @@ crate::on_every_store!(
 pub(super) struct Heard(pub(super) Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
-    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         self.0.lock().unwrap().push((owner, token));
         WakeUp::default()
     }

@@ -72,7 +72,7 @@ impl Debug for Wires {
 struct Told(Weak<Wires>);
 
 impl Listener for Told {
-    fn granted(&self, owner: Owner, token: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         if let Some(wires) = self.0.upgrade() {
             wires.push(owner, token);
         }
@@ -279,7 +279,7 @@ impl Wires {
                 other.tell(second, token, delay);
             }
         }
-        self.put(wire, owner, token, delay);
+        self.put(wire, Link(state.link), owner, token, delay);
     }
 
     /// Whether the owner is this client's.
@@ -288,16 +288,17 @@ impl Wires {
     }
 
     fn tell(&self, owner: Owner, token: Option<u64>, delay: Duration) {
-        if let Some(wire) = &self.state().wire {
-            self.put(wire, owner, token, delay);
+        let state = self.state();
+        if let Some(wire) = &state.wire {
+            self.put(wire, Link(state.link), owner, token, delay);
         }
     }
 
-    fn put(&self, wire: &Wire, owner: Owner, token: Option<u64>, delay: Duration) {
+    fn put(&self, wire: &Wire, link: Link, owner: Owner, token: Option<u64>, delay: Duration) {
         let lines = Weak::clone(&self.lines);
         let deliver = move || {
             if let Some(lines) = lines.upgrade() {
-                drop(lines.granted(owner, token));
+                drop(lines.granted(link, owner, token));
             }
         };
         let _ = wire.to_client.send(Parcel {

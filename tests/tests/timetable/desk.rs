@@ -184,9 +184,14 @@ impl Desk {
 
     /// The client is told that its owner `at` (in the order of their acquires) has the key.
     pub(crate) fn tell_granted(&self, at: usize, token: Option<u64>) {
+        self.tell_granted_over(Link(0), at, token);
+    }
+
+    /// The same, over this link.
+    pub(crate) fn tell_granted_over(&self, link: Link, at: usize, token: Option<u64>) {
         let owner = self.owners.lock().unwrap()[at];
         let listener = self.listener.lock().unwrap();
-        drop(listener.as_ref().unwrap().granted(owner, token));
+        drop(listener.as_ref().unwrap().granted(link, owner, token));
     }
 
     fn says<T>(&self, from: impl FnOnce(&mut Says) -> &mut VecDeque<T>) -> Option<T> {

@@ -7,7 +7,7 @@ use super::Attempt;
 use crate::engine::hold::{Grant, Hold, Part};
 use crate::engine::time;
 use crate::engine::turn::{Baton, Turn};
-use crate::store::Queue;
+use crate::store::{Link, Queue};
 
 impl Attempt<'_> {
     /// Goes on with the hold of another task, if the store need not be asked.
@@ -40,16 +40,17 @@ impl Attempt<'_> {
     }
 
     /// A hold that was handed over, if it can be trusted without asking.
-    pub(super) fn handed_over(&mut self, token: Option<u64>) -> Option<Arc<Hold>> {
+    pub(super) fn handed_over(&mut self, link: Link, token: Option<u64>) -> Option<Arc<Hold>> {
         let now = self.engine.clock.now();
-        let confirmed = self.confirmed?;
+        let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
         let deadline = time::handed_over_deadline(now, confirmed, self.request.lease)?;
         if (self.options.fenced && token.is_none()) || self.engine.store.only_hints() {
             return None;
         }
-        // Its first lease is short: the watchdog asks for the whole one at once.
+        // Its first lease is short: the watchdog asks for the whole one soon.
         let (part, turn) = (self.part(token), self.turn(token, Some(deadline)));
-        Some(self.held(part, now, deadline, Some(now), turn))
+        let renew_at = time::handed_over_renewal(now, deadline);
+        Some(self.held(part, now, deadline, Some(renew_at), turn))
     }
 
     pub(super) fn part(&self, token: Option<u64>) -> Part {

@@ -90,8 +90,8 @@ impl Watcher {
     fn listen(&mut self) -> bool {
         let inbox = self.room.signal.take();
         match inbox.granted {
-            Some(Some(generation)) => self.has_opened(generation),
-            Some(None) => return true,
+            Some((_, Some(generation))) => self.has_opened(generation),
+            Some((_, None)) => return true,
             None => {}
         }
         inbox.look_again
@@ -116,7 +116,7 @@ impl Watcher {
         // Messages that came before the reply are about what was before it. Whether this one did can't be told here: it
         // counts for those who were in line before, and for the others if the reply is older.
         let inbox = self.room.signal.take();
-        let opened = inbox.granted.flatten();
+        let opened = inbox.granted.and_then(|(_, generation)| generation);
         let mut called = inbox.look_again || (inbox.granted.is_some() && opened.is_none());
         if let Some(generation) = opened {
             self.has_opened(generation);

@@ -4,7 +4,7 @@ use tokio::runtime::Handle;
 
 use super::*;
 use crate::store::memory::MemoryStore;
-use crate::store::{ClientId, Listener, Owner, WakeUp};
+use crate::store::{ClientId, Link, Listener, Owner, WakeUp};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -12,7 +12,7 @@ const MS: Duration = Duration::from_millis(1);
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
     fn look_again(&self) {}

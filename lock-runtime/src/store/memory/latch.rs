@@ -164,7 +164,7 @@ impl Connected {
             for (owner, _) in std::mem::take(&mut entry.waiters) {
                 let listener = server.listeners.get(&owner.client);
                 if let Some(listener) = listener.and_then(std::sync::Weak::upgrade) {
-                    wake_ups.push(listener.granted(owner, Some(generation)));
+                    wake_ups.push(listener.granted(super::LINK, owner, Some(generation)));
                 }
             }
         }

@@ -76,7 +76,8 @@ impl Lock {
             self.queue.remove(place.owner);
             if let Some(listener) = listener {
                 let token = self.grant(step, &place, place.first_lease);
-                step.wake_ups.push(listener.granted(place.owner, token));
+                step.wake_ups
+                    .push(listener.granted(super::LINK, place.owner, token));
             }
         }
         true

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{chance, majority};
 use crate::clock::Clock;
-use crate::store::{Ended, Listener, Owner, WakeUp};
+use crate::store::{Ended, Link, Listener, Owner, WakeUp};
 
 /// About what a round takes: so far apart are those who try.
 const SLOT: Duration = Duration::from_millis(2);
@@ -65,7 +65,7 @@ impl Ear {
 }
 
 impl Listener for Ear {
-    fn granted(&self, _owner: Owner, _token: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         // No single server can grant the lock.
         WakeUp::default()
     }

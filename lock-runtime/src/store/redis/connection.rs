@@ -3,6 +3,7 @@
 //! The redis crate's own reconnecting connection is not used: its time limit does not cover the wait for a reconnect
 //! (a command to a dead server blocked for 9 s), and it keeps a peer that stopped answering for ever.
 
+mod ear;
 mod keeper;
 mod near;
 
@@ -132,6 +133,7 @@ pub(super) struct Connection {
     /// Commands in a row that got no answer.
     silent: AtomicU32,
     broken: mpsc::UnboundedSender<(Link, StoreError)>,
+    listener: Weak<dyn Listener>,
     keeper: std::sync::OnceLock<AbortHandle>,
 }
 
@@ -158,6 +160,7 @@ impl Connection {
             made: AtomicU64::new(0),
             silent: AtomicU32::new(0),
             broken,
+            listener: listener.clone(),
             keeper: std::sync::OnceLock::new(),
         });
         let keeper = Keeper {
@@ -178,13 +181,25 @@ impl Connection {
         Link(self.newest.load(Ordering::Acquire))
     }
 
-    /// The link for a command of the caller's: one that its own runtime drives, if there is one.
-    pub(super) fn link_here(self: &Arc<Self>) -> Link {
+    /// The link for a command of the caller's: one that its own runtime drives, if there is one. Whoever is going to wait
+    /// also takes one that is being made: it pays to hear of a grant there.
+    pub(super) fn link_here(self: &Arc<Self>, going_to_wait: bool) -> Link {
         let near = match &*self.state.borrow() {
-            State::Up(main) => self.near(main),
+            State::Up(main) => self.near(main, going_to_wait),
             _ => None,
         };
         near.unwrap_or_else(|| self.link())
+    }
+
+    /// Whether the connection of this number is the one of the client's thread now, or `near` one beside that.
+    fn is_current(&self, link: Link, near: bool) -> bool {
+        if !near {
+            return self.link() == link;
+        }
+        match &*self.state.borrow() {
+            State::Up(main) => self.nearby.has(link, main.link),
+            _ => false,
+        }
     }
 
     fn next_link(&self) -> Link {
@@ -262,6 +277,7 @@ impl Connection {
         by: Instant,
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
+        self.nearby.made(via, by, &self.clock).await;
         // Only beside the connection that it was made for: another one may lead to another server.
         let near = match &*self.state.borrow() {
             State::Up(main) => self
@@ -285,7 +301,7 @@ impl Connection {
             // A command whose time was cut by its request's budget says nothing about the connection.
             let whole = by >= sent + self.command_timeout - self.command_timeout / 10;
             if whole && is_near {
-                self.nearby.rest(link, self.clock.now() + REST_IF_SILENT);
+                self.do_without(link, self.clock.now() + REST_IF_SILENT);
             } else if whole && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
                 self.report(
                     link,
@@ -311,7 +327,7 @@ impl Connection {
             Err(error) if errors::kind(error) == StoreErrorKind::Disconnected => {
                 let error = errors::store_error(error);
                 if is_near {
-                    self.nearby.rest(link, self.clock.now() + BACKOFF_MAX);
+                    self.do_without(link, self.clock.now() + BACKOFF_MAX);
                 } else {
                     self.report(link, error.clone());
                 }
@@ -323,7 +339,7 @@ impl Connection {
             // Behind a name that moved to a new master, a new connection finds it.
             Err(error) if errors::is_replica(error) => {
                 if is_near {
-                    self.nearby.rest(link, self.clock.now() + BACKOFF_MAX);
+                    self.do_without(link, self.clock.now() + BACKOFF_MAX);
                 }
                 self.report(main, errors::store_error(error));
             }

@@ -199,9 +199,9 @@ impl RedisStore {
             Servers::One(connection) => {
                 let exchange = async |mut up: Connected| request.run(&mut up, false).await;
                 let via = match via {
-                    _ if request.listens() => connection.link(),
                     Some(via) => via,
-                    None => connection.link_here(),
+                    None if request.listens() => connection.link(),
+                    None => connection.link_here(false),
                 };
                 connection.exchange(via, by, exchange).await?
             }

@@ -188,7 +188,7 @@ impl Nobody {
 }
 
 impl Listener for Nobody {
-    fn granted(&self, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
 

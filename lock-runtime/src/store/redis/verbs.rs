@@ -283,8 +283,7 @@ impl Store for RedisStore {
 
     fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
         match &self.servers {
-            Servers::One(connection) if queue == Queue::Join => connection.link(),
-            Servers::One(connection) => connection.link_here(),
+            Servers::One(connection) => connection.link_here(queue == Queue::Join),
             Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
         }
     }

@@ -4,18 +4,17 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
 use tokio::sync::mpsc;
 
-use super::{Channels, Connected, Connection, State, mixed_up};
+use super::ear::Ear;
+use super::{Channels, Connected, Connection, State};
 use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::redis::cluster::Membership;
-use crate::store::redis::names::Namespace;
+use crate::store::redis::errors;
 use crate::store::redis::target::{Reached, Target};
-use crate::store::redis::{errors, node};
-use crate::store::{Link, Listener, Owner};
+use crate::store::{Link, Listener};
 
 /// The task that makes and replaces connections.
 pub(super) struct Keeper {
@@ -102,19 +101,13 @@ impl Keeper {
         let heard = Arc::<Channels>::default();
         let ear = Ear {
             link,
-            broken: shared.broken.clone(),
+            near: false,
             listener: self.listener.clone(),
             connection: self.connection.clone(),
             membership: self.membership.clone(),
             channels: Arc::clone(&heard),
         };
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(None)
-            .set_response_timeout(None)
-            .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-                ear.hear(push);
-                Ok(())
-            });
+        let config = ear.config();
         let reached = self.target.connect(&config).await?;
         let mut up = Connected {
             link,
@@ -160,67 +153,6 @@ impl Keeper {
     fn look_again(&self) {
         if let Some(listener) = self.listener.upgrade() {
             listener.look_again();
-        }
-    }
-}
-
-/// What listens to one connection.
-struct Ear {
-    link: Link,
-    broken: mpsc::UnboundedSender<(Link, StoreError)>,
-    listener: Weak<dyn Listener>,
-    connection: Weak<Connection>,
-    membership: Option<Membership>,
-    channels: Arc<Channels>,
-}
-
-impl Ear {
-    /// A push message of the server, or the redis crate's word that the connection is gone.
-    fn hear(&self, push: PushInfo) {
-        match push.kind {
-            PushKind::Disconnection => {
-                let error =
-                    StoreError::new(StoreErrorKind::Disconnected, "the connection was closed");
-                let _ = self.broken.send((self.link, error));
-            }
-            // We never unsubscribe. Told before the redis crate gives it to a command as its reply.
-            PushKind::SUnsubscribe | PushKind::Unsubscribe => {
-                self.channels.mixed_up.store(true, Ordering::Release);
-                let _ = self.broken.send((self.link, mixed_up()));
-            }
-            PushKind::Message | PushKind::SMessage => self.message(&push.data),
-            _ => {}
-        }
-    }
-
-    fn message(&self, data: &[Value]) {
-        let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
-            return;
-        };
-        if !Namespace::is_freed(channel) {
-            return self.granted(channel, payload);
-        }
-        // Of any connection: it is a hint.
-        if let (Some(ended), Some(listener)) = (node::ended(payload), self.listener.upgrade()) {
-            listener.freed(ended);
-        }
-    }
-
-    fn granted(&self, channel: &[u8], payload: &[u8]) {
-        // A message of a connection that was replaced may be older than replies of the new one; of a node that no longer
-        // has the slot, than those of the node that has it.
-        let current = self.connection.upgrade();
-        let current = current.is_some_and(|connection| connection.link() == self.link);
-        let member = self.membership.as_ref();
-        if !current || !member.is_none_or(|member| member.serves(channel)) {
-            return;
-        }
-        let parsed = std::str::from_utf8(payload).ok().and_then(|text| {
-            let (owner, token) = text.split_once(' ')?;
-            Some((Owner::parse(owner)?, token.parse().ok()))
-        });
-        if let (Some((owner, token)), Some(listener)) = (parsed, self.listener.upgrade()) {
-            drop(listener.granted(owner, token));
         }
     }
 }

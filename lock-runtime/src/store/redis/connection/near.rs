@@ -1,17 +1,18 @@
 //! Connections that are driven by the callers' own runtimes, beside the one of the client's thread.
 //!
 //! A command over that one sleeps twice more than it must: until the client's thread sends it, and until that has passed
-//! the reply on. Whatever must outlive a caller goes over it all the same: renewals, the queue with its messages, and
-//! releases in the background.
+//! the reply on; so does a grant of which a message tells. Whatever must outlive a caller goes over it all the same:
+//! renewals, and releases in the background.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use redis::{AsyncConnectionConfig, PushInfo, PushKind};
 use tokio::runtime::{self, Handle, RuntimeFlavor};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
+use super::ear::Ear;
 use super::{Channels, Connected, Connection};
+use crate::clock::Clock;
 use crate::config::BACKOFF_MAX;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::store::Link;
@@ -20,6 +21,9 @@ use crate::store::redis::target::{Hello, is_pinned};
 
 /// How long a runtime is left without one after a command over it was not answered: it may not be driven.
 pub(super) const REST_IF_SILENT: Duration = Duration::from_secs(30);
+
+/// How long who is going to wait lets one be made.
+const MADE_WITHIN: Duration = Duration::from_millis(100);
 
 /// One for each runtime that has asked; there are few.
 #[derive(Debug, Default)]
@@ -39,7 +43,8 @@ struct Seat {
 
 #[derive(Debug)]
 enum State {
-    Making,
+    /// The sender is dropped when that has ended.
+    Making(watch::Sender<()>),
     Up {
         connected: Connected,
         /// Ends the task that stays with it.
@@ -72,24 +77,43 @@ impl Nearby {
         }
     }
 
-    /// Leaves a runtime without one for a while.
-    pub(super) fn rest(&self, link: Link, until: Instant) {
-        self.set(link, State::Resting(Some(until)));
+    /// Whether there is one of this number, beside this connection of the client's thread.
+    pub(super) fn has(&self, link: Link, main: Link) -> bool {
+        let up = |seat: &Seat| {
+            seat.link == link && seat.main == main && matches!(seat.state, State::Up { .. })
+        };
+        self.seats().iter().any(up)
     }
 
-    fn set(&self, link: Link, state: State) {
+    /// Waits until the connection of this number is there, if it is being made, or does not come soon.
+    pub(super) async fn made(&self, link: Link, by: Instant, clock: &Clock) {
+        let mut making = {
+            let seats = self.seats();
+            let seat = seats.iter().find(|seat| seat.link == link);
+            match seat.map(|seat| &seat.state) {
+                Some(State::Making(making)) => making.subscribe(),
+                _ => return,
+            }
+        };
+        let by = by.min(clock.now() + MADE_WITHIN);
+        let _ = clock.by(by, making.changed()).await;
+    }
+
+    /// True if there was a connection until now.
+    fn set(&self, link: Link, state: State) -> bool {
         let mut seats = self.seats();
         let seat = seats.iter_mut().find(|seat| seat.link == link);
         // One that was given up while it was made stays given up.
         let wanted = |seat: &&mut Seat| {
-            matches!(seat.state, State::Making) || !matches!(state, State::Up { .. })
+            matches!(seat.state, State::Making(_)) || !matches!(state, State::Up { .. })
         };
         if let Some(seat) = seat.filter(wanted) {
             let before = std::mem::replace(&mut seat.state, state);
             // Its driver ends with it, which is not done under the lock.
             drop(seats);
-            drop(before);
+            return matches!(before, State::Up { .. });
         }
+        false
     }
 
     pub(super) fn clear(&self) {
@@ -100,7 +124,8 @@ impl Nearby {
 
 impl Connection {
     /// The number of the connection that the caller's runtime drives; if there is none, one is made for the next time.
-    pub(super) fn near(self: &Arc<Self>, main: &Connected) -> Option<Link> {
+    /// With `coming`, also of one that is being made.
+    pub(super) fn near(self: &Arc<Self>, main: &Connected, coming: bool) -> Option<Link> {
         // A name can lead elsewhere by now, and in a quorum every connection counts for itself.
         if !self.allows_near || !is_pinned(&main.client) {
             return None;
@@ -118,7 +143,8 @@ impl Connection {
         {
             match &seat.state {
                 State::Up { .. } => return Some(seat.link),
-                State::Making | State::Resting(None) => return None,
+                State::Making(_) => return coming.then_some(seat.link),
+                State::Resting(None) => return None,
                 State::Resting(Some(until)) if self.clock.now() < *until => return None,
                 State::Resting(Some(_)) => {}
             }
@@ -128,7 +154,7 @@ impl Connection {
             runtime,
             link,
             main: main.link,
-            state: State::Making,
+            state: State::Making(watch::Sender::new(())),
         };
         let before = match place {
             Some(at) => Some(std::mem::replace(&mut seats[at], seat)),
@@ -146,7 +172,20 @@ impl Connection {
             },
             main.clone(),
         ));
-        None
+        coming.then_some(link)
+    }
+
+    /// Leaves a runtime without one until then. Who waits to hear something over it looks again.
+    pub(super) fn do_without(&self, link: Link, until: Instant) {
+        self.unseat(link, State::Resting(Some(until)));
+    }
+
+    fn unseat(&self, link: Link, state: State) {
+        if self.nearby.set(link, state)
+            && let Some(listener) = self.listener.upgrade()
+        {
+            listener.look_again();
+        }
     }
 }
 
@@ -156,20 +195,17 @@ async fn stay(seat: Leaving, main: Connected) {
         return;
     };
     let (clock, connect_timeout) = (connection.clock.clone(), connection.connect_timeout);
+    let (link, channels) = (seat.link, Arc::<Channels>::default());
+    let ear = Ear {
+        link,
+        near: true,
+        listener: connection.listener.clone(),
+        connection: seat.connection.clone(),
+        membership: None,
+        channels: Arc::clone(&channels),
+    };
     drop(connection);
-    let ear = (seat.connection.clone(), clock.clone());
-    let link = seat.link;
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(None)
-        .set_response_timeout(None)
-        .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
-            if push.kind == PushKind::Disconnection
-                && let Some(connection) = ear.0.upgrade()
-            {
-                connection.nearby.rest(link, ear.1.now());
-            }
-            Ok(())
-        });
+    let config = ear.config();
     let client = Arc::clone(&main.client);
     let connect = async {
         let made = client.get_multiplexed_async_connection_with_config(&config);
@@ -200,7 +236,7 @@ async fn stay(seat: Leaving, main: Connected) {
                 client,
                 sharded: false,
                 counts_from: main.counts_from,
-                channels: Arc::<Channels>::default(),
+                channels,
             };
             let state = State::Up {
                 connected,
@@ -217,7 +253,7 @@ async fn stay(seat: Leaving, main: Connected) {
                 error = error.map(tracing::field::display),
                 "a runtime goes without a connection of its own for now"
             );
-            connection.nearby.rest(link, clock.now() + BACKOFF_MAX);
+            connection.do_without(link, clock.now() + BACKOFF_MAX);
         }
     }
 }
@@ -229,7 +265,7 @@ impl Drop for Leaving {
         };
         if std::thread::panicking() {
             // A runtime without the drivers of sockets and timers.
-            return connection.nearby.set(self.link, State::Resting(None));
+            return connection.unseat(self.link, State::Resting(None));
         }
         let mut seats = connection.nearby.seats();
         // One that rests tells for how long.
@@ -238,6 +274,9 @@ impl Drop for Leaving {
             .position(|seat| seat.link == self.link && !matches!(seat.state, State::Resting(_)));
         let seat = at.map(|at| seats.swap_remove(at));
         drop(seats);
-        drop(seat);
+        let heard = matches!(seat.map(|seat| seat.state), Some(State::Up { .. }));
+        if let (true, Some(listener)) = (heard, connection.listener.upgrade()) {
+            listener.look_again();
+        }
     }
 }
