@@ -120,14 +120,21 @@ fn a_hand_over_with_a_quarter_of_its_first_lease_left_is_confirmed_first() {
 }
 
 #[test]
+fn the_rest_of_a_handed_over_lease_is_asked_for_after_an_eighth_of_what_is_left() {
+    let now = Instant::now();
+    assert_eq!(handed_over_renewal(now, now + 800 * MS), now + 100 * MS);
+    assert_eq!(handed_over_renewal(now + MS, now), now + MS);
+}
+
+#[test]
 fn what_is_passed_on_has_enough_left_and_no_more_than_the_whole() {
     let now = Instant::now();
     let lease = 30_000 * MS;
     let whole = trusted(lease);
     let left = |left, fresh, renew| passed_on(now, now + left, fresh, &options(lease, renew));
-    // Of a hand-over by the store, whose rest is on its way: half of a first lease.
+    // Of a hand-over by the store, whose rest was not asked for yet: half of a first lease.
     for renew in [true, false] {
-        assert_eq!(left(1000 * MS, true, renew), Some(Some(now)));
+        assert_eq!(left(1000 * MS, true, renew), Some(Some(now + 125 * MS)));
         assert_eq!(left(1000 * MS - NANO, true, renew), None);
         assert_eq!(left(whole + NANO, true, renew), None);
     }
