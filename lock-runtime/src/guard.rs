@@ -1,7 +1,7 @@
 //! [`Guard`]: a hold in the hands of the caller.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::config::OnLost;
@@ -40,12 +40,36 @@ pub struct Guard {
     engine: Arc<Engine>,
     hold: Arc<Hold>,
     /// Which part of the hold each key is, as the keys were listed; at least one.
-    listed: Box<[usize]>,
+    listed: Listed,
     on_lost: OnLost,
     /// What nested requests borrow.
-    lend: Lend,
+    lend: OnceLock<Lend>,
     /// What this guard has borrowed; `None` for a hold of its own.
     loan: Option<Borrowed>,
+}
+
+/// Nearly always there is one.
+enum Listed {
+    One(usize),
+    Several(Box<[usize]>),
+}
+
+impl Listed {
+    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => {
+                Self::Several(first.into_iter().chain(second).chain(parts).collect())
+            }
+        }
+    }
+
+    fn as_slice(&self) -> &[usize] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Several(parts) => parts,
+        }
+    }
 }
 
 /// A share of another guard's hold.
@@ -68,11 +92,11 @@ impl Guard {
         };
         let listed = keys.iter().filter_map(|key| hold.find(engine.id(), key));
         Self {
-            listed: listed.collect(),
+            listed: Listed::new(listed),
             engine,
             hold,
             on_lost,
-            lend: Lend::default(),
+            lend: OnceLock::new(),
             loan,
         }
     }
@@ -94,12 +118,16 @@ impl Guard {
     }
 
     /// A frame for a body under this guard.
+    fn lend(&self) -> &Lend {
+        self.lend.get_or_init(Lend::default)
+    }
+
     pub(crate) fn frame(&self) -> Arc<Frame> {
         let borrowed = self
             .loan
             .as_ref()
             .map(|borrowed| Arc::clone(&borrowed.from));
-        Frame::new(Arc::clone(&self.hold), Arc::clone(&self.lend), borrowed)
+        Frame::new(Arc::clone(&self.hold), Arc::clone(self.lend()), borrowed)
     }
 
     /// What is locked; of several keys the first as listed.
@@ -129,6 +157,7 @@ impl Guard {
 
     fn parts(&self) -> impl Iterator<Item = &Part> {
         self.listed
+            .as_slice()
             .iter()
             .filter_map(|&at| self.hold.parts().get(at))
     }
@@ -190,7 +219,7 @@ impl Guard {
     /// ```
     pub async fn lost(&self) {
         loop {
-            let notified = Arc::clone(&self.hold.lost).notified_owned();
+            let notified = self.hold.notified();
             if self.hold.loss().is_some() {
                 return;
             }
@@ -279,7 +308,7 @@ impl Guard {
             ));
         }
         // No nested writer uses the hold now, and none will: what waits for its turn asks again what the hold is.
-        let Ok(_readers) = self.lend.try_read() else {
+        let Ok(_readers) = self.lend().try_read() else {
             return Err(LockError::config(
                 "a nested request shares this write lock and still writes under it; let it finish before the downgrade",
             ));

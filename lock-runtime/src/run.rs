@@ -70,7 +70,7 @@ impl<F: Future> Future for Run<'_, F> {
             if cancels {
                 // Registered before the hold is asked, so that no loss falls between the two.
                 if this.lost.is_none() {
-                    this.lost.set(Some(Arc::clone(&hold.lost).notified_owned()));
+                    this.lost.set(Some(hold.notified()));
                 }
                 if let Some(reason) = hold.loss() {
                     return Poll::Ready(Err(stop(guard, this.body, reason)));

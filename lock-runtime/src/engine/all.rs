@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::attempt::Attempt;
-use super::hold::{Grant, Hold, Late, Part};
+use super::hold::{Grant, Hold, Late, Part, Parts};
 use super::reaper::Job;
 use super::time::{self, Budget};
 use super::{Engine, too_late, unanswered, unavailable};
@@ -120,8 +120,14 @@ impl Engine {
                     late: Vec::new(),
                     turn: None,
                 };
-                let parts: Vec<Part> = parts.map(part).collect();
-                let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
+                let parts = Parts::Several(parts.map(part).collect());
+                let hold = Arc::new(Hold::new(
+                    parts,
+                    self.clock.now(),
+                    options,
+                    grant,
+                    self.clock.clone(),
+                ));
                 under_way.settled();
                 let renew_at = options.renew.then(|| time::renewal_at(sent, options.lease));
                 self.watchdog.watch(Arc::clone(&hold), renew_at);
@@ -256,7 +262,7 @@ impl Engine {
     ) -> Option<Arc<Hold>> {
         let holds = std::mem::take(&mut gathered.holds);
         let parts = holds.iter().flat_map(|hold| hold.parts());
-        let parts: Vec<Part> = parts.map(Part::again).collect();
+        let parts = Parts::Several(parts.map(Part::again).collect());
         let grant = Grant {
             id: self.next_owner().request,
             deadline,
@@ -264,7 +270,13 @@ impl Engine {
             late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
             turn: None,
         };
-        let hold = Arc::new(Hold::new(parts, options, grant, self.clock.clone()));
+        let hold = Arc::new(Hold::new(
+            parts,
+            self.clock.now(),
+            options,
+            grant,
+            self.clock.clone(),
+        ));
         self.watchdog.watch(Arc::clone(&hold), renew_at);
         let mut whole = true;
         for part in holds {

@@ -114,7 +114,7 @@ impl<'e> Attempt<'e> {
         if engine.is_closing() {
             return Err(LockError::Shutdown);
         }
-        match self.send().await? {
+        match self.send(None).await? {
             Step::Held(hold) => Ok(hold),
             Step::Busy { .. } => Err(engine.busy(&key, &self.budget)),
             Step::Failed(error) => Err(unavailable(Some(&key), error)),
@@ -155,7 +155,7 @@ impl<'e> Attempt<'e> {
                 (asking, barges) = (true, false);
             }
             if let Some((link, token)) = inbox.granted {
-                if let Some(hold) = self.handed_over(link, token) {
+                if let Some(hold) = self.handed_over(place, link, token) {
                     return Ok(hold);
                 }
                 look_at = engine.clock.now();
@@ -196,7 +196,7 @@ impl<'e> Attempt<'e> {
                 barges = false;
                 asked = true;
                 called = false;
-                match self.send().await? {
+                match self.send(Some(place)).await? {
                     Step::Held(hold) => return Ok(hold),
                     Step::Busy { look_at: at } => {
                         failing = None;
@@ -262,7 +262,7 @@ impl<'e> Attempt<'e> {
     }
 
     /// Sends one acquire.
-    async fn send(&mut self) -> Result<Step, LockError> {
+    async fn send(&mut self, place: Option<&Place>) -> Result<Step, LockError> {
         let engine = self.engine;
         let sent = engine.clock.now();
         let by = self
@@ -299,7 +299,8 @@ impl<'e> Attempt<'e> {
                     return Err(LockError::Shutdown);
                 }
                 let deadline = time::deadline(sent, self.request.lease);
-                if engine.clock.now() >= deadline || (self.options.fenced && token.is_none()) {
+                let now = engine.clock.now();
+                if now >= deadline || (self.options.fenced && token.is_none()) {
                     return Ok(Step::Failed(too_late()));
                 }
                 let renew_at = self
@@ -307,9 +308,11 @@ impl<'e> Attempt<'e> {
                     .renew
                     .then(|| time::renewal_at(sent, self.request.lease));
                 let part = self.part(token);
-                let turn = self.turn(token, None);
+                let turn = self.turn(place, now, token, None);
                 self.previous = None;
-                Ok(Step::Held(self.held(part, sent, deadline, renew_at, turn)))
+                Ok(Step::Held(
+                    self.held(part, now, sent, deadline, renew_at, turn),
+                ))
             }
             Ok(Acquired::Busy { remaining, queued }) => {
                 self.previous = None;

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 
 use super::turn::{Baton, Turn};
 use crate::clock::Clock;
@@ -17,8 +18,7 @@ use crate::token::FencingToken;
 #[derive(Debug)]
 pub(crate) struct Hold {
     id: u64,
-    /// At least one.
-    parts: Box<[Part]>,
+    parts: Parts,
     pub(crate) lease: Duration,
     pub(crate) renew: bool,
     /// The end of `max_hold`.
@@ -27,8 +27,15 @@ pub(crate) struct Hold {
     pub(crate) late: Vec<(Late, Acquire)>,
     clock: Clock,
     state: Mutex<State>,
-    /// Wakes everyone who waits for the loss.
-    pub(crate) lost: Arc<Notify>,
+    /// Wakes everyone who waits for the loss; there if anybody does.
+    lost: OnceLock<Arc<Notify>>,
+}
+
+/// At least one; nearly always there is no more.
+#[derive(Debug)]
+pub(crate) enum Parts {
+    One(Part),
+    Several(Box<[Part]>),
 }
 
 /// One key of a hold.
@@ -99,13 +106,20 @@ impl Late {
 struct State {
     deadline: Instant,
     lost: Option<LostReason>,
-    keep_until: Instant,
+    /// The end of `hold_at_least`.
+    keep_until: Option<Instant>,
+    /// When the watchdog acts on it next.
+    watched_at: Option<Instant>,
     released: bool,
     /// How much of its key it has; `None` is all of it.
     share: Option<Share>,
     /// What may be passed on to another task of this process.
     turn: Option<Box<Turn>>,
 }
+
+/// The hold was released.
+#[derive(Debug)]
+pub(super) struct Ended;
 
 /// What a grant was for.
 #[derive(Debug)]
@@ -120,15 +134,17 @@ pub(crate) struct Grant {
 
 impl Hold {
     pub(crate) fn new(
-        parts: impl Into<Box<[Part]>>,
+        parts: Parts,
+        now: Instant,
         options: &Resolved,
         grant: Grant,
         clock: Clock,
     ) -> Self {
-        let keep_until = clock.now() + options.hold_at_least;
+        let keep = options.hold_at_least;
+        let keep_until = (!keep.is_zero()).then(|| now + keep);
         Self {
             id: grant.id,
-            parts: parts.into(),
+            parts,
             lease: options.lease,
             renew: options.renew,
             ends: grant.ends,
@@ -138,21 +154,25 @@ impl Hold {
                 deadline: grant.deadline,
                 lost: None,
                 keep_until,
+                watched_at: None,
                 released: false,
                 share: options.share,
                 turn: grant.turn,
             }),
-            lost: Arc::default(),
+            lost: OnceLock::new(),
         }
     }
 
     /// The key that messages name.
     pub(crate) fn key(&self) -> &LockKey {
-        &self.parts[0].key
+        &self.parts()[0].key
     }
 
     pub(crate) fn parts(&self) -> &[Part] {
-        &self.parts
+        match &self.parts {
+            Parts::One(part) => std::slice::from_ref(part),
+            Parts::Several(parts) => parts,
+        }
     }
 
     /// What tells it from every other hold of its client.
@@ -162,7 +182,7 @@ impl Hold {
 
     /// Which of its parts is of this client and key.
     pub(crate) fn find(&self, client: ClientId, key: &LockKey) -> Option<usize> {
-        self.parts
+        self.parts()
             .iter()
             .position(|part| part.owner.client == client && part.key == *key)
     }
@@ -193,7 +213,7 @@ impl Hold {
             claim: self.claim(part),
             lease,
         };
-        self.parts.iter().map(renewal).collect()
+        self.parts().iter().map(renewal).collect()
     }
 
     pub(crate) fn releases(&self, keep: Duration) -> Vec<Release> {
@@ -201,7 +221,7 @@ impl Hold {
             claim: self.claim(part),
             keep,
         };
-        self.parts.iter().map(release).collect()
+        self.parts().iter().map(release).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -210,8 +230,13 @@ impl Hold {
 
     /// The reason of the loss, if it is lost: also when this is the first to notice that the deadline has passed.
     pub(crate) fn loss(&self) -> Option<LostReason> {
+        self.loss_at(self.clock.now())
+    }
+
+    /// The same, if that is the time.
+    pub(super) fn loss_at(&self, now: Instant) -> Option<LostReason> {
         let mut state = self.state();
-        if state.lost.is_none() && !state.released && self.clock.now() >= state.deadline {
+        if state.lost.is_none() && !state.released && now >= state.deadline {
             state.lost = Some(self.expiry(state.deadline));
             let (reason, turn) = (state.lost, state.turn.take());
             drop(state);
@@ -248,7 +273,15 @@ impl Hold {
 
     fn tell(&self, reason: LostReason) {
         tracing::warn!(key = %self.key().shortened(), %reason, "a lock was lost");
-        self.lost.notify_waiters();
+        if let Some(lost) = self.lost.get() {
+            lost.notify_waiters();
+        }
+    }
+
+    /// Ends when it is lost. Whoever asks [`loss`](Self::loss) after this misses nothing.
+    pub(crate) fn notified(&self) -> OwnedNotified {
+        let lost = self.lost.get_or_init(Arc::default);
+        Arc::clone(lost).notified_owned()
     }
 
     pub(crate) fn deadline(&self) -> Instant {
@@ -303,12 +336,11 @@ impl Hold {
 
     /// What another task of this process can go on with, once this hold is ended: nothing if its key stays taken, if it
     /// can't be trusted any more, or if an undo under way could end it.
-    pub(super) fn baton(&self) -> Option<Baton> {
-        let now = self.clock.now();
+    pub(super) fn baton(&self, now: Instant) -> Option<Baton> {
         let mut state = self.state();
         let usable = state.lost.is_none()
             && now < state.deadline
-            && now >= state.keep_until
+            && state.keep_until.is_none_or(|until| now >= until)
             && self.late.is_empty();
         let (turn, deadline) = (state.turn.take(), state.deadline);
         // Without one that can be passed on, its end wakes who waits, which is not done under the lock.
@@ -321,18 +353,34 @@ impl Hold {
         self.state().released
     }
 
-    /// How long the key stays taken after a release now.
-    pub(crate) fn keep(&self) -> Duration {
-        self.state()
-            .keep_until
-            .saturating_duration_since(self.clock.now())
+    /// How long the key stays taken after a release at this time.
+    pub(crate) fn keep(&self, now: Instant) -> Duration {
+        let until = self.state().keep_until;
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+    }
+
+    /// Takes note of when the watchdog acts on it next, unless it was released, and gives back when it would have.
+    pub(super) fn watch(&self, at: Instant) -> Result<Option<Instant>, Ended> {
+        let mut state = self.state();
+        if state.released {
+            return Err(Ended);
+        }
+        Ok(state.watched_at.replace(at))
+    }
+
+    /// When the watchdog would have acted on it next.
+    pub(super) fn unwatch(&self) -> Option<Instant> {
+        self.state().watched_at.take()
     }
 
     /// A nested request asked to keep the key for at least this long from now.
     pub(crate) fn keep_at_least(&self, keep: Duration) {
+        if keep.is_zero() {
+            return;
+        }
         let until = self.clock.now() + keep;
         let mut state = self.state();
-        state.keep_until = state.keep_until.max(until);
+        state.keep_until = state.keep_until.max(Some(until));
     }
 
     pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
@@ -374,7 +422,7 @@ mod tests {
         };
         let part = Part::new("k".into(), owner, None);
         let clock = Clock::new(tokio::runtime::Handle::current());
-        Hold::new([part], &options, grant, clock)
+        Hold::new(Parts::One(part), Instant::now(), &options, grant, clock)
     }
 
     #[tokio::test]

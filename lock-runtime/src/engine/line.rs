@@ -4,13 +4,18 @@
 //! thousand waiting tasks cost the store no more than one. A release in the background goes before later requests.
 //! A request that does not take what is passed on to it, because nobody polls it, is passed over until somebody does.
 
+mod place;
+
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+pub(crate) use self::place::{Mark, Place, Releasing};
 use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Ended, Link, Listener, Owner, WakeUp};
@@ -18,21 +23,16 @@ use crate::store::{Ended, Link, Listener, Owner, WakeUp};
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    state: Mutex<State>,
+    lines: Mutex<HashMap<LockKey, Arc<Line>>>,
+    /// Requests that stand, or may stand, in the store's queue.
+    queued: Mutex<BTreeMap<u64, Expecting>>,
+    tickets: AtomicU64,
     /// Something was passed on, and nobody looks whether it is taken.
     patrol: Notify,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    lines: HashMap<LockKey, Line>,
-    /// Requests that stand, or may stand, in the store's queue.
-    queued: BTreeMap<u64, Expecting>,
-    tickets: u64,
     /// Whether somebody looks whether what is passed on is taken.
-    patrolled: bool,
+    patrolled: AtomicBool,
     /// Whether something was passed on since the last look.
-    passing: bool,
+    passing: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -42,8 +42,16 @@ struct Expecting {
     over: Option<Link>,
 }
 
-#[derive(Debug, Default)]
+/// One key's line. It is in the map as long as there is anything in it; whatever enters an empty one does so under the
+/// map's lock, which is taken before the line's own.
+#[derive(Debug)]
 struct Line {
+    key: LockKey,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     places: BTreeMap<u64, Waiting>,
     /// Releases under way in the background.
     releasing: usize,
@@ -51,7 +59,8 @@ struct Line {
     turns: usize,
     /// To whom the last one was passed on, and when.
     passed: Option<(u64, Instant)>,
-    settled: Arc<Notify>,
+    /// For those who wait until no release is under way.
+    settled: Option<Arc<Notify>>,
 }
 
 #[derive(Debug)]
@@ -63,11 +72,21 @@ struct Waiting {
     asleep: bool,
 }
 
-impl Line {
+impl State {
     /// The first request that is not asleep.
     fn first(&self) -> Option<(u64, &Waiting)> {
         let mut awake = self.places.iter().filter(|(_, one)| !one.asleep);
         awake.next().map(|(ticket, one)| (*ticket, one))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.places.is_empty() && self.releasing == 0 && self.turns == 0
+    }
+}
+
+impl Line {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,27 +135,59 @@ impl Signal {
 }
 
 impl Lines {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> MutexGuard<'_, HashMap<LockKey, Arc<Line>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queued(&self) -> MutexGuard<'_, BTreeMap<u64, Expecting>> {
+        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The key's line, with something new in it.
+    fn enter(&self, key: &LockKey, change: impl FnOnce(&mut State)) -> Arc<Line> {
+        let mut lines = self.lines();
+        if let Some(line) = lines.get(key) {
+            change(&mut line.state());
+            return Arc::clone(line);
+        }
+        let mut state = State::default();
+        change(&mut state);
+        let (key, state) = (key.clone(), Mutex::new(state));
+        let line = Arc::new(Line { key, state });
+        lines.insert(line.key.clone(), Arc::clone(&line));
+        line
+    }
+
+    /// Forgets a line from which the last was taken.
+    fn remove_if_empty(&self, line: &Line) {
+        let mut lines = self.lines();
+        let is_empty = line.state().is_empty();
+        // Somebody else may have removed it, and others may stand in a new one.
+        if let Entry::Occupied(entry) = lines.entry(line.key.clone())
+            && is_empty
+            && std::ptr::eq(Arc::as_ptr(entry.get()), line)
+        {
+            entry.remove();
+        }
     }
 
     /// A place at the end of the key's line. A hold is passed on only to a request that is willing.
     pub(crate) fn join(self: &Arc<Self>, key: &LockKey, willing: bool) -> Place {
         let signal = Arc::<Signal>::default();
-        let mut state = self.state();
-        state.tickets += 1;
-        let ticket = state.tickets;
-        state.lines.entry(key.clone()).or_default().places.insert(
-            ticket,
-            Waiting {
-                signal: Arc::clone(&signal),
-                willing,
-                asleep: false,
-            },
-        );
+        let waiting = Waiting {
+            signal: Arc::clone(&signal),
+            willing,
+            asleep: false,
+        };
+        let mut ticket = 0;
+        let line = self.enter(key, |state| {
+            // Under the lock, so that the order is that of the tickets.
+            ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+            state.places.insert(ticket, waiting);
+        });
         Place {
             lines: Arc::clone(self),
-            key: key.clone(),
+            line,
             ticket,
             signal,
         }
@@ -144,52 +195,51 @@ impl Lines {
 
     /// Until this is dropped, a release of the key is under way.
     pub(crate) fn releasing(self: &Arc<Self>, key: &LockKey) -> Releasing {
-        self.state().lines.entry(key.clone()).or_default().releasing += 1;
-        Releasing {
-            lines: Arc::clone(self),
-            key: key.clone(),
-        }
+        let line = self.enter(key, |state| state.releasing += 1);
+        let lines = Arc::clone(self);
+        Releasing { lines, line }
     }
 
     /// Ends when the release of this key is no longer under way; `None` if none is.
     pub(crate) fn settled(&self, key: &LockKey) -> Option<OwnedNotified> {
-        let state = self.state();
-        let line = state.lines.get(key)?;
-        (line.releasing > 0).then(|| Arc::clone(&line.settled).notified_owned())
+        let line = self.lines().get(key).cloned()?;
+        let mut state = line.state();
+        if state.releasing == 0 {
+            return None;
+        }
+        let settled = state.settled.get_or_insert_default();
+        Some(Arc::clone(settled).notified_owned())
     }
 
     /// Whether nobody in this process waits for the key or releases it.
     pub(crate) fn is_idle(&self, key: &LockKey) -> bool {
-        let state = self.state();
-        let line = state.lines.get(key);
-        line.is_none_or(|line| line.places.is_empty() && line.releasing == 0)
+        self.lines().get(key).is_none_or(|line| {
+            let state = line.state();
+            state.places.is_empty() && state.releasing == 0
+        })
     }
 
     /// As long as the mark is there, the process has a hold of the key that may be passed on.
     pub(crate) fn mark(self: &Arc<Self>, key: &LockKey) -> Mark {
-        self.state().lines.entry(key.clone()).or_default().turns += 1;
-        Mark {
-            lines: Arc::clone(self),
-            key: key.clone(),
-        }
+        let line = self.enter(key, |state| state.turns += 1);
+        let lines = Arc::clone(self);
+        Mark { lines, line }
     }
 
     /// Passes a hold on to the first request of its key, unless that stands in the store's queue, or there is none.
     pub(crate) fn pass(&self, baton: Baton, now: Instant) -> Result<WakeUp, Baton> {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let Some(line) = state.lines.get_mut(baton.key()) else {
-            return Err(baton);
-        };
-        let first = line.places.iter_mut().find(|(_, one)| !one.asleep);
-        let Some((ticket, first)) = first.filter(|(_, first)| first.willing) else {
+        let line = Arc::clone(&baton.mark().line);
+        let mut state = line.state();
+        let first = state.places.iter_mut().find(|(_, one)| !one.asleep);
+        let Some((&ticket, first)) = first.filter(|(_, first)| first.willing) else {
             return Err(baton);
         };
         first.willing = false;
-        line.passed = Some((*ticket, now));
         let wake_up = first.signal.put(|inbox| inbox.baton = Some(baton));
-        state.passing = true;
-        if !std::mem::replace(&mut state.patrolled, true) {
+        state.passed = Some((ticket, now));
+        drop(state);
+        self.passing.store(true, Ordering::SeqCst);
+        if !self.patrolled.swap(true, Ordering::SeqCst) {
             self.patrol.notify_one();
         }
         Ok(wake_up)
@@ -207,62 +257,66 @@ impl Lines {
 
     /// Takes back what was passed on before `since` and is not taken. `None` if there is nothing to look for any more.
     pub(crate) fn not_taken(&self, since: Instant) -> Option<Vec<Baton>> {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        let mut going_on = std::mem::take(&mut state.passing);
+        let mut going_on = self.passing.swap(false, Ordering::SeqCst);
         let mut taken_back = Vec::new();
-        for line in state.lines.values_mut() {
-            let Some((ticket, at)) = line.passed else {
+        for line in self.lines().values() {
+            let mut guard = line.state();
+            let state = &mut *guard;
+            let Some((ticket, at)) = state.passed else {
                 continue;
             };
-            let place = line.places.get_mut(&ticket);
-            match place {
+            match state.places.get_mut(&ticket) {
                 Some(place) if at <= since => {
                     if let Some(baton) = place.signal.take_baton() {
                         place.asleep = true;
                         taken_back.push(baton);
                     }
-                    line.passed = None;
+                    state.passed = None;
                 }
                 Some(_) => going_on = true,
-                None => line.passed = None,
+                None => state.passed = None,
             }
         }
-        state.patrolled = going_on || !taken_back.is_empty();
-        state.patrolled.then_some(taken_back)
+        if going_on || !taken_back.is_empty() {
+            return Some(taken_back);
+        }
+        self.patrolled.store(false, Ordering::SeqCst);
+        // What was passed on meanwhile relied on this look.
+        if self.passing.load(Ordering::SeqCst) {
+            self.patrolled.store(true, Ordering::SeqCst);
+            return Some(taken_back);
+        }
+        None
     }
 
     /// From now on, a grant to this owner is told to the signal, over whichever link it comes.
     pub(crate) fn expect_grant(&self, owner: Owner, signal: &Arc<Signal>) {
         let signal = Arc::clone(signal);
         let expecting = Expecting { signal, over: None };
-        self.state().queued.insert(owner.request, expecting);
+        self.queued().insert(owner.request, expecting);
     }
 
     /// From now on, a grant to this owner that is heard over another link is not told.
     pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
-        if let Some(expecting) = self.state().queued.get_mut(&owner.request) {
+        if let Some(expecting) = self.queued().get_mut(&owner.request) {
             expecting.over = link;
         }
     }
 
     pub(crate) fn forget_grant(&self, owner: Owner) {
-        self.state().queued.remove(&owner.request);
+        self.queued().remove(&owner.request);
     }
 
     /// Wakes every request, wherever it waits, in the order in which they came.
     pub(crate) fn wake_all(&self) {
-        let state = self.state();
-        let lines = state.lines.iter();
-        let places: BTreeMap<u64, WakeUp> = lines
-            .clone()
-            .flat_map(|(_, line)| &line.places)
-            .map(|(ticket, one)| (*ticket, one.signal.wake_up()))
-            .collect();
-        let settled: BTreeMap<LockKey, Arc<Notify>> = lines
-            .map(|(key, line)| (key.clone(), Arc::clone(&line.settled)))
-            .collect();
-        drop(state);
+        let mut places = BTreeMap::new();
+        let mut settled = BTreeMap::new();
+        for (key, line) in &*self.lines() {
+            let state = line.state();
+            let wake_ups = state.places.iter();
+            places.extend(wake_ups.map(|(ticket, one)| (*ticket, one.signal.wake_up())));
+            settled.extend(state.settled.clone().map(|settled| (key.clone(), settled)));
+        }
         drop(places);
         settled
             .values()
@@ -271,180 +325,41 @@ impl Lines {
 
     /// How many requests there are.
     pub(crate) fn waiting(&self) -> usize {
-        self.state()
-            .lines
-            .values()
-            .map(|line| line.places.len())
-            .sum()
-    }
-}
-
-impl State {
-    fn remove_if_empty(&mut self, key: &LockKey) {
-        if self
-            .lines
-            .get(key)
-            .is_some_and(|line| line.places.is_empty() && line.releasing == 0 && line.turns == 0)
-        {
-            self.lines.remove(key);
-        }
+        let lines = self.lines();
+        lines.values().map(|line| line.state().places.len()).sum()
     }
 }
 
 impl Listener for Lines {
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
-        let state = self.state();
-        let expecting = state.queued.get(&owner.request);
+        let queued = self.queued();
+        let expecting = queued.get(&owner.request);
         let expecting = expecting.filter(|one| one.over.is_none_or(|over| over == link));
         let signal = expecting.map(|one| Arc::clone(&one.signal));
-        drop(state);
+        drop(queued);
         signal.map_or_else(WakeUp::default, |signal| {
             signal.put(|inbox| inbox.granted = Some((link, token)))
         })
     }
 
     fn look_again(&self) {
-        let state = self.state();
-        let queued = state.queued.values();
-        let queued: Vec<_> = queued.map(|one| Arc::clone(&one.signal)).collect();
-        drop(state);
-        for signal in queued {
+        let queued = self.queued();
+        let signals = queued.values().map(|one| Arc::clone(&one.signal));
+        let signals: Vec<_> = signals.collect();
+        drop(queued);
+        for signal in signals {
             drop(signal.put(|inbox| inbox.look_again = true));
         }
     }
 
     fn freed(&self, ended: Ended) {
-        let state = self.state();
-        let line = state.lines.get(&ended.key);
-        let first = line.and_then(Line::first);
-        let signal = first.map(|(_, first)| Arc::clone(&first.signal));
-        drop(state);
+        let line = self.lines().get(&ended.key).cloned();
+        let signal = line.and_then(|line| {
+            let state = line.state();
+            state.first().map(|(_, first)| Arc::clone(&first.signal))
+        });
         if let Some(signal) = signal {
             drop(signal.put(|inbox| inbox.look_again = true));
-        }
-    }
-}
-
-/// A request's place; dropping it lets the next one move up.
-#[derive(Debug)]
-pub(crate) struct Place {
-    lines: Arc<Lines>,
-    key: LockKey,
-    ticket: u64,
-    pub(crate) signal: Arc<Signal>,
-}
-
-impl Place {
-    /// Whether this is the first request of its key, and no release of it is under way. Whoever asks is awake.
-    pub(crate) fn is_first(&self) -> bool {
-        let mut state = self.lines.state();
-        let line = state.lines.get_mut(&self.key);
-        line.is_some_and(|line| {
-            if let Some(place) = line.places.get_mut(&self.ticket) {
-                place.asleep = false;
-            }
-            let first = line.first().map(|(first, _)| first);
-            line.releasing == 0 && first == Some(self.ticket)
-        })
-    }
-
-    /// Whether another task of this process has a hold that may be passed on to this request.
-    pub(crate) fn looks_on(&self) -> bool {
-        let state = self.lines.state();
-        let line = state.lines.get(&self.key);
-        line.is_some_and(|line| {
-            line.turns > 0 && line.places.get(&self.ticket).is_some_and(|one| one.willing)
-        })
-    }
-
-    /// Whether other requests of this process wait behind this one.
-    pub(crate) fn has_others_behind(&self) -> bool {
-        let state = self.lines.state();
-        let line = state.lines.get(&self.key);
-        line.is_some_and(|line| line.places.len() > 1)
-    }
-
-    /// From now on the request asks the store, and nothing is passed on to it; unless that has just happened.
-    pub(crate) fn asks_the_store(&self) -> Option<Baton> {
-        let mut state = self.lines.state();
-        let line = state.lines.get_mut(&self.key)?;
-        line.places.get_mut(&self.ticket)?.willing = false;
-        self.signal.take_baton()
-    }
-
-    /// Leaves the line, and gives back what was passed on to the request and not used.
-    pub(crate) fn leave(&self) -> Option<Baton> {
-        let mut state = self.lines.state();
-        let next = state.lines.get_mut(&self.key).and_then(|line| {
-            line.places.remove(&self.ticket)?;
-            line.first().map(|(_, next)| next.signal.wake_up())
-        });
-        let baton = self.signal.take_baton();
-        state.remove_if_empty(&self.key);
-        // Tasks are woken outside of the lock: an executor may run them at once.
-        drop(state);
-        drop(next);
-        baton
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let baton = self.leave();
-        debug_assert!(
-            baton.is_none(),
-            "whoever leaves the line gives back the hold"
-        );
-    }
-}
-
-/// The process has a hold of the key that may be passed on. When that ends, the first request asks the store.
-#[derive(Debug)]
-pub(crate) struct Mark {
-    lines: Arc<Lines>,
-    key: LockKey,
-}
-
-impl Mark {
-    pub(super) fn key(&self) -> &LockKey {
-        &self.key
-    }
-}
-
-impl Drop for Mark {
-    fn drop(&mut self) {
-        let mut state = self.lines.state();
-        let next = state.lines.get_mut(&self.key).and_then(|line| {
-            line.turns -= 1;
-            let (_, first) = line.first()?;
-            first.willing.then(|| first.signal.wake_up())
-        });
-        state.remove_if_empty(&self.key);
-        drop(state);
-        drop(next);
-    }
-}
-
-/// A release of the key is under way.
-#[derive(Debug)]
-pub(crate) struct Releasing {
-    lines: Arc<Lines>,
-    key: LockKey,
-}
-
-impl Drop for Releasing {
-    fn drop(&mut self) {
-        let mut state = self.lines.state();
-        let settled = state.lines.get_mut(&self.key).and_then(|line| {
-            line.releasing -= 1;
-            let first = line.first().map(|(_, first)| first.signal.wake_up());
-            (line.releasing == 0).then(|| (Arc::clone(&line.settled), first))
-        });
-        state.remove_if_empty(&self.key);
-        drop(state);
-        if let Some((settled, first)) = settled {
-            settled.notify_waiters();
-            drop(first);
         }
     }
 }

@@ -46,7 +46,10 @@ impl Pulse {
     /// Takes note of what a command sent at `sent` came to. A refusal is a sign of life, but for the lack of a right:
     /// who may not ask any more does not know what is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
-        let mut state = self.state();
+        self.note_in(&mut self.state(), sent, result);
+    }
+
+    fn note_in<T>(&self, state: &mut State, sent: Instant, result: &Result<Answer<T>, Failure>) {
         match result {
             Err(failure) if is_silence(failure) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()))
@@ -58,8 +61,9 @@ impl Pulse {
     /// The same for an acquire, which a store can refuse for every key (out of memory, read-only, starting up) while it
     /// is alive.
     pub(crate) fn note_acquire<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
-        self.note(sent, result);
-        self.state().refusing = match result {
+        let mut state = self.state();
+        self.note_in(&mut state, sent, result);
+        state.refusing = match result {
             Err(failure) if failure.error.kind().is_transient() && !is_silence(failure) => {
                 Some(failure.error.clone())
             }

@@ -1,7 +1,7 @@
 //! How a hold ends: passed on to another task of this process, given back to the store, or given back in the background.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::hold::{self, Hold};
 use super::line::Lines;
@@ -20,18 +20,19 @@ impl Engine {
         }
         let _active = self.active.enter();
         self.watchdog.forget(hold);
-        if let Some(reason) = hold.loss() {
+        let sent = self.clock.now();
+        if let Some(reason) = hold.loss_at(sent) {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
-        let _until_released = match self.pass_on(hold) {
+        let _until_released = match self.pass_on(hold, sent) {
             Ok(()) => return Ok(()),
             Err(baton) => baton,
         };
         let unfinished = Unfinished { engine: self, hold };
-        let sent = self.clock.now();
-        let requests = hold.releases(hold.keep());
-        let result = self.store.release(requests, self.command_by()).await;
+        let requests = hold.releases(hold.keep(sent));
+        let by = sent + self.defaults.command_timeout;
+        let result = self.store.release(requests, by).await;
         self.pulse.note(sent, &result);
         let answer = result.map_err(|failure| {
             tracing::warn!(key = %hold.key().shortened(), error = %failure.error, "a release is repeated in the background");
@@ -59,9 +60,10 @@ impl Engine {
         let _active = self.active.enter();
         if hold.end() {
             self.watchdog.forget(hold);
-            match hold.loss() {
+            let now = self.clock.now();
+            match hold.loss_at(now) {
                 Some(reason) => self.end_lost(hold, reason),
-                None if self.pass_on(hold).is_ok() => {}
+                None if self.pass_on(hold, now).is_ok() => {}
                 None => self.send_release(hold, true, false),
             }
         }
@@ -69,15 +71,12 @@ impl Engine {
 
     /// Passes what an ended hold has on to the next task of this process that waits for it. If that can't be, or nobody
     /// does, gives back what is to be kept until the release.
-    fn pass_on(&self, hold: &Hold) -> Result<(), Option<Baton>> {
-        let baton = hold.baton().ok_or(None)?;
+    fn pass_on(&self, hold: &Hold, now: Instant) -> Result<(), Option<Baton>> {
+        let baton = hold.baton(now).ok_or(None)?;
         if self.is_closing() {
             return Err(Some(baton));
         }
-        self.lines
-            .pass(baton, self.clock.now())
-            .map(drop)
-            .map_err(Some)
+        self.lines.pass(baton, now).map(drop).map_err(Some)
     }
 
     /// Passes on what was passed on to a request that can't use it, or ends it in the background.
@@ -119,7 +118,7 @@ impl Engine {
         let now = self.clock.now();
         self.reaper.send(Job::Release {
             requests: hold.releases(Duration::ZERO),
-            keep_until: now + hold.keep(),
+            keep_until: now + hold.keep(now),
             expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
             first: hold
                 .parts()

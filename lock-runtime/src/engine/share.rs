@@ -93,7 +93,7 @@ impl Engine {
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
-        let lost = Arc::clone(&hold.lost).notified_owned();
+        let lost = hold.notified();
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));
         }

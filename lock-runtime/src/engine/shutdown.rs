@@ -1,7 +1,7 @@
 //! The end of a client: nothing new, nothing left behind.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -51,6 +51,8 @@ impl Engine {
 #[derive(Debug, Default)]
 pub(super) struct Active {
     count: AtomicUsize,
+    /// Whether somebody waits for the end of the last.
+    awaited: AtomicBool,
     idle: Notify,
 }
 
@@ -60,14 +62,16 @@ pub(super) struct Entered(Arc<Active>);
 
 impl Active {
     pub(super) fn enter(self: &Arc<Self>) -> Entered {
-        self.count.fetch_add(1, Ordering::AcqRel);
+        self.count.fetch_add(1, Ordering::SeqCst);
         Entered(Arc::clone(self))
     }
 
     async fn until_idle(&self) {
+        // In one order with the count: whoever ends the last sees that it is awaited, or the count is seen to be zero.
+        self.awaited.store(true, Ordering::SeqCst);
         loop {
             let idle = self.idle.notified();
-            if self.count.load(Ordering::Acquire) == 0 {
+            if self.count.load(Ordering::SeqCst) == 0 {
                 return;
             }
             idle.await;
@@ -77,7 +81,8 @@ impl Active {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.awaited.load(Ordering::SeqCst)
+        {
             self.0.idle.notify_waiters();
         }
     }

@@ -92,6 +92,10 @@ impl Baton {
         self.turn.mark.key()
     }
 
+    pub(super) fn mark(&self) -> &Mark {
+        &self.turn.mark
+    }
+
     /// Whose the key is in the store.
     pub(super) fn owner(&self) -> Owner {
         self.turn.owner

@@ -1,6 +1,6 @@
 //! Renews what is to be renewed, many holds a round trip, and ends what has reached its deadline.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,9 +37,10 @@ pub(crate) struct Watchdog {
 #[derive(Debug, Default)]
 struct Schedule {
     events: BTreeMap<(Instant, u64), Event>,
-    times: HashMap<u64, Instant>,
     /// What the task sleeps for; it is not woken for anything later.
     armed: Option<Instant>,
+    /// Whether somebody waits until no hold is left.
+    awaited: bool,
     closed: bool,
 }
 
@@ -88,18 +89,18 @@ impl Watchdog {
             _ => (deadline, false),
         };
         let mut schedule = self.schedule();
-        // Asked under the lock: a release ends the hold first and then has it forgotten.
-        if hold.ended() {
-            return;
+        // Under the lock: a release ends the hold first and then has it forgotten.
+        let Ok(before) = hold.watch(at) else { return };
+        let id = hold.id();
+        if let Some(before) = before {
+            schedule.events.remove(&(before, id));
         }
-        schedule.insert(
-            at,
-            Event {
-                hold,
-                failures,
-                renew,
-            },
-        );
+        let event = Event {
+            hold,
+            failures,
+            renew,
+        };
+        schedule.events.insert((at, id), event);
         if schedule.armed.is_none_or(|armed| at < armed) {
             schedule.armed = Some(at);
             drop(schedule);
@@ -110,9 +111,13 @@ impl Watchdog {
     /// Stops watching.
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut schedule = self.schedule();
-        schedule.remove(hold.id());
-        if schedule.events.is_empty() {
-            drop(schedule);
+        let event = hold
+            .unwatch()
+            .and_then(|at| schedule.events.remove(&(at, hold.id())));
+        let idle = schedule.awaited && schedule.events.is_empty();
+        drop(schedule);
+        drop(event);
+        if idle {
             self.idle.notify_waiters();
         }
     }
@@ -134,8 +139,12 @@ impl Watchdog {
     pub(crate) async fn until_idle(&self) {
         loop {
             let idle = self.idle.notified();
-            if self.held() == 0 {
-                return;
+            {
+                let mut schedule = self.schedule();
+                schedule.awaited = true;
+                if schedule.events.is_empty() {
+                    return;
+                }
             }
             idle.await;
         }
@@ -288,19 +297,6 @@ impl Watchdog {
 }
 
 impl Schedule {
-    fn insert(&mut self, at: Instant, event: Event) {
-        let id = event.hold.id();
-        self.remove(id);
-        self.times.insert(id, at);
-        self.events.insert((at, id), event);
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(at) = self.times.remove(&id) {
-            self.events.remove(&(at, id));
-        }
-    }
-
     /// What is due now, and renewals that may as well travel with it. They stay scheduled until they are set anew.
     fn take_due(&self, now: Instant) -> Vec<Event> {
         let soon = self.events.range(..(now + TOGETHER, u64::MAX));

@@ -8,6 +8,7 @@ mod lock;
 mod queue;
 mod rate;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -166,12 +167,15 @@ impl Connected {
     /// Runs one verb on one lock.
     fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
         self.step(|step, locks| {
-            let name = self.name(key);
-            let lock = locks.entry(name.clone()).or_default();
+            let mut entry = match locks.entry(self.name(key)) {
+                Entry::Occupied(entry) => entry,
+                Entry::Vacant(entry) => entry.insert_entry(Lock::default()),
+            };
+            let lock = entry.get_mut();
             lock.holders.sweep(step.now);
             let value = verb(step, lock);
             if lock.is_idle(step.micros) {
-                locks.remove(&name);
+                entry.remove();
             }
             value
         })

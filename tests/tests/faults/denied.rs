@@ -170,7 +170,14 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
         })
         .await;
         match taken {
-            [] => _ = server.command(&["ACL", "DELUSER", user]).await,
+            // That closes the connection as well; what is sent in that moment is told so.
+            [] => {
+                server.command(&["ACL", "DELUSER", user]).await;
+                eventually("the client tries to log in again", async || {
+                    unavailable(client.health().await) == StoreErrorKind::Denied
+                })
+                .await;
+            }
             rules => {
                 let rule = ["ACL", "SETUSER", user];
                 let rule: Vec<_> = rule.iter().chain(rules).copied().collect();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Attempt;
-use crate::engine::hold::{Grant, Hold, Part};
+use crate::engine::hold::{Grant, Hold, Part, Parts};
+use crate::engine::line::Place;
 use crate::engine::time;
 use crate::engine::turn::{Baton, Turn};
 use crate::store::{Link, Queue};
@@ -17,7 +18,14 @@ impl Attempt<'_> {
         let taken = baton.take_over(now, self.options, &engine.defaults)?;
         let claim = &self.request.claim;
         let part = Part::new(claim.key.clone(), taken.owner, taken.token);
-        Ok(self.held(part, now, taken.deadline, taken.renew_at, Some(taken.turn)))
+        Ok(self.held(
+            part,
+            now,
+            now,
+            taken.deadline,
+            taken.renew_at,
+            Some(taken.turn),
+        ))
     }
 
     /// The next command ends the hold that was passed on, so that others have their turn first.
@@ -40,7 +48,12 @@ impl Attempt<'_> {
     }
 
     /// A hold that was handed over, if it can be trusted without asking.
-    pub(super) fn handed_over(&mut self, link: Link, token: Option<u64>) -> Option<Arc<Hold>> {
+    pub(super) fn handed_over(
+        &mut self,
+        place: &Place,
+        link: Link,
+        token: Option<u64>,
+    ) -> Option<Arc<Hold>> {
         let now = self.engine.clock.now();
         let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
         let deadline = time::handed_over_deadline(now, confirmed, self.request.lease)?;
@@ -48,9 +61,12 @@ impl Attempt<'_> {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one soon.
-        let (part, turn) = (self.part(token), self.turn(token, Some(deadline)));
+        let (part, turn) = (
+            self.part(token),
+            self.turn(Some(place), now, token, Some(deadline)),
+        );
         let renew_at = time::handed_over_renewal(now, deadline);
-        Some(self.held(part, now, deadline, Some(renew_at), turn))
+        Some(self.held(part, now, now, deadline, Some(renew_at), turn))
     }
 
     pub(super) fn part(&self, token: Option<u64>) -> Part {
@@ -64,14 +80,15 @@ impl Attempt<'_> {
     /// What may be passed on of a hold that the store has just granted.
     pub(super) fn turn(
         &self,
+        place: Option<&Place>,
+        now: Instant,
         token: Option<u64>,
         handed_until: Option<Instant>,
     ) -> Option<Box<Turn>> {
         let (engine, claim) = (self.engine, &self.request.claim);
         let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
         passes.then(|| {
-            let mark = engine.lines.mark(&claim.key);
-            let now = engine.clock.now();
+            let mark = place.map_or_else(|| engine.lines.mark(&claim.key), Place::mark);
             let tokens = self.request.tokens;
             Turn::new(claim.owner, now, handed_until, token, tokens, mark)
         })
@@ -81,6 +98,7 @@ impl Attempt<'_> {
     pub(super) fn held(
         &mut self,
         part: Part,
+        now: Instant,
         since: Instant,
         deadline: Instant,
         renew_at: Option<Instant>,
@@ -100,7 +118,7 @@ impl Attempt<'_> {
             turn,
         };
         let clock = engine.clock.clone();
-        let hold = Arc::new(Hold::new([part], self.options, grant, clock));
+        let hold = Arc::new(Hold::new(Parts::One(part), now, self.options, grant, clock));
         engine.watchdog.watch(Arc::clone(&hold), renew_at);
         self.present = false;
         hold

@@ -1,13 +1,13 @@
 //! Who holds one lock: one exclusively, or several with permits.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::store::{Claim, Owner, Share};
 
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    holds: HashMap<Name, Hold>,
+    holds: BTreeMap<Name, Hold>,
     /// Of those holds, by the end of their leases.
     ends: BTreeSet<(Instant, Name)>,
     used: u64,
