@@ -1,19 +1,44 @@
 //! The client's own clock: monotonic, and never a caller's paused one.
 
 use std::future::Future;
+use std::pin::Pin;
 #[cfg(feature = "test-util")]
 use std::sync::Arc;
 #[cfg(feature = "test-util")]
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll};
 #[cfg(feature = "test-util")]
 use std::time::Duration;
 use std::time::Instant;
 
+use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 use tokio::time::Sleep;
 
 #[cfg(feature = "test-util")]
 use crate::pause::Pause;
+
+pin_project! {
+    /// See [`Clock::by`]. (`select!` in an `async fn` would have room for the future twice.)
+    pub(crate) struct By<F> {
+        #[pin]
+        future: F,
+        #[pin]
+        sleep: Sleep,
+    }
+}
+
+impl<F: Future> Future for By<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        this.sleep.poll(cx).map(|()| None)
+    }
+}
 
 /// Reads time and makes timers on the client's own runtime, from any thread and without a runtime of the caller's.
 #[derive(Clone, Debug)]
@@ -94,12 +119,9 @@ impl Clock {
     }
 
     /// The future's output, or `None` if it is not there at `by`.
-    pub(crate) async fn by<F: Future>(&self, by: Instant, future: F) -> Option<F::Output> {
-        tokio::select! {
-            biased;
-            output = future => Some(output),
-            () = self.sleep_until(by) => None,
-        }
+    pub(crate) fn by<F: Future>(&self, by: Instant, future: F) -> By<F> {
+        let sleep = self.sleep_until(by);
+        By { future, sleep }
     }
 
     pub(crate) fn handle(&self) -> &Handle {

@@ -154,17 +154,19 @@ impl Lock {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn acquire(self) -> Result<Guard, LockError> {
-        let engine = self.client.engine();
-        let options = self.spec.resolve(engine.defaults())?;
-        let keys = self.keys.as_slice();
-        let held = engine.acquire(keys, &options).await?;
-        Ok(Guard::new(
-            Arc::clone(engine),
-            keys,
-            held,
-            self.spec.on_lost,
-        ))
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` would have room for the request twice"
+    )]
+    pub fn acquire(self) -> impl Future<Output = Result<Guard, LockError>> + Send {
+        async move {
+            let engine = self.client.engine();
+            let options = self.spec.resolve(engine.defaults())?;
+            let keys = self.keys.as_slice();
+            let held = engine.acquire(keys, &options).await?;
+            let engine = Arc::clone(engine);
+            Ok(Guard::new(engine, keys, held, self.spec.on_lost))
+        }
     }
 
     /// One try, one round trip: `None` if the lock is busy.

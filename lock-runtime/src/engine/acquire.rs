@@ -35,7 +35,8 @@ impl Engine {
         self.check_wishes(options)?;
         let budget = Budget::new(self.clock.now(), options.wait, &self.defaults);
         if let Some(frame) = keys.iter().find_map(|key| scope::enclosing(self.id, key)) {
-            return self.share(&frame, keys, options, &budget).await;
+            // Boxed, like everything rare: every waiting task has room for the largest of what it may wait for.
+            return Box::pin(self.share(&frame, keys, options, &budget)).await;
         }
         let hold = if more.is_empty() {
             let mut attempt = Attempt::new(self, first.clone(), options, budget);
@@ -45,7 +46,7 @@ impl Engine {
                 attempt.once().await
             }
         } else {
-            self.acquire_all(keys, options, budget).await
+            Box::pin(self.acquire_all(keys, options, budget)).await
         };
         Ok(Held::Own(hold?))
     }

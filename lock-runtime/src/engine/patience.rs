@@ -30,7 +30,8 @@ impl Engine {
                 return Some(unavailable(Some(key), error.clone()));
             }
             let by = now + self.defaults.command_timeout;
-            let alive = self.pulse.check(&self.store, gives_up, by).await;
+            // Boxed, like everything rare: every waiting task has room for the largest of what it may wait for.
+            let alive = Box::pin(self.pulse.check(&self.store, gives_up, by)).await;
             return alive.err().map(|error| unavailable(Some(key), error));
         };
         let last_look = budget.last_look()?;
@@ -41,11 +42,11 @@ impl Engine {
             Some((_, error)) => Some(error.clone()),
             None => match refusing {
                 Some(error) => Some(error),
-                None => self
-                    .pulse
-                    .check(&self.store, last_look, gives_up.max(now))
-                    .await
-                    .err(),
+                None => {
+                    let by = gives_up.max(now);
+                    let alive = self.pulse.check(&self.store, last_look, by);
+                    Box::pin(alive).await.err()
+                }
             },
         };
         match dead {

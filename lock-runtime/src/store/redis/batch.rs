@@ -94,7 +94,7 @@ impl RedisStore {
             });
         }
         let renew = renewal(self.form(&scripts::RENEW), &self.namespace, holds);
-        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, renew).await?;
+        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, &renew).await?;
         Ok(reply.map(|value| match value {
             Ok(replies) => renewed(&replies),
             Err(WrongType) => vec![Renewed::Gone; holds.len()],

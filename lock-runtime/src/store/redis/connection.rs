@@ -277,7 +277,9 @@ impl Connection {
         by: Instant,
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
-        self.nearby.made(via, by, &self.clock).await;
+        if let Some(making) = self.nearby.making(via) {
+            Box::pin(near::made(making, by, &self.clock)).await;
+        }
         // Only beside the connection that it was made for: another one may lead to another server.
         let near = match &*self.state.borrow() {
             State::Up(main) => self
@@ -290,7 +292,7 @@ impl Connection {
         let (up, main) = match near {
             Some(near) => near,
             None => {
-                let up = self.get(by).await?;
+                let up = Box::pin(self.get(by)).await?;
                 let main = up.link;
                 (up, main)
             }

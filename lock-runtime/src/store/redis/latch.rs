@@ -44,8 +44,9 @@ impl RedisStore {
             LatchVerb::Leave => {
                 let mut leave = redis::cmd("ZREM");
                 leave.arg(names.waiters).arg(owner);
-                let answer: Reply<i64> =
-                    self.call(&request.key, by, Request::command(leave)).await?;
+                let answer: Reply<i64> = self
+                    .call(&request.key, by, &Request::command(leave))
+                    .await?;
                 map(answer, |_| Latched::Left)
             }
         };
@@ -66,7 +67,7 @@ impl RedisStore {
             keys(command, names);
             arguments(command);
         });
-        self.call(&request.key, by, count).await
+        self.call(&request.key, by, &count).await
     }
 
     async fn latch_look(
@@ -84,7 +85,7 @@ impl RedisStore {
                 .arg(millis(QUEUE_TTL));
         });
         let look = look.listening(channel);
-        let answer: Reply<(i64, String, String, i64)> = self.call(&request.key, by, look).await?;
+        let answer: Reply<(i64, String, String, i64)> = self.call(&request.key, by, &look).await?;
         let value = answer.value.and_then(|(count, generation, opened, pttl)| {
             let Ok(count) = u32::try_from(count) else {
                 return Ok(Latched::NotSet);

@@ -182,7 +182,7 @@ impl RedisStore {
         &self,
         key: &LockKey,
         by: Instant,
-        request: Request,
+        request: &Request,
     ) -> Result<Reply<T>, Failure> {
         self.call_via(None, key, by, request).await
     }
@@ -193,7 +193,7 @@ impl RedisStore {
         via: Option<Link>,
         key: &LockKey,
         by: Instant,
-        request: Request,
+        request: &Request,
     ) -> Result<Reply<T>, Failure> {
         let (link, result) = match &self.servers {
             Servers::One(connection) => {
@@ -207,7 +207,7 @@ impl RedisStore {
             }
             Servers::Cluster(cluster) => {
                 let slot = self.namespace.slot(key);
-                cluster.exchange(slot, by, &request).await?
+                Box::pin(cluster.exchange(slot, by, request)).await?
             }
         };
         reply(link, result)

@@ -18,7 +18,7 @@ impl RedisStore {
             command.arg(nanos(request.interval)).arg(request.burst);
             command.arg(request.tokens).arg(nanos(request.wait));
         });
-        let answer: Reply<(i64, u64, u32)> = self.call(&request.key, by, take).await?;
+        let answer: Reply<(i64, u64, u32)> = self.call(&request.key, by, &take).await?;
         let value = match answer.value {
             Err(WrongType) => Rated::Conflict,
             Ok((1, delay, left)) => Rated::Passed {

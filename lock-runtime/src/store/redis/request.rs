@@ -82,7 +82,8 @@ impl Request {
         asking: bool,
     ) -> Result<T, RedisError> {
         if let Some(channel) = &self.channel {
-            up.subscribe(channel, asking).await?;
+            // Boxed, like everything rare here: every command has room for the largest of what it may wait for.
+            Box::pin(up.subscribe(channel, asking)).await?;
         }
         match &self.action {
             Action::Command(command) => self.send(up, command, asking).await,
@@ -106,7 +107,8 @@ impl Request {
         };
         let mut wait = redis::cmd("WAIT");
         wait.arg(replicas.count).arg(millis(replicas.timeout));
-        let (reply, confirmed) = together(up, command, asking, Some(wait)).await?;
+        let all = together(up, command, asking, Some(wait));
+        let (reply, confirmed) = Box::pin(all).await?;
         Ok(T::from_redis_value(Value::Array(vec![reply, confirmed]))?)
     }
 }
@@ -120,7 +122,7 @@ pub(super) async fn send<T: FromRedisValue>(
     if !asking {
         return command.query_async(&mut up.connection).await;
     }
-    let (reply, _) = together(up, command, asking, None).await?;
+    let (reply, _) = Box::pin(together(up, command, asking, None)).await?;
     Ok(T::from_redis_value(reply)?)
 }
 

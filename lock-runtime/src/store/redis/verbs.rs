@@ -51,7 +51,7 @@ impl Store for RedisStore {
             });
             let acquire = acquire.listening(listens.then(|| self.channel(key)));
             let reply: Reply<Vec<Value>> =
-                self.call_via(Some(request.via), key, by, acquire).await?;
+                self.call_via(Some(request.via), key, by, &acquire).await?;
             let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
             self.confirmed(&request, answer, by).await
         })
@@ -321,7 +321,7 @@ impl RedisStore {
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
         let key = &request.claim.key;
-        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, set).await?;
+        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
             Ok(Some(_)) => Acquired::Granted { token: None },
@@ -364,7 +364,7 @@ impl RedisStore {
             self.name(command, keys);
             arguments(command);
         });
-        self.call_via(via, first, by, script).await
+        self.call_via(via, first, by, &script).await
     }
 
     /// Runs a script on the keys of one lock.

@@ -85,18 +85,14 @@ impl Nearby {
         self.seats().iter().any(up)
     }
 
-    /// Waits until the connection of this number is there, if it is being made, or does not come soon.
-    pub(super) async fn made(&self, link: Link, by: Instant, clock: &Clock) {
-        let mut making = {
-            let seats = self.seats();
-            let seat = seats.iter().find(|seat| seat.link == link);
-            match seat.map(|seat| &seat.state) {
-                Some(State::Making(making)) => making.subscribe(),
-                _ => return,
-            }
-        };
-        let by = by.min(clock.now() + MADE_WITHIN);
-        let _ = clock.by(by, making.changed()).await;
+    /// If the connection of this number is being made: what ends with that.
+    pub(super) fn making(&self, link: Link) -> Option<watch::Receiver<()>> {
+        let seats = self.seats();
+        let seat = seats.iter().find(|seat| seat.link == link)?;
+        match &seat.state {
+            State::Making(making) => Some(making.subscribe()),
+            _ => None,
+        }
     }
 
     /// True if there was a connection until now.
@@ -187,6 +183,12 @@ impl Connection {
             listener.look_again();
         }
     }
+}
+
+/// Waits until a connection is there that is being made, or does not come soon.
+pub(super) async fn made(mut making: watch::Receiver<()>, by: Instant, clock: &Clock) {
+    let by = by.min(clock.now() + MADE_WITHIN);
+    let _ = clock.by(by, making.changed()).await;
 }
 
 /// Makes a connection beside `main`, and stays with it as long as it is good and the runtime runs.
