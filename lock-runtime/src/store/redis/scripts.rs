@@ -30,9 +30,9 @@ fn source(_: &str, built_in: &'static str) -> &'static str {
 }
 
 scripts! {
-    ACQUIRE = "tokens.lua", "acquire_free.lua", "lib.lua", "acquire.lua";
+    ACQUIRE = "tokens.lua", "acquire_first.lua", "lib.lua", "acquire.lua";
     ACQUIRE_ALL = "tokens.lua", "lib.lua", "acquire_all.lua";
-    RELEASE = "release_alone.lua", "tokens.lua", "lib.lua", "release.lua";
+    RELEASE = "release_first.lua", "tokens.lua", "lib.lua", "release.lua";
     ABANDON = "tokens.lua", "lib.lua", "abandon.lua";
     SHRINK = "tokens.lua", "lib.lua", "shrink.lua";
     RESIZE = "tokens.lua", "lib.lua", "resize.lua";
