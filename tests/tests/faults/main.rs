@@ -13,6 +13,7 @@ mod network;
 mod processes;
 mod rates;
 mod rights;
+mod runtimes;
 mod rw_lock;
 mod secrets;
 mod semaphore;

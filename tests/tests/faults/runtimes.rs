@@ -1,0 +1,114 @@
+//! The connections that the callers' own runtimes drive, and what becomes of those who wait when one is gone.
+
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Guard, LockClient};
+use lock_tests::{RedisServer, eventually};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{client, until_waiting};
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// The connections on which somebody listens.
+async fn listening(server: &RedisServer) -> BTreeSet<String> {
+    let list: String = server.query(&["CLIENT", "LIST"]).await;
+    let listens = list.lines().filter(|line| line.contains(" sub=1 "));
+    let ids = listens.filter_map(|line| line.split(' ').next());
+    ids.map(|id| id.trim_start_matches("id=").to_owned())
+        .collect()
+}
+
+/// A client with one connection, whose runtimes have none yet, and another that holds "k".
+async fn taken(server: &RedisServer) -> (LockClient, Guard) {
+    // On a thread without a runtime of several threads.
+    let other = client(&server.url()).await;
+    let held = other.lock("k").lease(LONG).acquire().await.unwrap();
+    (client(&server.url()).await, held)
+}
+
+fn runtime() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().unwrap()
+}
+
+#[tokio::test]
+async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
+    let server = RedisServer::start().await;
+    let (client, held) = taken(&server).await;
+    let before: String = server.query(&["CLIENT", "LIST"]).await;
+    let own = runtime();
+    // The very first request of this runtime, whose connection is made while it asks.
+    let waiting = own.spawn(client.lock("k").wait(LONG).acquire());
+    until_waiting(&client, "k", 1).await;
+    let listening = listening(&server).await;
+    assert_eq!(listening.len(), 1, "{listening:?}");
+    let id = listening.first().unwrap();
+    assert!(!before.contains(&format!("id={id} ")), "the client's own");
+    server.reset_stats().await;
+    held.release().await.unwrap();
+    drop(waiting.await.unwrap().unwrap());
+    // Nobody asked for what was handed over.
+    eventually("both have given it back", async || {
+        server.command_calls("evalsha").await == 2
+    })
+    .await;
+    own.shutdown_background();
+}
+
+/// The shortest of a few times from the loss of the connection until somebody listens again. A waiter that is not told
+/// looks again a second after it began to wait.
+async fn soon_heard_again(lose: impl AsyncFn(&RedisServer, &str, Runtime)) {
+    let mut shortest = LONG;
+    for _ in 0..3 {
+        let server = RedisServer::start().await;
+        let (client, held) = taken(&server).await;
+        let own = runtime();
+        let mut waiting = pin!(client.lock("k").wait(LONG).acquire());
+        // As long as that runtime polls it, commands go over its connection.
+        let there = poll_fn(|cx| {
+            let _entered = own.enter();
+            waiting.as_mut().poll(cx)
+        });
+        let id = tokio::select! {
+            biased;
+            ended = there => panic!("{ended:?}"),
+            id = async {
+                until_waiting(&client, "k", 1).await;
+                let listening = listening(&server).await;
+                assert_eq!(listening.len(), 1, "{listening:?}");
+                listening.first().unwrap().clone()
+            } => id,
+        };
+        let lost = Instant::now();
+        lose(&server, &id, own).await;
+        tokio::select! {
+            biased;
+            ended = &mut waiting => panic!("{ended:?}"),
+            () = eventually("it listens again", async || {
+                listening(&server).await.iter().any(|other| *other != id)
+            }) => {}
+        }
+        shortest = shortest.min(lost.elapsed());
+        held.release().await.unwrap();
+        assert!(waiting.await.unwrap().is_held());
+    }
+    assert!(shortest < Duration::from_millis(600), "{shortest:?}");
+}
+
+#[tokio::test]
+async fn a_runtimes_connection_that_is_closed_is_waited_on_no_longer() {
+    soon_heard_again(async |server, id, own| {
+        server.command(&["CLIENT", "KILL", "ID", id]).await;
+        own.shutdown_background();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_connection_of_a_runtime_that_has_ended_is_waited_on_no_longer() {
+    soon_heard_again(async |_, _, own| own.shutdown_background()).await;
+}
