@@ -62,9 +62,9 @@ async fn patient(store: &Backend) -> LockClient {
 
 /// Whose the key is in the store; only one Redis can be asked.
 async fn owner(store: &Backend) -> Option<String> {
-    match store {
-        Backend::Redis(server) => server.query(&["GET", "lock:k"]).await,
-        _ => None,
+    match store.server_of("lock:k").await {
+        Some(server) => server.query(&["GET", "lock:k"]).await,
+        None => None,
     }
 }
 
