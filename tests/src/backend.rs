@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lock_runtime::store::memory::MemoryStore;
 use lock_runtime::{LockClient, LockClientBuilder};
@@ -141,12 +141,16 @@ impl Backend {
     }
 
     fn confirmed(master: &RedisServer) -> String {
-        format!("{}?replicas=1&replicas_timeout=250ms", master.url())
+        format!("{}?replicas=1&replicas_timeout=1s", master.url())
     }
 
     fn as_user(url: &str) -> LockClientBuilder {
         let url = url.replace("://", &format!("://{USER}:word@"));
-        LockClient::builder().url(url)
+        // So many servers at once are slow now and then, and nothing here is about how soon that is told.
+        LockClient::builder()
+            .url(url)
+            .command_timeout(Duration::from_secs(3))
+            .connect_timeout(Duration::from_secs(10))
     }
 
     /// One more client with the default settings.

@@ -48,7 +48,11 @@ impl Certificate {
         worker.wait_for("connected").await;
         worker.send("hold a k fenced");
         worker.wait_for("held a").await;
-        assert_eq!(server.keys("lock:k").await, ["lock:k"]);
+        // On a quorum, perhaps after the others.
+        eventually("the server has it", async || {
+            server.keys("lock:k").await == ["lock:k"]
+        })
+        .await;
         worker.send("release a");
         worker.wait_for("done a").await;
     }
@@ -82,6 +86,29 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
     let mixed = format!("redis-sentinel://{}/mymaster", sentinel.addr());
     let refused = LockClient::builder().url(mixed).connect().await;
     assert!(refused.is_err(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_lock_over_tls_on_a_quorum() {
+    let certificate = Certificate::new();
+    let ports = [free_port(), free_port(), free_port()];
+    let mut servers = Vec::new();
+    for port in ports {
+        servers.push(certificate.server(port).start().await);
+    }
+    let all = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
+    let url = format!("rediss-quorum://{all}?rejoin_after=0s");
+    let untrusted = LockClient::builder().url(&url).connect().await;
+    assert_eq!(unavailable(untrusted), StoreErrorKind::Disconnected);
+    certificate.holds_a_lock(&url, &servers[0]).await;
+    // Ports without TLS are not asked for TLS as well.
+    let plain: Vec<_> = servers
+        .iter()
+        .map(|server| server.addr().to_string())
+        .collect();
+    let mixed = format!("rediss-quorum://{}?rejoin_after=0s", plain.join(","));
+    let refused = LockClient::builder().url(mixed).connect().await;
+    assert_eq!(unavailable(refused), StoreErrorKind::Disconnected);
 }
 
 #[tokio::test]

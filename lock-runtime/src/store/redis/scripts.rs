@@ -40,9 +40,9 @@ scripts! {
     FENCE = "tokens.lua", "lib.lua", "fence.lua";
     INSPECT = "tokens.lua", "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
-    QUORUM_TAKE = "lib.lua", "quorum_take.lua";
-    QUORUM_CONFIRM = "lib.lua", "quorum_confirm.lua";
-    QUORUM_END = "lib.lua", "quorum_end.lua";
+    QUORUM_TAKE = "tokens.lua", "lib.lua", "quorum_take.lua";
+    QUORUM_CONFIRM = "tokens.lua", "lib.lua", "quorum_confirm.lua";
+    QUORUM_END = "tokens.lua", "lib.lua", "quorum_end.lua";
     RATE = "rate.lua";
     RIGHTS = "rights.lua";
     LATCH_SET = "latch.lua", "latch_set.lua";
