@@ -59,10 +59,12 @@ impl Backend {
             .await
     }
 
-    /// A cluster.
+    /// A cluster in which no replica takes over.
     pub async fn cluster() -> Self {
-        let cluster = Self::Cluster(Arc::new(RedisCluster::start().await));
-        cluster.with_documented_rights().await
+        let cluster = RedisCluster::start_patient().await;
+        Self::Cluster(Arc::new(cluster))
+            .with_documented_rights()
+            .await
     }
 
     /// Three independent servers.
@@ -113,7 +115,7 @@ impl Backend {
         match self {
             Self::Memory(_) => panic!("the embedded store has no URL"),
             Self::Redis(server) => server.url(),
-            Self::Replicated(pair) => Self::confirmed(&pair[0]),
+            Self::Replicated(pair) => Self::confirmed(&pair[0], "250ms"),
             Self::Sentinels(group) => group.url(),
             Self::Cluster(cluster) => cluster.url(),
             Self::Quorum(quorum) => quorum.url(),
@@ -133,15 +135,15 @@ impl Backend {
                 let url = format!("redis://{USER}:word@{}", server.addr());
                 LockClient::builder().url(url)
             }
-            Self::Replicated(pair) => Self::as_user(&Self::confirmed(&pair[0])),
+            Self::Replicated(pair) => Self::as_user(&Self::confirmed(&pair[0], "1s")),
             Self::Sentinels(group) => Self::as_user(&group.url()),
             Self::Cluster(cluster) => Self::as_user(&cluster.url()),
             Self::Quorum(quorum) => Self::as_user(&quorum.url()),
         }
     }
 
-    fn confirmed(master: &RedisServer) -> String {
-        format!("{}?replicas=1&replicas_timeout=1s", master.url())
+    fn confirmed(master: &RedisServer, within: &str) -> String {
+        format!("{}?replicas=1&replicas_timeout={within}", master.url())
     }
 
     fn as_user(url: &str) -> LockClientBuilder {
