@@ -1,7 +1,9 @@
 //! `rediss://` and its kin: servers that are trusted, and one that is not.
 
+use std::error::Error;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lock_runtime::{LockClient, StoreErrorKind};
 use lock_tests::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
@@ -101,14 +103,36 @@ async fn a_lock_over_tls_on_a_quorum() {
     let untrusted = LockClient::builder().url(&url).connect().await;
     assert_eq!(unavailable(untrusted), StoreErrorKind::Disconnected);
     certificate.holds_a_lock(&url, &servers[0]).await;
-    // Ports without TLS are not asked for TLS as well.
-    let plain: Vec<_> = servers
-        .iter()
-        .map(|server| server.addr().to_string())
-        .collect();
-    let mixed = format!("rediss-quorum://{}?rejoin_after=0s", plain.join(","));
-    let refused = LockClient::builder().url(mixed).connect().await;
-    assert_eq!(unavailable(refused), StoreErrorKind::Disconnected);
+}
+
+/// What a client says of a URL whose server it can't talk to.
+async fn said_of(url: &str) -> String {
+    let builder = LockClient::builder().url(url).wait(Duration::from_secs(2));
+    let client = builder
+        .connect_timeout(Duration::from_millis(500))
+        .connect_lazy()
+        .unwrap();
+    // As soon as the first attempt has failed.
+    let error = client.lock("k").acquire().await.unwrap_err();
+    format!("{error}: {}", error.source().unwrap())
+}
+
+#[tokio::test]
+async fn tls_on_one_side_only_is_told() {
+    let (certificate, port) = (Certificate::new(), free_port());
+    let server = certificate.server(port).start().await;
+    let (plain, tls) = (server.addr(), format!("127.0.0.1:{port}"));
+    for (kind, rest) in [
+        ("", ""),
+        ("-sentinel", "/mymaster"),
+        ("-cluster", ""),
+        ("-quorum", ",127.0.0.1:1?rejoin_after=0s"),
+    ] {
+        let said = said_of(&format!("redis{kind}://{tls}{rest}")).await;
+        assert!(said.contains("expects TLS there"), "{kind}: {said}");
+        let said = said_of(&format!("rediss{kind}://{plain}{rest}")).await;
+        assert!(said.contains("does not speak TLS there"), "{kind}: {said}");
+    }
 }
 
 #[tokio::test]
