@@ -23,6 +23,12 @@ crate::on_every_store!(
     shutdown_ends_what_waits_and_what_holds,
 );
 
+crate::on_a_quorum!(
+    a_body_that_goes_on_after_the_loss_keeps_the_others,
+    a_dropped_guard_is_released_before_later_requests_of_its_client,
+    siblings_inside_exclude_each_other,
+);
+
 const SHORT: Duration = Duration::from_millis(100);
 
 /// A request that is free at once, and one whose second key is waited for.

@@ -38,8 +38,9 @@ impl LockClientBuilder {
     ///
     /// What it does not give: Redis' replication stays asynchronous, and a failover need not choose a replica that
     /// confirmed. With one master and one replica it has no other; with more, ask for all of them, or for as many as
-    /// leave none to be chosen that lacks the hold. Fencing tokens hold in any case. Rate limiters, latches, and what a
-    /// [`release`](crate::Guard::release) gives back are not confirmed.
+    /// leave none to be chosen that lacks the hold. Fencing tokens hold in any case. Rate limiters, latches, the
+    /// token that a nested call is the first to ask for, and what a [`release`](crate::Guard::release) gives back are not
+    /// confirmed: after a failover a bucket may be fuller, a count higher, and that token rests on the servers' clocks.
     ///
     /// It costs a second connection, and one more round trip for each acquire, which includes that to the replicas;
     /// acquires and renewals at the same time share one. How many replicas there are is not known beforehand: more than
