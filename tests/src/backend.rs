@@ -131,10 +131,7 @@ impl Backend {
                     store.connect(namespace, id, listener, clock)
                 })
             }
-            Self::Redis(server) => {
-                let url = format!("redis://{USER}:word@{}", server.addr());
-                LockClient::builder().url(url)
-            }
+            Self::Redis(server) => Self::as_user(&server.url()),
             Self::Replicated(pair) => Self::as_user(&Self::confirmed(&pair[0], "1s")),
             Self::Sentinels(group) => Self::as_user(&group.url()),
             Self::Cluster(cluster) => Self::as_user(&cluster.url()),
@@ -148,7 +145,7 @@ impl Backend {
 
     fn as_user(url: &str) -> LockClientBuilder {
         let url = url.replace("://", &format!("://{USER}:word@"));
-        // So many servers at once are slow now and then, and nothing here is about how soon that is told.
+        // On a busy machine servers are slow now and then, and nothing here is about how soon that is told.
         LockClient::builder()
             .url(url)
             .command_timeout(Duration::from_secs(3))
