@@ -38,11 +38,11 @@ fn answered() -> Result<Answer<()>, Failure> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_a_sign_of_life_and_silence_is_none() {
+async fn a_refusal_is_a_sign_of_life_but_silence_and_the_lack_of_a_right_are_none() {
     use StoreErrorKind::{Denied, Disconnected, OutOfMemory, Timeout};
     for (kind, alive) in [
-        (Denied, true),
         (OutOfMemory, true),
+        (Denied, false),
         (Disconnected, false),
         (Timeout, false),
     ] {
