@@ -17,7 +17,8 @@ pub struct Health {
     pub lost: u64,
     /// Releases that failed at first, or found their hold gone, since the client was made.
     pub release_failures: u64,
-    /// The servers that have the locks: one, or each master of a cluster. None for `memory:`.
+    /// The servers that have the locks: one, each master of a cluster, or those of a quorum that answer about as soon as its
+    /// majority. None for `memory:`.
     pub servers: Vec<ServerHealth>,
 }
 

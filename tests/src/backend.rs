@@ -1,6 +1,8 @@
 //! The stores under test, behind one face.
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use lock_runtime::store::memory::MemoryStore;
 use lock_runtime::{LockClient, LockClientBuilder};
@@ -11,22 +13,23 @@ use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};
 const USER: &str = "app";
 
 /// One store, which any number of clients share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Backend {
     /// The embedded store.
     Memory(MemoryStore),
     /// A `redis-server` process of this test's own.
-    Redis(Box<RedisServer>),
+    Redis(Arc<RedisServer>),
     /// A master, and its replica, which has to confirm each hold.
-    Replicated(Box<[RedisServer; 2]>),
+    Replicated(Arc<[RedisServer; 2]>),
     /// A master with replicas under sentinels.
-    Sentinels(Box<SentinelGroup>),
+    Sentinels(Arc<SentinelGroup>),
     /// Three masters with replicas.
-    Cluster(Box<RedisCluster>),
+    Cluster(Arc<RedisCluster>),
     /// Three servers that know nothing of each other.
-    Quorum(Box<RedisQuorum>),
+    Quorum(Arc<RedisQuorum>),
 }
 
+/// The clients of every one but the embedded store have the rights that README documents and no others.
 impl Backend {
     /// An empty embedded store.
     #[must_use]
@@ -34,30 +37,39 @@ impl Backend {
         Self::Memory(MemoryStore::new())
     }
 
-    /// A new `redis-server`, whose clients have the rights that README documents and no others. With
-    /// `LOCK_TESTS_TOPOLOGY=replicas`, `sentinel`, `cluster` or `quorum` in the environment, a master whose replica confirms,
-    /// a master under sentinels, a cluster, or three independent servers.
+    /// A new `redis-server`.
     pub async fn redis() -> Self {
-        let backend = match std::env::var("LOCK_TESTS_TOPOLOGY").as_deref() {
-            Ok("replicas") => {
-                let master = RedisServer::start().await;
-                let replica = master.start_replica().await;
-                Self::Replicated(Box::new([master, replica]))
-            }
-            Ok("sentinel") => Self::Sentinels(Box::new(SentinelGroup::start().await)),
-            Ok("cluster") => Self::Cluster(Box::new(RedisCluster::start().await)),
-            Ok("quorum") => Self::Quorum(Box::new(RedisQuorum::start(3).await)),
-            Ok(other) => panic!(
-                "LOCK_TESTS_TOPOLOGY is {other:?}; write `replicas`, `sentinel`, `cluster` or `quorum`"
-            ),
-            Err(_) => Self::Redis(Box::new(RedisServer::start().await)),
-        };
-        backend.with_documented_rights().await
+        let server = RedisServer::start().await;
+        Self::Redis(Arc::new(server)).with_documented_rights().await
     }
 
-    /// Three independent servers, whose clients have the documented rights.
+    /// A master whose replica confirms.
+    pub async fn replicated() -> Self {
+        let master = RedisServer::start().await;
+        let replica = master.start_replica().await;
+        let pair = Self::Replicated(Arc::new([master, replica]));
+        pair.with_documented_rights().await
+    }
+
+    /// A master under sentinels that do not take a busy machine for a dead master.
+    pub async fn sentinels() -> Self {
+        let group = SentinelGroup::builder().patient().start().await;
+        Self::Sentinels(Arc::new(group))
+            .with_documented_rights()
+            .await
+    }
+
+    /// A cluster in which no replica takes over.
+    pub async fn cluster() -> Self {
+        let cluster = RedisCluster::start_patient().await;
+        Self::Cluster(Arc::new(cluster))
+            .with_documented_rights()
+            .await
+    }
+
+    /// Three independent servers.
     pub async fn quorum() -> Self {
-        let backend = Self::Quorum(Box::new(RedisQuorum::start(3).await));
+        let backend = Self::Quorum(Arc::new(RedisQuorum::start(3).await));
         backend.with_documented_rights().await
     }
 
@@ -76,7 +88,7 @@ impl Backend {
     fn servers(&self) -> &[RedisServer] {
         match self {
             Self::Memory(_) => &[],
-            Self::Redis(server) => std::slice::from_ref(server),
+            Self::Redis(server) => std::slice::from_ref(&**server),
             Self::Replicated(pair) => &**pair,
             Self::Sentinels(group) => &group.servers,
             Self::Cluster(cluster) => &cluster.nodes,
@@ -103,7 +115,7 @@ impl Backend {
         match self {
             Self::Memory(_) => panic!("the embedded store has no URL"),
             Self::Redis(server) => server.url(),
-            Self::Replicated(pair) => Self::confirmed(&pair[0]),
+            Self::Replicated(pair) => Self::confirmed(&pair[0], "250ms"),
             Self::Sentinels(group) => group.url(),
             Self::Cluster(cluster) => cluster.url(),
             Self::Quorum(quorum) => quorum.url(),
@@ -119,24 +131,25 @@ impl Backend {
                     store.connect(namespace, id, listener, clock)
                 })
             }
-            Self::Redis(server) => {
-                let url = format!("redis://{USER}:word@{}", server.addr());
-                LockClient::builder().url(url)
-            }
-            Self::Replicated(pair) => Self::as_user(&Self::confirmed(&pair[0])),
+            Self::Redis(server) => Self::as_user(&server.url()),
+            Self::Replicated(pair) => Self::as_user(&Self::confirmed(&pair[0], "1s")),
             Self::Sentinels(group) => Self::as_user(&group.url()),
             Self::Cluster(cluster) => Self::as_user(&cluster.url()),
             Self::Quorum(quorum) => Self::as_user(&quorum.url()),
         }
     }
 
-    fn confirmed(master: &RedisServer) -> String {
-        format!("{}?replicas=1&replicas_timeout=250ms", master.url())
+    fn confirmed(master: &RedisServer, within: &str) -> String {
+        format!("{}?replicas=1&replicas_timeout={within}", master.url())
     }
 
     fn as_user(url: &str) -> LockClientBuilder {
         let url = url.replace("://", &format!("://{USER}:word@"));
-        LockClient::builder().url(url)
+        // On a busy machine servers are slow now and then, and nothing here is about how soon that is told.
+        LockClient::builder()
+            .url(url)
+            .command_timeout(Duration::from_secs(3))
+            .connect_timeout(Duration::from_secs(10))
     }
 
     /// One more client with the default settings.
@@ -158,6 +171,58 @@ impl Backend {
                 }
                 left
             }
+        }
+    }
+
+    /// The server that has this name and can be asked what is in it: none for the embedded store, and several for a quorum.
+    pub async fn server_of(&self, name: &str) -> Option<&RedisServer> {
+        match self {
+            Self::Memory(_) | Self::Quorum(_) => None,
+            Self::Redis(_) | Self::Replicated(_) | Self::Sentinels(_) => self.masters().first(),
+            Self::Cluster(cluster) => Some(cluster.master_of(cluster.slot(name).await).await),
+        }
+    }
+
+    /// How many channels the clients listen on. None for the embedded store, where they are told directly.
+    pub async fn channels(&self) -> usize {
+        let mut heard = BTreeSet::new();
+        for server in self.servers() {
+            // What sentinels tell each other is not counted.
+            let mut channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS", "lock:*"]).await;
+            if matches!(self, Self::Cluster(_)) {
+                channels.extend(
+                    server
+                        .query::<Vec<String>>(&["PUBSUB", "SHARDCHANNELS"])
+                        .await,
+                );
+            }
+            heard.extend(channels);
+        }
+        heard.len()
+    }
+
+    /// As new, for the next test, when all clients are gone.
+    ///
+    /// # Panics
+    /// If one of them stays.
+    pub async fn emptied(&self) {
+        for server in self.servers() {
+            crate::eventually("all clients are gone", async || {
+                let clients: String = server.query(&["CLIENT", "LIST"]).await;
+                let others = |line: &&str| {
+                    !["cmd=client", "name=sentinel-", "flags=M", "flags=S"]
+                        .iter()
+                        .any(|known| line.contains(known))
+                };
+                clients.lines().find(others).is_none()
+            })
+            .await;
+        }
+        for master in self.masters() {
+            master.command(&["FLUSHALL"]).await;
+        }
+        for server in self.servers() {
+            server.command(&["ACL", "LOG", "RESET"]).await;
         }
     }
 

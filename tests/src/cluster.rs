@@ -10,6 +10,8 @@ const MASTERS: usize = 3;
 const SLOTS: u16 = 16384;
 /// How long a node may be silent before its replica takes over. Shorter, and a loaded machine does it by accident.
 const NODE_TIMEOUT_MS: &str = "1500";
+/// The default of Redis.
+const PATIENT_TIMEOUT_MS: &str = "15000";
 /// A replica takes over only after some time of silence and an election, and more of them if one is missed.
 const FAILOVER_LIMIT: Duration = Duration::from_secs(60);
 
@@ -37,10 +39,19 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts one; returns when all nodes agree that it is complete.
     pub async fn start() -> Self {
+        Self::start_with(NODE_TIMEOUT_MS).await
+    }
+
+    /// One in which no replica takes over: for a test that is about something else, on a machine that is busy.
+    pub async fn start_patient() -> Self {
+        Self::start_with(PATIENT_TIMEOUT_MS).await
+    }
+
+    async fn start_with(timeout: &str) -> Self {
         let mut nodes = Vec::new();
         for _ in 0..2 * MASTERS {
             let node = RedisServer::builder().cluster_node();
-            let node = node.arg("--cluster-node-timeout").arg(NODE_TIMEOUT_MS);
+            let node = node.arg("--cluster-node-timeout").arg(timeout);
             // One part that is down leaves the others at work, and every replica may take over.
             let node = node.arg("--cluster-require-full-coverage").arg("no");
             let node = node.arg("--cluster-replica-validity-factor").arg("0");

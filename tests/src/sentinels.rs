@@ -39,6 +39,7 @@ pub struct SentinelGroupBuilder {
     password: Option<String>,
     sentinel_password: Option<String>,
     args: Vec<String>,
+    patient: bool,
 }
 
 impl SentinelGroupBuilder {
@@ -60,6 +61,13 @@ impl SentinelGroupBuilder {
     #[must_use]
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
+        self
+    }
+
+    /// No master is replaced: for a test that is about something else, on a machine that is busy.
+    #[must_use]
+    pub fn patient(mut self) -> Self {
+        self.patient = true;
         self
     }
 
@@ -116,9 +124,14 @@ impl SentinelGroupBuilder {
 
     async fn sentinel(&self, master: &RedisServer) -> RedisServer {
         let port = master.port();
+        let down_after = if self.patient {
+            60 * DOWN_AFTER_MS
+        } else {
+            DOWN_AFTER_MS
+        };
         let mut lines = vec![
             format!("sentinel monitor {NAME} 127.0.0.1 {port} 2"),
-            format!("sentinel down-after-milliseconds {NAME} {DOWN_AFTER_MS}"),
+            format!("sentinel down-after-milliseconds {NAME} {down_after}"),
             format!("sentinel failover-timeout {NAME} 6000"),
         ];
         if let Some(password) = &self.password {

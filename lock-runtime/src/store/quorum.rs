@@ -74,6 +74,9 @@ use crate::health::{Finding, ServerHealth};
 /// Everything a quorum answers comes over this: what it does at its servers late, it ends there by itself.
 const LINK: Link = Link(1);
 
+/// How much longer than a majority a server may take to say how it is.
+const STRAGGLERS: Duration = Duration::from_millis(100);
+
 /// A client's handle to the servers of a quorum.
 #[derive(Debug)]
 pub struct QuorumStore {
@@ -172,15 +175,39 @@ impl QuorumStore {
         Err(too_few(&self.roster, self.nodes.len(), &failures))
     }
 
-    /// What each server says of itself, as far as it can be asked. A server without its data does not count for a while,
-    /// so that it keeps nothing on disk is a finding only where it counts at once.
+    /// What each server says of itself, as far as it can be asked. Findings are logged the first time.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+        let servers = self.ask_each(by, None).await?;
+        if !std::mem::replace(&mut *self.logged.lock().await, true) {
+            diagnosis::log(&servers);
+        }
+        Ok(servers)
+    }
+
+    /// The same, without those that take notably longer than a majority. A server without its data does not count for a
+    /// while, so that it keeps nothing on disk is a finding only where it counts at once.
+    async fn ask_each(
+        &self,
+        by: Instant,
+        patience: Option<Duration>,
+    ) -> Result<Vec<ServerHealth>, StoreError> {
         let mut asked = self.each(move |_, node| async move { node.diagnose(by).await });
         let (mut servers, mut failed) = (BTreeMap::new(), None);
-        while let Some((at, said)) = asked.recv().await {
+        let mut until = None;
+        loop {
+            let next = match until {
+                Some(until) => self.clock.by(until, asked.recv()).await.flatten(),
+                None => asked.recv().await,
+            };
+            let Some((at, said)) = next else {
+                break;
+            };
             match said {
                 Ok(said) => _ = servers.insert(at, said),
                 Err(error) => failed = Some(error.of(self.roster.name(at))),
+            }
+            if servers.len() >= self.majority() && until.is_none() {
+                until = patience.map(|patience| self.clock.now() + patience);
             }
         }
         if let (true, Some(error)) = (servers.is_empty(), failed) {
@@ -191,9 +218,6 @@ impl QuorumStore {
             for server in &mut servers {
                 server.findings.retain(|one| *one != Finding::NoPersistence);
             }
-        }
-        if !std::mem::replace(&mut *self.logged.lock().await, true) {
-            diagnosis::log(&servers);
         }
         Ok(servers)
     }

@@ -41,13 +41,11 @@ fn waiting(latch: &Latch, timeout: Duration) -> JoinHandle<Result<(), LockError>
 /// How many wait in the store, one for each client: only who is known there is sure to hear of a latch that is set
 /// again at once.
 async fn places(store: &Backend) -> usize {
-    match store {
-        Backend::Redis(server) => {
-            let places = ["ZCARD", "lock:%latch:{lock:k}"];
-            server.query::<usize>(&places).await
-        }
+    let places = "lock:%latch:{lock:k}";
+    match store.server_of(places).await {
+        Some(server) => server.query::<usize>(&["ZCARD", places]).await,
         // The latch is one of them.
-        _ => store.leftovers().await - 1,
+        None => store.leftovers().await - 1,
     }
 }
 
@@ -259,12 +257,10 @@ async fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(store: Backend)
             }
         }
     }
-    if let Backend::Redis(server) = &store {
-        eventually("only the clients' channels are left", async || {
-            server.channels().await.len() <= 2
-        })
-        .await;
-    }
+    eventually("only the clients' channels are left", async || {
+        store.channels().await <= 2
+    })
+    .await;
 }
 
 async fn a_wait_that_gives_up_leaves_nothing(store: Backend) {

@@ -196,12 +196,7 @@ async fn opening_takes_out_every_place_also_of_clients_that_are_gone(store: Back
     clients.ask(owner(1, 2), LatchVerb::Wait).await;
     clients.ask(owner(2, 2), LatchVerb::Wait).await;
     clients.stores[1].close();
-    if let Backend::Redis(server) = &store {
-        eventually("the server noticed", async || {
-            server.channels().await.len() <= 1
-        })
-        .await;
-    }
+    eventually("the server noticed", async || store.channels().await <= 1).await;
     clients.ask(owner(1, 3), LatchVerb::CountDown).await;
     eventually("the other is told", async || clients.heard(1).len() == 1).await;
     assert_eq!(store.leftovers().await, 1, "the latch itself");

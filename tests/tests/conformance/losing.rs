@@ -22,6 +22,8 @@ crate::on_a_quorum!(
     a_renewed_lease_lasts_as_long_as_the_body,
     extend_moves_the_deadline_and_never_shortens_it,
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
+    a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
+    on_lost_continue_lets_the_body_finish_and_returns_its_result,
 );
 
 const SHORT: Duration = Duration::from_millis(100);

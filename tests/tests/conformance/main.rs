@@ -6,6 +6,10 @@
     reason = "a test that can't go on has failed"
 )]
 
+use std::pin::Pin;
+
+use lock_tests::Backend;
+
 mod cancellation;
 mod drift;
 mod exclusion;
@@ -31,10 +35,21 @@ mod turns;
 mod verbs;
 mod waiting;
 
-/// Runs each behaviour against each store.
+mod topologies;
+
+/// Its name, and the test.
+pub(crate) type Behaviour = (
+    &'static str,
+    fn(Backend) -> Pin<Box<dyn Future<Output = ()>>>,
+);
+
+/// Runs each behaviour against each store: the embedded one and one server here, and other topologies in `topologies`.
 #[macro_export]
 macro_rules! on_every_store {
     ($($behaviour:ident),+ $(,)?) => {
+        pub(crate) const BEHAVIOURS: &[$crate::Behaviour] = &[
+            $((concat!(module_path!(), "::", stringify!($behaviour)), |store| Box::pin($behaviour(store)))),+
+        ];
         mod memory {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $behaviour() {

@@ -1,4 +1,7 @@
 //! Several locks at once: all or none, and never a deadlock.
+//!
+//! Where all keys have one hash tag it is about what one command does, also in a cluster; keys of several slots are
+//! gathered there one by one (`topology/cluster.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,13 +59,13 @@ fn tokens(guard: &Guard) -> Vec<FencingToken> {
 
 async fn all_are_taken_or_none(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    for busy_key in ["x", "y", "z"] {
+    for busy_key in ["{s}x", "{s}y", "{s}z"] {
         let held = a.lock(busy_key).acquire().await.unwrap();
         for request in [
-            b.multi_lock(["z", "x", "y"]),
-            b.multi_lock(["z", "x", "y"]).fenced(),
-            b.multi_lock(["z", "x", "y"]).fair(),
-            a.multi_lock(["z", "x", "y"]),
+            b.multi_lock(["{s}z", "{s}x", "{s}y"]),
+            b.multi_lock(["{s}z", "{s}x", "{s}y"]).fenced(),
+            b.multi_lock(["{s}z", "{s}x", "{s}y"]).fair(),
+            a.multi_lock(["{s}z", "{s}x", "{s}y"]),
         ] {
             assert!(request.clone().try_acquire().await.unwrap().is_none());
             assert_eq!(store.leftovers().await, 1, "nothing but the holder's");
@@ -71,9 +74,13 @@ async fn all_are_taken_or_none(store: Backend) {
         }
         held.release().await.unwrap();
     }
-    let all = b.multi_lock(["z", "x", "y"]).try_acquire().await.unwrap();
+    let all = b
+        .multi_lock(["{s}z", "{s}x", "{s}y"])
+        .try_acquire()
+        .await
+        .unwrap();
     assert_eq!(
-        taken(&a, &["x", "y", "z", "w"]).await,
+        taken(&a, &["{s}x", "{s}y", "{s}z", "{s}w"]).await,
         [true, true, true, false]
     );
     all.unwrap().release().await.unwrap();
@@ -304,8 +311,13 @@ async fn no_key_is_a_mistake_and_a_bad_one_is_named(store: Backend) {
 
 async fn another_kind_of_lock_among_them_is_named(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let permit = a.semaphore("y", 3).acquire_many(1).acquire().await.unwrap();
-    let reader = a.rw_lock("z").read().acquire().await.unwrap();
+    let permit = a
+        .semaphore("{s}y", 3)
+        .acquire_many(1)
+        .acquire()
+        .await
+        .unwrap();
+    let reader = a.rw_lock("{s}z").read().acquire().await.unwrap();
     let conflict = async |keys: &[&'static str]| {
         let request = b.multi_lock(keys.to_vec());
         for result in [
@@ -320,19 +332,19 @@ async fn another_kind_of_lock_among_them_is_named(store: Backend) {
             }
         }
     };
-    conflict(&["x", "y"]).await;
-    conflict(&["x", "z"]).await;
-    conflict(&["za", "z"]).await;
+    conflict(&["{s}x", "{s}y"]).await;
+    conflict(&["{s}x", "{s}z"]).await;
+    conflict(&["{s}za", "{s}z"]).await;
     // Found only after the first of them was waited for.
-    let held = a.lock("x").acquire().await.unwrap();
-    let waiting = tokio::spawn(b.multi_lock(["x", "y"]).acquire());
+    let held = a.lock("{s}x").acquire().await.unwrap();
+    let waiting = tokio::spawn(b.multi_lock(["{s}x", "{s}y"]).acquire());
     eventually("it waits", async || {
-        a.inspect("x").await.unwrap().waiting == 1
+        a.inspect("{s}x").await.unwrap().waiting == 1
     })
     .await;
     held.release().await.unwrap();
     match waiting.await.unwrap() {
-        Err(LockError::KeyConflict { key, .. }) => assert_eq!(key.as_str(), "y"),
+        Err(LockError::KeyConflict { key, .. }) => assert_eq!(key.as_str(), "{s}y"),
         other => panic!("{other:?}"),
     }
     permit.release().await.unwrap();

@@ -1,4 +1,7 @@
 //! The store contract, for the verbs that take several locks.
+//!
+//! The keys have one hash tag, so that they are one command in a cluster, too. Keys of several slots never are:
+//! `topology/cluster.rs`.
 
 use std::time::Duration;
 
@@ -20,6 +23,9 @@ crate::on_every_store!(
     a_place_whose_client_is_gone_keeps_nobody_off,
     each_of_several_is_renewed_and_released_for_itself,
 );
+
+/// The key of `Two`, and another one in its slot.
+const BESIDE_K: [&str; 2] = ["{lock:k}a", "k"];
 
 fn all(
     keys: &[&str],
@@ -77,7 +83,7 @@ async fn remaining(two: &Two, key: &str) -> Duration {
 
 async fn all_free_keys_are_granted_each_to_its_owner_and_with_a_token_of_its_own(store: Backend) {
     let two = Two::new(&store);
-    let keys = ["c", "a", "b"];
+    let keys = ["{s}c", "{s}a", "{s}b"];
     let unfenced = take(&two, all(&keys, others, false, Queue::Barge)).await;
     let tokens_of = |tokens| AcquiredAll::Granted { tokens };
     assert_eq!(unfenced, tokens_of(vec![None; 3]));
@@ -98,7 +104,7 @@ async fn all_free_keys_are_granted_each_to_its_owner_and_with_a_token_of_its_own
 
 async fn one_busy_key_is_named_and_none_is_taken(store: Backend) {
     let two = Two::new(&store);
-    let keys = ["a", "b", "c"];
+    let keys = ["{s}a", "{s}b", "{s}c"];
     for busy in 0..3 {
         take(&two, all(&keys[busy..=busy], others, false, Queue::Barge)).await;
         for (queue, fence) in [(Queue::Barge, false), (Queue::Respect, true)] {
@@ -112,7 +118,7 @@ async fn one_busy_key_is_named_and_none_is_taken(store: Backend) {
 
 async fn a_repeat_by_its_owners_is_granted_again_and_never_shortens(store: Backend) {
     let two = Two::new(&store);
-    let keys = ["a", "b"];
+    let keys = ["{s}a", "{s}b"];
     let first = tokens(&take(&two, all(&keys, mine, true, Queue::Barge)).await);
     let mut shorter = all(&keys, mine, true, Queue::Barge);
     for request in &mut shorter {
@@ -132,13 +138,19 @@ async fn a_repeat_by_its_owners_is_granted_again_and_never_shortens(store: Backe
 
 async fn a_repeat_after_one_was_lost_takes_that_one_again(store: Backend) {
     let two = Two::new(&store);
-    let keys = ["a", "b"];
+    let keys = ["{s}a", "{s}b"];
     take(&two, all(&keys, mine, false, Queue::Barge)).await;
-    two.stores[1].force_release("b".into(), by()).await.unwrap();
+    two.stores[1]
+        .force_release("{s}b".into(), by())
+        .await
+        .unwrap();
     let again = take(&two, all(&keys, mine, false, Queue::Barge)).await;
     assert!(matches!(again, AcquiredAll::Granted { .. }), "{again:?}");
-    two.stores[1].force_release("b".into(), by()).await.unwrap();
-    take(&two, all(&["x", "b"], others, false, Queue::Barge)).await;
+    two.stores[1]
+        .force_release("{s}b".into(), by())
+        .await
+        .unwrap();
+    take(&two, all(&["{s}x", "{s}b"], others, false, Queue::Barge)).await;
     let again = take(&two, all(&keys, mine, false, Queue::Barge)).await;
     assert_eq!(again, AcquiredAll::Busy(1));
 }
@@ -156,47 +168,51 @@ fn permit(key: &str, owner: Owner, lease: Duration) -> Acquire {
 
 async fn another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken(store: Backend) {
     let two = Two::new(&store);
-    let permit = permit("b", others(0), LEASE);
+    let permit = permit("{s}b", others(0), LEASE);
     assert!(is_granted(
         two.stores[1].acquire(permit, by()).await.unwrap().value
     ));
     for queue in [Queue::Barge, Queue::Respect] {
-        let reply = take(&two, all(&["a", "b"], mine, true, queue)).await;
+        let reply = take(&two, all(&["{s}a", "{s}b"], mine, true, queue)).await;
         assert_eq!(reply, AcquiredAll::Conflict(1));
     }
-    let Backend::Redis(server) = &store else {
+    // Only Redis can hold something that is no lock.
+    let Some(server) = store.server_of("lock:{s}c").await else {
         return;
     };
     server
-        .command(&["RPUSH", "lock:c", "somebody's list"])
+        .command(&["RPUSH", "lock:{s}c", "somebody's list"])
         .await;
     server
-        .command(&["SET", "lock:%fence:{lock:d}", "no number"])
+        .command(&["SET", "lock:%fence:{s}:lock:{s}d", "no number"])
         .await;
-    for foreign in ["c", "d"] {
-        let reply = take(&two, all(&["a", foreign], mine, true, Queue::Barge)).await;
+    for foreign in ["{s}c", "{s}d"] {
+        let reply = take(&two, all(&["{s}a", foreign], mine, true, Queue::Barge)).await;
         assert_eq!(reply, AcquiredAll::Conflict(1), "{foreign}");
     }
-    assert_eq!(server.keys("lock:a").await, Vec::<String>::new());
-    assert_eq!(server.keys("lock:d").await, Vec::<String>::new());
+    assert_eq!(server.keys("lock:{s}a").await, Vec::<String>::new());
+    assert_eq!(server.keys("lock:{s}d").await, Vec::<String>::new());
 }
 
 async fn a_shared_lock_whose_leases_have_ended_is_free(store: Backend) {
     let two = Two::new(&store);
     // Redis keeps the set a second longer than the leases in it.
-    let permit = permit("b", others(0), Duration::from_millis(20));
+    let permit = permit("{s}b", others(0), Duration::from_millis(20));
     assert!(is_granted(
         two.stores[1].acquire(permit, by()).await.unwrap().value
     ));
-    eventually("its lease ends", async || holder(&two, "b").await.is_none()).await;
-    let reply = take(&two, all(&["a", "b"], mine, false, Queue::Barge)).await;
+    eventually("its lease ends", async || {
+        holder(&two, "{s}b").await.is_none()
+    })
+    .await;
+    let reply = take(&two, all(&["{s}a", "{s}b"], mine, false, Queue::Barge)).await;
     assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
 }
 
 async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store: Backend) {
     for barges in [true, false] {
         let two = Two::new(&store);
-        let (keys, waiter) = (["a", "k"], owner(1, 7));
+        let (keys, waiter) = (BESIDE_K, owner(1, 7));
         let brief = Acquire {
             lease: Duration::from_millis(20),
             ..request(owner(0, 9), false, Queue::Barge)
@@ -230,7 +246,7 @@ async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store:
 
 async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
     let mut two = Two::new(&store);
-    let keys = ["a", "k"];
+    let keys = BESIDE_K;
     let brief = Acquire {
         lease: Duration::from_millis(20),
         ..request(owner(0, 9), false, Queue::Barge)
@@ -239,12 +255,7 @@ async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
     two.acquire(owner(1, 7), false, Queue::Join).await;
     two.stores[1] = two.stores[0].clone();
     two.heard[1] = two.heard[0].clone();
-    if let Backend::Redis(server) = &store {
-        eventually("the server noticed", async || {
-            server.channels().await.is_empty()
-        })
-        .await;
-    }
+    eventually("the server noticed", async || store.channels().await == 0).await;
     eventually("the lease ends", async || holder(&two, "k").await.is_none()).await;
     let reply = take(&two, all(&keys, mine, false, Queue::Respect)).await;
     assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
@@ -254,9 +265,12 @@ async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
 
 async fn each_of_several_is_renewed_and_released_for_itself(store: Backend) {
     let two = Two::new(&store);
-    let keys = ["a", "b", "c"];
+    let keys = ["{s}a", "{s}b", "{s}c"];
     take(&two, all(&keys, mine, false, Queue::Barge)).await;
-    two.stores[1].force_release("b".into(), by()).await.unwrap();
+    two.stores[1]
+        .force_release("{s}b".into(), by())
+        .await
+        .unwrap();
     let renewals = keys.iter().enumerate().map(|(at, key)| Renewal {
         claim: claim(key, mine(at)),
         lease: LEASE * 3,
@@ -264,8 +278,8 @@ async fn each_of_several_is_renewed_and_released_for_itself(store: Backend) {
     let renewed = two.stores[0].renew(renewals.collect(), by()).await;
     let gone = [Renewed::Renewed, Renewed::Gone, Renewed::Renewed];
     assert_eq!(renewed.unwrap().value, gone);
-    assert!(remaining(&two, "c").await > LEASE * 2);
-    assert_eq!(holder(&two, "b").await, None);
+    assert!(remaining(&two, "{s}c").await > LEASE * 2);
+    assert_eq!(holder(&two, "{s}b").await, None);
     let ended = [Released::Released, Released::NotHeld, Released::Released];
     assert_eq!(release(&two, &keys, mine).await, ended);
     assert_eq!(release(&two, &keys, mine).await, [Released::NotHeld; 3]);

@@ -20,6 +20,12 @@ crate::on_every_store!(
 crate::on_a_quorum!(
     nested_calls_share_the_hold,
     siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold,
+    a_nested_body_may_enter_an_outer_guards_scope,
+    a_nested_request_of_a_lost_hold_is_lost,
+    a_nested_shorter_lease_does_not_shorten_the_outer,
+    a_spawned_task_and_a_client_scope_are_outside,
+    reentrant_false_would_deadlock_at_once,
+    scopes_of_one_guard_joined_exclude_each_other,
 );
 
 #[distributed_lock(key = "chain", client = client)]

@@ -24,6 +24,8 @@ crate::on_a_quorum!(
     a_guard_dropped_on_a_plain_thread_releases,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
     shutdown_ends_what_waits_and_what_holds,
+    a_panic_in_the_body_releases,
+    a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
 );
 
 async fn a_dropped_guard_is_released_before_later_requests_of_its_client(store: Backend) {

@@ -36,6 +36,9 @@ crate::on_a_quorum!(
     tokens_rise_and_are_unique_whoever_passes_what_on,
     other_processes_have_their_turn,
     a_passed_hold_is_renewed_and_lost_as_any_other,
+    a_panic_passes_the_hold_on,
+    a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
+    a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
 );
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -62,9 +65,9 @@ async fn patient(store: &Backend) -> LockClient {
 
 /// Whose the key is in the store; only one Redis can be asked.
 async fn owner(store: &Backend) -> Option<String> {
-    match store {
-        Backend::Redis(server) => server.query(&["GET", "lock:k"]).await,
-        _ => None,
+    match store.server_of("lock:k").await {
+        Some(server) => server.query(&["GET", "lock:k"]).await,
+        None => None,
     }
 }
 

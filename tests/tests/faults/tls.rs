@@ -1,7 +1,9 @@
 //! `rediss://` and its kin: servers that are trusted, and one that is not.
 
+use std::error::Error;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lock_runtime::{LockClient, StoreErrorKind};
 use lock_tests::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
@@ -48,7 +50,11 @@ impl Certificate {
         worker.wait_for("connected").await;
         worker.send("hold a k fenced");
         worker.wait_for("held a").await;
-        assert_eq!(server.keys("lock:k").await, ["lock:k"]);
+        // On a quorum, perhaps after the others.
+        eventually("the server has it", async || {
+            server.keys("lock:k").await == ["lock:k"]
+        })
+        .await;
         worker.send("release a");
         worker.wait_for("done a").await;
     }
@@ -59,13 +65,20 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
+async fn is_not_trusted(url: &str) {
+    // The system's certificates are read first.
+    let builder = LockClient::builder().url(url);
+    let builder = builder.connect_timeout(Duration::from_secs(20));
+    let refused = builder.connect().await;
+    assert_eq!(unavailable(refused), StoreErrorKind::Disconnected);
+}
+
 #[tokio::test]
 async fn a_lock_over_tls_and_a_certificate_that_nobody_trusts() {
     let (certificate, port) = (Certificate::new(), free_port());
     let server = certificate.server(port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");
-    let untrusted = LockClient::builder().url(&url).connect().await;
-    assert_eq!(unavailable(untrusted), StoreErrorKind::Disconnected);
+    is_not_trusted(&url).await;
     certificate.holds_a_lock(&url, &server).await;
 }
 
@@ -82,6 +95,50 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
     let mixed = format!("redis-sentinel://{}/mymaster", sentinel.addr());
     let refused = LockClient::builder().url(mixed).connect().await;
     assert!(refused.is_err(), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_lock_over_tls_on_a_quorum() {
+    let certificate = Certificate::new();
+    let ports = [free_port(), free_port(), free_port()];
+    let mut servers = Vec::new();
+    for port in ports {
+        servers.push(certificate.server(port).start().await);
+    }
+    let all = ports.map(|port| format!("127.0.0.1:{port}")).join(",");
+    let url = format!("rediss-quorum://{all}?rejoin_after=0s");
+    is_not_trusted(&url).await;
+    certificate.holds_a_lock(&url, &servers[0]).await;
+}
+
+/// What a client says of a URL whose server it can't talk to.
+async fn said_of(url: &str) -> String {
+    let builder = LockClient::builder().url(url).wait(Duration::from_secs(2));
+    let client = builder
+        .connect_timeout(Duration::from_millis(500))
+        .connect_lazy()
+        .unwrap();
+    // As soon as the first attempt has failed.
+    let error = client.lock("k").acquire().await.unwrap_err();
+    format!("{error}: {}", error.source().unwrap())
+}
+
+#[tokio::test]
+async fn tls_on_one_side_only_is_told() {
+    let (certificate, port) = (Certificate::new(), free_port());
+    let server = certificate.server(port).start().await;
+    let (plain, tls) = (server.addr(), format!("127.0.0.1:{port}"));
+    for (kind, rest) in [
+        ("", ""),
+        ("-sentinel", "/mymaster"),
+        ("-cluster", ""),
+        ("-quorum", ",127.0.0.1:1?rejoin_after=0s"),
+    ] {
+        let said = said_of(&format!("redis{kind}://{tls}{rest}")).await;
+        assert!(said.contains("expects TLS there"), "{kind}: {said}");
+        let said = said_of(&format!("rediss{kind}://{plain}{rest}")).await;
+        assert!(said.contains("does not speak TLS there"), "{kind}: {said}");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_runtime::LockError;
 use lock_tests::{RedisCluster, eventually};
 
 use crate::client;
@@ -82,6 +83,46 @@ async fn holders_and_waiters_carry_on_when_a_master_is_killed_under_load() {
     load.more_turns(20).await;
     load.finish().await;
     assert!(guard.is_held());
+    guard.release().await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_stands_still_is_replaced_and_grants_nothing_when_it_wakes_up() {
+    let cluster = RedisCluster::start().await;
+    let clients = [client(&cluster.url()).await, client(&cluster.url()).await];
+    let key = "{stops}:held";
+    let slot = cluster.slot("stops").await;
+    let old = cluster.master_of(slot).await;
+    let hold = clients[0].lock(key).lease(Duration::from_secs(60));
+    let guard = hold.renew(true).acquire().await.unwrap();
+    let waiting = clients[1].lock(key).wait(Duration::from_secs(120));
+    let waiting = tokio::spawn(waiting.acquire());
+    crate::until_waiting(&clients[0], key, 1).await;
+    let replicas = cluster.nodes[3..].iter();
+    eventually("a replica has both", async || {
+        let mut having = 0;
+        for replica in replicas.clone() {
+            having += replica.keys("lock:*stops*").await.len();
+        }
+        having == 2
+    })
+    .await;
+    old.pause();
+    cluster.until_failed_over(slot, old).await;
+    old.resume();
+    // It takes itself for the master still, until it hears otherwise.
+    for _ in 0..100 {
+        match clients[1].lock(key).try_acquire().await {
+            Ok(None) | Err(LockError::Unavailable { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    eventually("the new master renews", async || {
+        guard.extend(Duration::from_secs(90)).await.is_ok()
+    })
+    .await;
+    assert!(!waiting.is_finished());
     guard.release().await.unwrap();
     assert!(waiting.await.unwrap().unwrap().is_held());
 }

@@ -25,7 +25,9 @@ use lock_tests::eventually;
 const SLACK: Duration = Duration::from_millis(900);
 
 async fn client(url: &str) -> LockClient {
-    LockClient::builder().url(url).connect().await.unwrap()
+    let builder = LockClient::builder().url(url);
+    // A busy machine takes its time.
+    builder.connect_timeout(10 * SLACK).connect().await.unwrap()
 }
 
 /// The kind of an `Unavailable`.

@@ -87,7 +87,7 @@ async fn a_quorum_without_a_majority_is_unavailable_and_not_busy() {
         matches!(other.lock("free").try_acquire().await, Ok(Some(_)))
     })
     .await;
-    assert!(other.health().await.is_ok());
+    eventually("it is well", async || other.health().await.is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -185,6 +185,30 @@ async fn a_token_of_a_hold_that_exists_is_confirmed_as_well() {
         confirmed += u64::from(last == token_of_the_hold.map(u64::from));
     }
     assert!(confirmed >= 2, "{confirmed}");
+}
+
+/// What a server says counts for the connection over which it told how long it runs, so none is made beside that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_server_has_one_connection_of_a_client_whatever_runtime_asks() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    for round in 0..50 {
+        let guard = client.lock("k").fenced().acquire().await.unwrap();
+        guard.release().await.unwrap();
+        client.inspect("k").await.unwrap();
+        client.force_release("k").await.unwrap();
+        client.health().await.unwrap();
+        if round % 10 == 0 {
+            // A connection that a runtime drives would be made meanwhile.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    for server in &quorum.servers {
+        eventually("the client's one connection is there", async || {
+            server.client_count().await == 1
+        })
+        .await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -177,3 +177,17 @@ async fn servers_that_were_started_lately_are_named_and_waited_for() {
     let waits = client.lock("k").wait(Duration::from_secs(30));
     assert!(waits.acquire().await.unwrap().is_held());
 }
+
+/// As where the clocks of servers jump ahead, or somebody takes their parts away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parts_that_end_early_let_a_second_holder_in_only_if_a_majority_does() {
+    let quorum = RedisQuorum::start(3).await;
+    let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
+    let first = one.lock("k").fenced().lease(LONG).acquire().await.unwrap();
+    quorum.servers[0].command(&["DEL", "lock:k"]).await;
+    assert!(two.lock("k").try_acquire().await.unwrap().is_none());
+    quorum.servers[1].command(&["DEL", "lock:k"]).await;
+    let second = two.lock("k").fenced().acquire().await.unwrap();
+    assert!(first.is_held() && second.is_held(), "the known limit");
+    assert!(second.fencing_token() > first.fencing_token());
+}

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lock_runtime::{LockClient, StoreErrorKind};
+use lock_runtime::{LockClient, Rate, StoreErrorKind};
 use lock_tests::{RedisQuorum, RedisServer, documented_rights};
 
 use crate::{client, config, unavailable};
@@ -110,6 +110,14 @@ async fn what_can_not_be_had_soundly_is_refused_with_the_reason() {
             config(client.rw_lock("rw").write().acquire().await),
         ),
         ("fair", config(client.lock("k").fair().acquire().await)),
+        ("rate", {
+            let limiter = client.rate_limiter("r", Rate::per_second(1));
+            config(limiter.acquire().await)
+        }),
+        ("rate", {
+            let limiter = client.rate_limiter("r", Rate::per_second(1));
+            config(limiter.try_acquire().await)
+        }),
         ("latch", config(client.latch("l").count().await)),
         (
             "latch",
@@ -121,6 +129,7 @@ async fn what_can_not_be_had_soundly_is_refused_with_the_reason() {
         let reason = match what {
             "shares" => "three holders on three servers",
             "fair" => "another order of arrival",
+            "rate" => "each server would count other calls",
             _ => "count down for other calls",
         };
         assert!(one.contains(reason), "{what}: {one}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::round::Round;
-use super::{LINK, QuorumStore};
+use super::{LINK, QuorumStore, STRAGGLERS};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::health::ServerHealth;
 use crate::key::LockKey;
@@ -39,7 +39,7 @@ impl Store for QuorumStore {
         &self,
         by: Instant,
     ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
-        Box::pin(self.diagnose(by))
+        Box::pin(self.ask_each(by, Some(STRAGGLERS)))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {

@@ -1,6 +1,6 @@
 //! What a Redis error means: may it pass, was the command carried out, and what to tell the user.
 
-use redis::{ErrorKind, RedisError};
+use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
 use crate::error::{StoreError, StoreErrorKind};
 
@@ -78,6 +78,30 @@ pub(super) fn may_have_acted(error: &RedisError) -> bool {
 
 pub(super) fn store_error(error: &RedisError) -> StoreError {
     StoreError::new(kind(error), text(error))
+}
+
+/// Why there is no connection. Where one side expects TLS and the other does not, neither says so.
+pub(super) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreError {
+    let plain = matches!(to.addr(), ConnectionAddr::Tcp(..));
+    if plain && error.is_io_error() && !error.is_connection_refusal() {
+        let text = text(error);
+        let text = format!(
+            "{text}; so does a server that expects TLS there, for which the URL begins with `rediss`"
+        );
+        return StoreError::new(kind(error), text);
+    }
+    store_error(error)
+}
+
+/// The same, if nothing is heard.
+pub(super) fn silent(what: &str, to: &ConnectionInfo) -> StoreError {
+    let text = match to.addr() {
+        ConnectionAddr::TcpTls { .. } => format!(
+            "{what}; nor does a server that does not speak TLS there, for which the URL begins with `redis` and not with `rediss`"
+        ),
+        _ => what.to_owned(),
+    };
+    StoreError::new(StoreErrorKind::Timeout, text)
 }
 
 /// Code and detail. A URL, and with it a password, is never part of what the redis crate reports here.

@@ -132,10 +132,8 @@ impl Sentinel {
     async fn ask(&self, name: &str, limit: Duration) -> Result<Word, StoreError> {
         let answer = tokio::time::timeout(limit, self.ask_now(name)).await;
         let answer = answer.unwrap_or_else(|_| {
-            Err(StoreError::new(
-                StoreErrorKind::Timeout,
-                "it does not answer",
-            ))
+            let to = self.client.get_connection_info();
+            Err(errors::silent("it does not answer", to))
         });
         answer.map_err(|error| {
             // Whatever it was, the next question goes over a new connection.
@@ -164,7 +162,8 @@ impl Sentinel {
                     .set_response_timeout(None);
                 let client = &self.client;
                 let connection = client.get_multiplexed_async_connection_with_config(&config);
-                let connection = connection.await.map_err(failed)?;
+                let unreached = |error| errors::not_connected(&error, client.get_connection_info());
+                let connection = connection.await.map_err(unreached)?;
                 *self.connection() = Some(connection.clone());
                 connection
             }

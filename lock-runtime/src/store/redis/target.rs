@@ -88,6 +88,17 @@ impl Target {
         })
     }
 
+    /// Why there is no connection, if connecting takes too long.
+    pub(super) fn silent(&self) -> StoreError {
+        let to = match self {
+            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+                client.get_connection_info()
+            }
+            Self::Master(sentinels) => sentinels.template(),
+        };
+        errors::silent("it does not answer in time", to)
+    }
+
     /// Resolves when a connection should be left although it works: the sentinels have chosen another master, or it leads
     /// to a replica. A stopped master that goes on knows nothing of its successor, and neither says so nor closes the
     /// connection; nor does it notice that nobody sends anything.
@@ -160,7 +171,7 @@ async fn connect(
             .await
         {
             Ok(connection) => return Ok((client, connection)),
-            Err(error) => failed = Some(errors::store_error(&error)),
+            Err(error) => failed = Some(errors::not_connected(&error, info)),
         }
     }
     Err(failed.unwrap_or_else(|| {

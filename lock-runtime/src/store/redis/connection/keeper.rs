@@ -73,7 +73,7 @@ impl Keeper {
                     error
                 }
                 Some(Err(error)) => error,
-                None => StoreError::new(StoreErrorKind::Timeout, "connecting takes too long"),
+                None => self.target.silent(),
             };
             if let Some(shared) = self.connection.upgrade() {
                 tracing::debug!(link = link.0, %error, ?backoff, "connecting to the lock store again soon");

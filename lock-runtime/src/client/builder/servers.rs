@@ -1,0 +1,68 @@
+//! Where the store is, and what is asked of its servers.
+
+use std::time::Duration;
+
+use super::LockClientBuilder;
+use crate::config::Replicas;
+
+impl LockClientBuilder {
+    /// Where the store is. Read at `connect`.
+    /// - `redis://[user:password@]host[:port][/db]`: one server
+    /// - `redis+unix:///path/to/socket`: the same over a Unix socket
+    /// - `redis-sentinel://[user:password@]host[:port],host[:port],…/master[/db]`: the master of that name, by the word of
+    ///   its sentinels (port 26379), whichever server that is at the time. User and password are those of the master;
+    ///   those of the sentinels are given as `?sentinel_user=…&sentinel_password=…`
+    /// - `redis-cluster://[user:password@]host[:port],host[:port],…`: a Redis Cluster (7.0 or later), of which these are
+    ///   some nodes; the others are found by themselves
+    /// - `redis-quorum://[user:password@]host[:port],host[:port],…[/db][?rejoin_after=60s]`: a majority of independent servers, three
+    ///   or five. A server that was restarted does not count for `rejoin_after` (default 60 s), which is also the longest
+    ///   lease; `0s` is for servers that write every change to disk
+    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same over TLS, by the feature `tokio-rustls-comp`;
+    ///   for sentinels, too
+    /// - `memory:`: a store of its own in this process
+    ///
+    /// Reserved characters in a user or password are written as `%XX`.
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// Has so many replicas confirm each hold, within `timeout`: every acquire, every lock that is handed over, and every
+    /// renewal, of whatever kind. In the URL: `?replicas=1&replicas_timeout=100ms` (without the timeout: 100 ms). Default:
+    /// none.
+    ///
+    /// A hold that too few confirm is not granted: it is undone, tried again within the request's wait, and then told as
+    /// [`Unavailable`](LockError::Unavailable) of the kind [`NotReplicated`](StoreErrorKind::NotReplicated), with how many
+    /// did. A renewal that too few confirm counts as unanswered: it is tried again, and at its old deadline the hold is
+    /// lost. So a master that was cut off from its replicas grants nothing, and the holds there end.
+    ///
+    /// What it does not give: Redis' replication stays asynchronous, and a failover need not choose a replica that
+    /// confirmed. With one master and one replica it has no other; with more, ask for all of them, or for as many as
+    /// leave none to be chosen that lacks the hold. Fencing tokens hold in any case. Rate limiters, latches, the
+    /// token that a nested call is the first to ask for, and what a [`release`](crate::Guard::release) gives back are not
+    /// confirmed: after a failover a bucket may be fuller, a count higher, and that token rests on the servers' clocks.
+    ///
+    /// It costs a second connection, and one more round trip for each acquire, which includes that to the replicas;
+    /// acquires and renewals at the same time share one. How many replicas there are is not known beforehand: more than
+    /// there are never confirm. Not for `memory:`, which has none.
+    ///
+    /// # Errors
+    /// At [`connect`](Self::connect), [`LockError::Config`] for no replicas, a zero timeout, or one of more than half of the
+    /// [command timeout](Self::command_timeout).
+    pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
+        self.replicas = Some(Replicas { count, timeout });
+        self
+    }
+
+    /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
+    /// [`Config`](LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
+    /// persistence, no `min-replicas-to-write`, clocks that differ. Default: no; the same is then logged once as
+    /// warnings by `tracing` (unknown ones as information), in the background and beside the first locks.
+    ///
+    /// # Errors
+    /// `connect_lazy` returns before anything can be known: [`LockError::Config`].
+    pub fn strict_checks(mut self, strict: bool) -> Self {
+        self.strict_checks = strict;
+        self
+    }
+}
