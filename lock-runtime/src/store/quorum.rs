@@ -63,11 +63,11 @@ use self::round::Round;
 use self::votes::{majority, too_few};
 use super::redis::names::Namespace;
 use super::redis::roster::{Roster, Seat};
-use super::redis::url;
+use super::redis::url::quorum::Quorum;
 use super::redis::{RedisStore, diagnosis};
 use super::{ClientId, Failure, Link, Listener, Owner};
 use crate::clock::Clock;
-use crate::config::Timeouts;
+use crate::config::{Replicas, Timeouts};
 use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::health::{Finding, ServerHealth};
 
@@ -107,8 +107,13 @@ impl QuorumStore {
         client: ClientId,
         listener: Weak<dyn Listener>,
         clock: Clock,
+        replicas: Option<Replicas>,
     ) -> Result<Option<Self>, LockError> {
-        let Some((servers, rejoin_after)) = url::quorum_of(url)? else {
+        let Some(Quorum {
+            servers,
+            rejoin_after,
+        }) = Quorum::parse(url, replicas)?
+        else {
             return Ok(None);
         };
         let count = servers.len();

@@ -193,12 +193,8 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
     let other = client(&group.url()).await;
     let lease = Duration::from_secs(30);
     let acquire = async |count| {
-        let builder = LockClient::builder().url(group.url());
-        let client = builder
-            .replicas(count, 2 * TIMEOUT)
-            .connect()
-            .await
-            .unwrap();
+        let url = format!("{}?replicas={count}&replicas_timeout=200ms", group.url());
+        let client = client(&url).await;
         let lock = client.lock(format!("by:{count}"));
         lock.lease(lease).renew(true).acquire().await.unwrap()
     };
@@ -313,6 +309,14 @@ async fn a_policy_that_can_not_be_kept_is_refused_at_the_start() {
             with(&format!("{url}?replicas=1")).replicas(1, TIMEOUT),
             "leave one of them out",
         ),
+        (
+            with("redis-quorum://h1,h2,h3?replicas=1"),
+            "a quorum has no master",
+        ),
+        (
+            with("redis-quorum://h1,h2,h3").replicas(1, TIMEOUT),
+            "a quorum has no master",
+        ),
     ] {
         let text = config(builder.clone().connect().await);
         assert!(text.contains(says), "{text}");
@@ -320,10 +324,28 @@ async fn a_policy_that_can_not_be_kept_is_refused_at_the_start() {
     }
 }
 
+#[tokio::test]
+async fn every_url_of_a_master_can_ask_for_replicas() {
+    for url in [
+        "redis://127.0.0.1:1",
+        "rediss://127.0.0.1:1",
+        "redis+unix:///no/such/socket",
+        "redis-sentinel://127.0.0.1:1,127.0.0.1:2/mymaster",
+        "rediss-sentinel://127.0.0.1:1/mymaster?sentinel_user=u&sentinel_password=p",
+        "redis-cluster://127.0.0.1:1,127.0.0.1:2",
+        "rediss-cluster://127.0.0.1:1",
+    ] {
+        let sign = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{sign}replicas=1&replicas_timeout=100ms");
+        let client = LockClient::builder().url(&url).connect_lazy();
+        assert!(client.is_ok(), "{url}: {:?}", client.err());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_cluster_the_replica_of_the_node_that_has_the_lock_confirms() {
     let cluster = RedisCluster::start().await;
-    let client = confirmed(&cluster.url()).await;
+    let client = client(&format!("{}?replicas=1", cluster.url())).await;
     let mut of_a_paused_one = 0;
     cluster.nodes[3].pause();
     for key in (0..30).map(|at| format!("k:{at}")) {
