@@ -165,7 +165,11 @@ impl Cluster {
                 let ping = async |mut up: super::Connected| {
                     redis::cmd("PING").query_async(&mut up.connection).await
                 };
-                node.exchange::<String>(node.link(), by, ping).await
+                let (_, reply) = node.exchange::<String>(node.link(), by, ping).await?;
+                reply.map(drop).map_err(|error| Failure {
+                    error: errors::store_error(&error),
+                    unknown: None,
+                })
             });
         }
         while let Some(answer) = asked.join_next().await {
