@@ -152,7 +152,7 @@ impl Connection {
             connect_timeout: timeouts.connect,
             state: watch::Sender::new(State::Down(None)),
             nearby: Nearby::default(),
-            allows_near: membership.is_none(),
+            allows_near: membership.is_none() && !matches!(target, Target::Member(..)),
             numbers,
             newest: AtomicU64::new(0),
             made: AtomicU64::new(0),
