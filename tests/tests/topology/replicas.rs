@@ -364,3 +364,40 @@ async fn in_a_cluster_the_replica_of_the_node_that_has_the_lock_confirms() {
     let several = client.multi_lock(["a", "b", "c", "d", "e"]);
     assert!(several.acquire().await.unwrap().is_held());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_cluster_the_slots_of_a_node_are_confirmed_together() {
+    let cluster = RedisCluster::start().await;
+    let timeout = Duration::from_secs(2);
+    let builder = LockClient::builder().url(cluster.url());
+    let builder = builder.command_timeout(4 * timeout);
+    let builder = builder.replicas(1, timeout);
+    let client = builder.connect().await.unwrap();
+    let (node, mut keys) = (&cluster.nodes[0], Vec::new());
+    for key in (0..120).map(|at| format!("k:{at}")) {
+        let slot = cluster.slot(&format!("lock:{key}")).await;
+        if cluster.master_of(slot).await.port() == node.port() {
+            keys.push(key);
+        }
+    }
+    assert!(keys.len() >= 20, "{keys:?}");
+    // Also those of the first command to a node that does not know the script.
+    node.reset_stats().await;
+    cluster.nodes[3].pause();
+    let tasks = keys.iter().map(|key| client.lock(&**key).try_acquire());
+    let tasks: Vec<_> = tasks.map(tokio::spawn).collect();
+    eventually("they wait for their confirmation", async || {
+        node.command_calls("wait").await > 0
+    })
+    .await;
+    cluster.nodes[3].resume();
+    let mut guards = Vec::new();
+    for task in tasks {
+        guards.push(task.await.unwrap().unwrap().unwrap());
+    }
+    let waits = node.command_calls("wait").await;
+    assert!(waits <= 12, "{waits} for {}", keys.len());
+    for guard in &guards {
+        guard.extend(Duration::from_secs(60)).await.unwrap();
+    }
+}

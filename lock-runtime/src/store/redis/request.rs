@@ -104,9 +104,7 @@ impl Request {
         let Some(replicas) = self.replicas else {
             return send(up, command, asking).await;
         };
-        let mut wait = redis::cmd("WAIT");
-        wait.arg(replicas.count).arg(millis(replicas.timeout));
-        let (reply, confirmed) = together(up, command, asking, Some(wait)).await?;
+        let (reply, confirmed) = together(up, command, asking, Some(wait(replicas))).await?;
         Ok(T::from_redis_value(Value::Array(vec![reply, confirmed]))?)
     }
 }
@@ -122,6 +120,29 @@ pub(super) async fn send<T: FromRedisValue>(
     }
     let (reply, _) = together(up, command, asking, None).await?;
     Ok(T::from_redis_value(reply)?)
+}
+
+/// Sends several of them and one `WAIT` behind them in one piece. What each replied, and how many replicas have it all.
+pub(super) async fn confirmed_together(
+    up: &mut Connected,
+    requests: &[Request],
+    replicas: Replicas,
+) -> Result<(Vec<Result<Value, RedisError>>, u32), RedisError> {
+    let mut all = redis::pipe();
+    for request in requests {
+        let (Action::Command(command) | Action::Script(_, command)) = &request.action;
+        all.add_command(command.clone());
+    }
+    all.add_command(wait(replicas)).ignore_errors();
+    let mut replies: Vec<Result<Value, RedisError>> = all.query_async(&mut up.connection).await?;
+    let confirmed = replies.pop().unwrap_or(Ok(Value::Nil))?;
+    Ok((replies, u32::from_redis_value(confirmed)?))
+}
+
+fn wait(replicas: Replicas) -> Cmd {
+    let mut wait = redis::cmd("WAIT");
+    wait.arg(replicas.count).arg(millis(replicas.timeout));
+    wait
 }
 
 /// Sends a command and what belongs before and after it in one piece: `ASKING` counts for the next command of the
