@@ -256,13 +256,8 @@ impl Cluster {
         answer
     }
 
-    /// Where a slot is by the map.
-    pub(super) fn known_place(&self, slot: u16) -> Option<Arc<Place>> {
-        self.state().owner(slot).cloned()
-    }
-
     /// Where a slot is.
-    async fn place(&self, slot: u16, by: Instant) -> Result<Arc<Place>, Failure> {
+    pub(super) async fn place(&self, slot: u16, by: Instant) -> Result<Arc<Place>, Failure> {
         let failed = |error| Failure {
             error,
             unknown: None,

@@ -37,7 +37,7 @@ pub(super) struct Replication {
     next: Mutex<HashMap<Lane, Vec<Job>>>,
 }
 
-/// Where the holds are: a node of a cluster; or the one server, or nobody knows.
+/// Where the holds are: a node of a cluster, or the one server.
 type Lane = Option<Arc<Place>>;
 
 #[derive(Debug)]
@@ -97,7 +97,14 @@ impl Replication {
         let (done, renewed) = oneshot::channel();
         let job = Job { slot, holds, done };
         let lane = match (&self.servers, slot) {
-            (Servers::Cluster(cluster), Some(slot)) => cluster.known_place(slot),
+            // The hold may be there whatever is known of the cluster.
+            (Servers::Cluster(cluster), Some(slot)) => {
+                let place = cluster.place(slot, by).await;
+                Some(place.map_err(|failure| Failure {
+                    unknown: Some(Link::SEVERAL),
+                    ..failure
+                })?)
+            }
             _ => None,
         };
         let idle = {
