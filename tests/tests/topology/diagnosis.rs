@@ -251,6 +251,28 @@ async fn every_master_of_a_cluster_is_asked() {
 }
 
 #[tokio::test]
+async fn the_log_names_the_server_whose_connection_is_replaced_and_no_password() {
+    let server = RedisServer::start().await;
+    let address = server.addr().to_string();
+    assert!(logged(&address).is_empty());
+    server
+        .command(&[
+            "ACL", "SETUSER", "app", "on", ">canary", "~*", "&*", "+@all",
+        ])
+        .await;
+    let url = format!("redis://app:canary@{address}");
+    let _client = LockClient::builder().url(url).connect().await.unwrap();
+    server.restart_empty().await;
+    let replaced = async || {
+        let log = logged(&address);
+        log.into_iter().find(|line| line.contains("is replaced"))
+    };
+    eventually("it is logged", async || replaced().await.is_some()).await;
+    let line = replaced().await.unwrap();
+    assert!(line.contains("WARN") && !line.contains("canary"), "{line}");
+}
+
+#[tokio::test]
 async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_says_later() {
     let quorum = RedisQuorum::start(3).await;
     let dead = &quorum.servers[2];

@@ -380,3 +380,20 @@ async fn several_keys_are_had_all_or_none() {
     until_gone(&quorum, "a").await;
     until_gone(&quorum, "b").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_has_one_connection_to_each_server() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    for _ in 0..20 {
+        let guard = client.lock("k").acquire().await.unwrap();
+        guard.extend(Duration::from_secs(20)).await.unwrap();
+        assert!(client.inspect("k").await.unwrap().holder.is_some());
+        guard.release().await.unwrap();
+    }
+    for server in &quorum.servers {
+        let list: String = server.query(&["CLIENT", "LIST"]).await;
+        let ours = list.lines().filter(|one| !one.contains("cmd=client"));
+        assert_eq!(ours.count(), 1, "{list}");
+    }
+}

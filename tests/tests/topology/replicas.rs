@@ -266,6 +266,42 @@ async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else
     assert!(waits <= 20, "{waits}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_is_told_from_what_is_not_confirmed_with_it() {
+    let master = RedisServer::start().await;
+    let replica = master.start_replica().await;
+    let timeout = Duration::from_secs(1);
+    let builder = LockClient::builder().url(master.url());
+    let builder = builder.command_timeout(6 * timeout);
+    let client = builder.replicas(1, timeout).connect().await.unwrap();
+    let gone = client.lock("gone").acquire().await.unwrap();
+    replica.pause();
+    master.command(&["DEL", "lock:gone"]).await;
+    master.reset_stats().await;
+    let first = tokio::spawn(client.lock("first").try_acquire());
+    eventually("it waits for its confirmation", async || {
+        master.command_calls("wait").await > 0
+    })
+    .await;
+    // Both are confirmed together, behind that.
+    let other = client.lock("other").try_acquire();
+    let (extended, other) = tokio::join!(gone.extend(Duration::from_secs(60)), other);
+    assert!(matches!(
+        extended,
+        Err(LockError::Lost {
+            reason: LostReason::Gone,
+            ..
+        })
+    ));
+    let said = other.unwrap_err().to_string();
+    assert!(said.contains("0 of the 1 asked for"), "{said}");
+    assert_eq!(
+        unavailable(first.await.unwrap()),
+        StoreErrorKind::NotReplicated
+    );
+    replica.resume();
+}
+
 #[tokio::test]
 async fn more_replicas_than_there_are_never_confirm() {
     let master = RedisServer::start().await;

@@ -70,7 +70,7 @@ impl Keeper {
                     if clock.now() > up_since + BACKOFF_MAX {
                         backoff = BACKOFF_MIN;
                     }
-                    tracing::warn!(link = link.0, %server, %error, "the connection to the lock store is replaced");
+                    tracing::warn!(link = link.0, %error, %server, "the connection to the lock store is replaced");
                     self.look_again();
                     error
                 }
