@@ -15,12 +15,14 @@
 //!   the background until that is sure, while the next round is under way. If both had the same token, a late end of
 //!   the first could end the second's grant.
 //! - **Split votes.** Several rounds can have parts and none a majority. Each gives its parts back and tries again after a random
-//!   pause, ever longer. Replies name the holder, so this is told from a lock that somebody has.
+//!   pause, ever longer. Replies name the holder, so this is told from a lock that somebody has. Where servers say nothing, a
+//!   part elsewhere can be either: whoever is met in several rounds in a row has the lock.
 //! - **Release** goes to all servers, whatever they said before, and is repeated until each has surely done it or the
 //!   lease is over.
 //! - **Renewal** counts when a majority has renewed, and the hold is gone when a majority no longer can.
 //! - **A server that was restarted** may have forgotten what it granted. It does not count before the longest lease there
-//!   is has passed, by its own uptime; it does everything else. No lease is longer than that.
+//!   is has passed, by the clock of a client that knew it before, and by its own uptime for others; it does everything else.
+//!   No lease is longer than that.
 //! - **Waiting.** There is no queue: no server knows whose turn it is in all of them. The end of a hold is told to those who wait,
 //!   who try when a majority of the servers has told them, in slots chosen at random by how many they are. A lost message costs a
 //!   poll.

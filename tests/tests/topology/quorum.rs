@@ -330,6 +330,34 @@ async fn a_split_vote_is_tried_again_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_split_vote_beside_a_dead_server_is_tried_again_at_once() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = LockClient::builder().url(quorum.url());
+    let client = client.command_timeout(FOR_EVER).connect().await.unwrap();
+    quorum.servers[2].kill();
+    client.lock("k").acquire().await.unwrap();
+    until_gone(&quorum, "k").await;
+    let (rounds, mut had) = (10, 0);
+    let tries = async {
+        for _ in 0..rounds {
+            // Another has a part, and gives up soon.
+            let set = ["SET", "lock:k", "somebody", "PX", "3"];
+            quorum.servers[0].command(&set).await;
+            if let Some(guard) = client.lock("k").try_acquire().await.unwrap() {
+                had += 1;
+                guard.release().await.unwrap();
+            }
+            until_gone(&quorum, "k").await;
+        }
+    };
+    // Only so that it ends: nobody waits for the dead one.
+    tokio::time::timeout(Duration::from_secs(60), tries)
+        .await
+        .unwrap();
+    assert!(had >= rounds / 2, "{had} of {rounds}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_is_kept_after_its_release_stays_taken_at_a_majority() {
     let quorum = RedisQuorum::start(3).await;
     let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);

@@ -303,6 +303,39 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_not_what_it_was_counts_as_one_that_failed() {
+        let roster = roster(3);
+        let said = |roster: &Roster| {
+            let mut votes = Votes::new(3);
+            votes.add(0, granted(1));
+            votes.add(2, failed(Misconfigured));
+            let wrong = votes.verdict(roster, 0);
+            votes.add(1, granted(2));
+            (wrong, votes.verdict(roster, 0))
+        };
+        // At the start it is told, whatever the others say.
+        let (wrong, _) = said(&roster);
+        assert!(matches!(wrong, Some(Verdict::Failed(_))), "{wrong:?}");
+        roster.was_good(2);
+        let (wrong, verdict) = said(&roster);
+        assert!(wrong.is_none(), "{wrong:?}");
+        assert!(matches!(verdict, Some(Verdict::Granted { highest: 2 })));
+    }
+
+    #[test]
+    fn who_refuses_is_told_from_who_does_not_answer_and_a_client_that_is_shut_down_from_both() {
+        let (roster, error) = (roster(3), |kind| StoreError::new(kind, "x"));
+        let denied = [(0, error(Denied)), (2, error(StoreErrorKind::OutOfMemory))];
+        let said = too_few(&roster, 3, &denied).to_string();
+        assert!(
+            said.contains("2 must answer; 2 refused: h1: x, h3: x"),
+            "{said}"
+        );
+        let said = too_few(&roster, 3, &[]).to_string();
+        assert!(said.contains("the client was shut down"), "{said}");
+    }
+
+    #[test]
     fn servers_that_were_restarted_neither_grant_nor_propose() {
         let (_, said) = verdict(3, vec![restarted(), granted(1), granted(2)]);
         assert_eq!(said, "Granted { highest: 2 }");

@@ -74,6 +74,16 @@ impl Roster {
         matches!(self.known().get(at), Some(Some(_)))
     }
 
+    /// As if the server of this seat had been what the URL says.
+    #[cfg(test)]
+    pub(crate) fn was_good(&self, at: usize) {
+        let run = Run {
+            id: format!("run {at}"),
+            uptime: Duration::ZERO,
+        };
+        let _ = self.enter(at, run);
+    }
+
     fn known(&self) -> MutexGuard<'_, Vec<Option<Known>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
