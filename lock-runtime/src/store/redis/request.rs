@@ -128,15 +128,28 @@ pub(super) async fn confirmed_together(
     requests: &[Request],
     replicas: Replicas,
 ) -> Result<(Vec<Result<Value, RedisError>>, u32), RedisError> {
-    let mut all = redis::pipe();
-    for request in requests {
-        let (Action::Command(command) | Action::Script(_, command)) = &request.action;
-        all.add_command(command.clone());
+    let mut by_text = false;
+    loop {
+        let mut all = redis::pipe();
+        for (at, request) in requests.iter().enumerate() {
+            all.add_command(match &request.action {
+                // Those behind the first are known by then, if they are the same.
+                Action::Script(script, by_hash) if by_text && at == 0 => script.by_text(by_hash),
+                Action::Script(_, command) | Action::Command(command) => command.clone(),
+            });
+        }
+        all.add_command(wait(replicas)).ignore_errors();
+        let mut replies: Vec<Result<Value, RedisError>> =
+            all.query_async(&mut up.connection).await?;
+        let is_missing =
+            |reply: &Result<_, RedisError>| reply.as_ref().is_err_and(errors::is_no_script);
+        if !by_text && replies.iter().any(is_missing) {
+            by_text = true;
+            continue;
+        }
+        let confirmed = replies.pop().unwrap_or(Ok(Value::Nil))?;
+        return Ok((replies, u32::from_redis_value(confirmed)?));
     }
-    all.add_command(wait(replicas)).ignore_errors();
-    let mut replies: Vec<Result<Value, RedisError>> = all.query_async(&mut up.connection).await?;
-    let confirmed = replies.pop().unwrap_or(Ok(Value::Nil))?;
-    Ok((replies, u32::from_redis_value(confirmed)?))
 }
 
 fn wait(replicas: Replicas) -> Cmd {
