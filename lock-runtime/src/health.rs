@@ -17,8 +17,8 @@ pub struct Health {
     pub lost: u64,
     /// Releases that failed at first, or found their hold gone, since the client was made.
     pub release_failures: u64,
-    /// The servers that have the locks: one, each master of a cluster, or those of a quorum that answer about as soon as its
-    /// majority. None for `memory:`.
+    /// The servers that have the locks: one, each master of a cluster, or each server of a quorum, those that do not answer
+    /// included. None for `memory:`.
     pub servers: Vec<ServerHealth>,
 }
 
@@ -28,11 +28,11 @@ pub struct Health {
 pub struct ServerHealth {
     /// `host:port`, or the path of its socket.
     pub address: String,
-    /// Its version, as `7.0.15`.
+    /// Its version, as `7.0.15`; empty if it did not answer.
     pub version: String,
     /// What it is.
     pub role: Role,
-    /// How many replicas are connected to it; `None` if the user may not ask.
+    /// How many replicas are connected to it; `None` if the user may not ask, or it did not answer.
     pub replicas: Option<u32>,
     /// For how long this client's connection to it has stood.
     pub connected_for: Duration,
@@ -50,6 +50,8 @@ pub enum Role {
     Master,
     /// It copies a master, and can't grant locks.
     Replica,
+    /// It did not answer.
+    Unknown,
 }
 
 /// Something about a server that endangers locks. [`Display`](fmt::Display) says what, and what to do.
@@ -89,6 +91,13 @@ pub enum Finding {
         /// The server's is ahead.
         is_ahead: bool,
     },
+    /// A server of a quorum does not answer: the others go on without it, as long as they are a majority. With another kind
+    /// of store that is an error, and no finding.
+    #[non_exhaustive]
+    NoAnswer {
+        /// What was met instead.
+        reason: String,
+    },
     /// The server would not say.
     #[non_exhaustive]
     Unknown {
@@ -127,6 +136,10 @@ impl fmt::Display for Finding {
                     "its clock is {difference:.1?} {side} this machine's; one of them is wrong, and fencing tokens rise only as far as servers' clocks agree: synchronise both (NTP)"
                 )
             }
+            Self::NoAnswer { reason } => write!(
+                f,
+                "it does not answer ({reason}); the quorum goes on without it as long as a majority is left: start it, or mend the way to it"
+            ),
             Self::Unknown { what, right } => write!(
                 f,
                 "{what} can't be checked, since the user may not ask; allow it `{right}`"

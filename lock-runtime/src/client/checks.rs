@@ -34,6 +34,14 @@ impl Servers {
         }
     }
 
+    /// Logs the findings of those that were not heard before.
+    async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
+        match self {
+            Self::Redis(store) => store.diagnose(by).await.map(drop),
+            Self::Quorum(store) => store.diagnose_others(by).await,
+        }
+    }
+
     async fn is_diagnosed(&self) -> bool {
         match self {
             Self::Redis(store) => store.is_diagnosed().await,
@@ -49,12 +57,16 @@ impl Servers {
     }
 }
 
-/// Logs what endangers locks, once, as soon as the servers say so. Ends when they have, or the store is closed.
+/// Logs what endangers locks, once, as soon as the servers say so. Ends when all of them have, or the store is closed.
 pub(super) async fn diagnosis(redis: Servers, clock: Clock, timeouts: Timeouts) {
     while !redis.is_closed() {
         let by = clock.now() + timeouts.connect + timeouts.command;
         let connected = redis.first_attempt(by).await;
-        if redis.is_diagnosed().await || (connected.is_ok() && redis.diagnose(by).await.is_ok()) {
+        if connected.is_ok() && !redis.is_diagnosed().await {
+            // A failure is told by the first request.
+            let _ = redis.diagnose_others(by).await;
+        }
+        if redis.is_diagnosed().await {
             return;
         }
         clock.sleep_until(clock.now() + BACKOFF_MAX).await;

@@ -54,6 +54,7 @@ impl Engine {
     /// Refuses what the store can't do.
     fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
         self.can(Wish::Lease(options.lease))?;
+        self.can(Wish::Kept(options.hold_at_least))?;
         // Shares are fair by themselves, and why they can't be had says more.
         match (options.share, options.fair) {
             (Some(_), _) => self.can(Wish::Shares),

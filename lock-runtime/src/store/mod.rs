@@ -151,6 +151,8 @@ pub enum Wish {
     Latch,
     /// A hold for so long.
     Lease(Duration),
+    /// A key that stays taken for so long, also after its release.
+    Kept(Duration),
 }
 
 /// Wakes a task when it is dropped.

@@ -15,12 +15,14 @@
 //!   the background until that is sure, while the next round is under way. If both had the same token, a late end of
 //!   the first could end the second's grant.
 //! - **Split votes.** Several rounds can have parts and none a majority. Each gives its parts back and tries again after a random
-//!   pause, ever longer. Replies name the holder, so this is told from a lock that somebody has.
+//!   pause, ever longer. Replies name the holder, so this is told from a lock that somebody has. Where servers say nothing, a
+//!   part elsewhere can be either: whoever is met in several rounds in a row has the lock.
 //! - **Release** goes to all servers, whatever they said before, and is repeated until each has surely done it or the
 //!   lease is over.
 //! - **Renewal** counts when a majority has renewed, and the hold is gone when a majority no longer can.
 //! - **A server that was restarted** may have forgotten what it granted. It does not count before the longest lease there
-//!   is has passed, by its own uptime; it does everything else. No lease is longer than that.
+//!   is has passed, by the clock of a client that knew it before, and by its own uptime for others; it does everything else.
+//!   No lease is longer than that.
 //! - **Waiting.** There is no queue: no server knows whose turn it is in all of them. The end of a hold is told to those who wait,
 //!   who try when a majority of the servers has told them, in slots chosen at random by how many they are. A lost message costs a
 //!   poll.
@@ -45,12 +47,13 @@
 //! and latches, which are counts that every server would keep differently. They are refused.
 
 mod ending;
+mod health;
 mod hints;
 mod round;
 mod verbs;
 mod votes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -58,24 +61,21 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use self::health::Logged;
 use self::hints::{Ear, Hints};
 use self::round::Round;
 use self::votes::{majority, too_few};
+use super::redis::RedisStore;
 use super::redis::names::Namespace;
 use super::redis::roster::{Roster, Seat};
-use super::redis::url;
-use super::redis::{RedisStore, diagnosis};
+use super::redis::url::quorum::Quorum;
 use super::{ClientId, Failure, Link, Listener, Owner};
 use crate::clock::Clock;
-use crate::config::Timeouts;
+use crate::config::{Replicas, Timeouts};
 use crate::error::{LockError, StoreError, StoreErrorKind};
-use crate::health::{Finding, ServerHealth};
 
 /// Everything a quorum answers comes over this: what it does at its servers late, it ends there by itself.
 const LINK: Link = Link(1);
-
-/// How much longer than a majority a server may take to say how it is.
-const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// A client's handle to the servers of a quorum.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ pub struct QuorumStore {
     rounds: AtomicU64,
     /// The round by which each owner of the engine's has its hold, or may have.
     holds: Mutex<Holds>,
-    /// Whether what the servers say of themselves was logged.
-    logged: tokio::sync::Mutex<bool>,
+    /// Of each server, what was logged of what it says of itself.
+    logged: tokio::sync::Mutex<Vec<Logged>>,
     /// What listens to the servers, which know it weakly.
     _ears: Vec<Arc<dyn Listener>>,
 }
@@ -110,8 +110,13 @@ impl QuorumStore {
         client: ClientId,
         listener: Weak<dyn Listener>,
         clock: Clock,
+        replicas: Option<Replicas>,
     ) -> Result<Option<Self>, LockError> {
-        let Some((servers, rejoin_after)) = url::quorum_of(url)? else {
+        let Some(Quorum {
+            servers,
+            rejoin_after,
+        }) = Quorum::parse(url, replicas)?
+        else {
             return Ok(None);
         };
         let count = servers.len();
@@ -151,7 +156,7 @@ impl QuorumStore {
             client,
             rounds: AtomicU64::new(0),
             holds: Mutex::default(),
-            logged: tokio::sync::Mutex::default(),
+            logged: tokio::sync::Mutex::new(vec![Logged::Nothing; count]),
             _ears: ears,
         }))
     }
@@ -173,58 +178,6 @@ impl QuorumStore {
             return Ok(());
         }
         Err(too_few(&self.roster, self.nodes.len(), &failures))
-    }
-
-    /// What each server says of itself, as far as it can be asked. Findings are logged the first time.
-    pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
-        let servers = self.ask_each(by, None).await?;
-        if !std::mem::replace(&mut *self.logged.lock().await, true) {
-            diagnosis::log(&servers);
-        }
-        Ok(servers)
-    }
-
-    /// The same, without those that take notably longer than a majority. A server without its data does not count for a
-    /// while, so that it keeps nothing on disk is a finding only where it counts at once.
-    async fn ask_each(
-        &self,
-        by: Instant,
-        patience: Option<Duration>,
-    ) -> Result<Vec<ServerHealth>, StoreError> {
-        let mut asked = self.each(move |_, node| async move { node.diagnose(by).await });
-        let (mut servers, mut failed) = (BTreeMap::new(), None);
-        let mut until = None;
-        loop {
-            let next = match until {
-                Some(until) => self.clock.by(until, asked.recv()).await.flatten(),
-                None => asked.recv().await,
-            };
-            let Some((at, said)) = next else {
-                break;
-            };
-            match said {
-                Ok(said) => _ = servers.insert(at, said),
-                Err(error) => failed = Some(error.of(self.roster.name(at))),
-            }
-            if servers.len() >= self.majority() && until.is_none() {
-                until = patience.map(|patience| self.clock.now() + patience);
-            }
-        }
-        if let (true, Some(error)) = (servers.is_empty(), failed) {
-            return Err(error);
-        }
-        let mut servers: Vec<ServerHealth> = servers.into_values().flatten().collect();
-        if !self.roster.rejoin_after().is_zero() {
-            for server in &mut servers {
-                server.findings.retain(|one| *one != Finding::NoPersistence);
-            }
-        }
-        Ok(servers)
-    }
-
-    /// Whether findings were logged.
-    pub(crate) async fn is_diagnosed(&self) -> bool {
-        *self.logged.lock().await
     }
 
     fn majority(&self) -> usize {

@@ -209,3 +209,14 @@ async fn a_cluster_of_which_no_node_answers_is_unavailable_in_time() {
     assert_eq!(refused, StoreErrorKind::Disconnected);
     assert!(asked.elapsed() < Duration::from_secs(1) + crate::SLACK);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_refuses_a_sign_of_life_is_not_well() {
+    let cluster = RedisCluster::start().await;
+    let client = client(&cluster.url()).await;
+    client.health().await.unwrap();
+    let node = &cluster.nodes[1];
+    node.command(&["ACL", "SETUSER", "default", "-ping"]).await;
+    let refused = client.health().await;
+    assert_eq!(unavailable(refused), StoreErrorKind::Denied);
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{Finding, Health, LockClient, Role, StoreErrorKind};
 use lock_tests::nemesis::ClockShim;
-use lock_tests::{Proxy, RedisCluster, RedisServer, documented_rights, eventually};
+use lock_tests::{Proxy, RedisCluster, RedisQuorum, RedisServer, documented_rights, eventually};
 
 use crate::{client, config, unavailable};
 
@@ -248,6 +248,65 @@ async fn every_master_of_a_cluster_is_asked() {
     }
     let refused = config(strict(&cluster.url()).connect().await);
     assert!(masters.iter().all(|master| refused.contains(master)));
+}
+
+#[tokio::test]
+async fn the_log_names_the_server_whose_connection_is_replaced_and_no_password() {
+    let server = RedisServer::start().await;
+    let address = server.addr().to_string();
+    assert!(logged(&address).is_empty());
+    server
+        .command(&[
+            "ACL", "SETUSER", "app", "on", ">canary", "~*", "&*", "+@all",
+        ])
+        .await;
+    let url = format!("redis://app:canary@{address}");
+    let _client = LockClient::builder().url(url).connect().await.unwrap();
+    server.restart_empty().await;
+    let replaced = async || {
+        let log = logged(&address);
+        log.into_iter().find(|line| line.contains("is replaced"))
+    };
+    eventually("it is logged", async || replaced().await.is_some()).await;
+    let line = replaced().await.unwrap();
+    assert!(line.contains("WARN") && !line.contains("canary"), "{line}");
+}
+
+#[tokio::test]
+async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_says_later() {
+    let quorum = RedisQuorum::start(3).await;
+    let dead = &quorum.servers[2];
+    dead.kill();
+    let address = dead.addr().to_string();
+    assert!(logged(&address).is_empty());
+    let refused = config(strict(&quorum.url()).connect().await);
+    assert!(
+        refused.contains(&format!("{address}: it does not answer")),
+        "{refused}"
+    );
+    let client = client(&quorum.url()).await;
+    let health = client.health().await.unwrap();
+    let roles: Vec<Role> = health.servers.iter().map(|server| server.role).collect();
+    assert_eq!(roles, [Role::Master, Role::Master, Role::Unknown]);
+    assert_eq!(health.servers[2].address, address);
+    let silent = Finding::to_string(&health.servers[2].findings[0]);
+    assert!(silent.contains("it does not answer"), "{silent}");
+    eventually("its silence is logged", async || {
+        logged(&address)
+            .iter()
+            .any(|line| line.contains("WARN") && line.contains("it does not answer"))
+    })
+    .await;
+    dead.restart_empty().await;
+    // Nobody asks for it.
+    eventually("what it says is logged as well", async || {
+        logged(&address)
+            .iter()
+            .any(|line| line.contains("set `appendonly yes`"))
+    })
+    .await;
+    let health = client.health().await.unwrap();
+    assert_eq!(health.servers[2].role, Role::Master);
 }
 
 #[tokio::test]

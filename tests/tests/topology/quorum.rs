@@ -258,17 +258,12 @@ async fn those_who_wait_are_told_when_the_lock_is_free() {
     assert!(soon >= rounds - 3, "{soon} of {rounds}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_try_at_once_one_gets_it() {
-    let quorum = RedisQuorum::start(3).await;
-    let mut clients = Vec::new();
-    for _ in 0..6 {
-        clients.push(client(&quorum.url()).await);
-    }
-    let (rounds, mut nobody) = (30, 0);
+/// In how many of so many rounds none of six clients that try at once gets the lock.
+async fn nobody_gets_it(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
+    let mut nobody = 0;
     for round in 0..rounds {
         let mut tries = JoinSet::new();
-        for client in &clients {
+        for client in clients {
             let request = client.lock(format!("k:{round}"));
             tries.spawn(request.try_acquire());
         }
@@ -278,12 +273,56 @@ async fn of_many_who_try_at_once_one_gets_it() {
         }
         assert!(guards.len() <= 1, "{} holders", guards.len());
         nobody += u32::from(guards.is_empty());
+        drop(guards);
+        until_gone(quorum, &format!("k:{round}")).await;
     }
+    nobody
+}
+
+async fn six_clients(quorum: &RedisQuorum) -> Vec<LockClient> {
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        clients.push(client(&quorum.url()).await);
+    }
+    clients
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_try_at_once_one_gets_it() {
+    let quorum = RedisQuorum::start(3).await;
+    let clients = six_clients(&quorum).await;
     // As the dice fall.
+    let (rounds, nobody) = (30, nobody_gets_it(&quorum, &clients, 30).await);
     assert!(
         nobody <= rounds / 3,
         "nobody got it in {nobody} of {rounds}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_try_at_once_one_gets_it_while_a_server_is_dead() {
+    let quorum = RedisQuorum::start(3).await;
+    let clients = six_clients(&quorum).await;
+    quorum.servers[2].kill();
+    nobody_gets_it(&quorum, &clients, 2).await;
+    let started = Instant::now();
+    let (rounds, nobody) = (20, nobody_gets_it(&quorum, &clients, 20).await);
+    assert!(
+        nobody <= rounds / 2,
+        "nobody got it in {nobody} of {rounds}"
+    );
+    // Nobody waits for the dead server until the command's time is over.
+    let took = started.elapsed();
+    assert!(took < rounds * Duration::from_millis(400), "{took:?}");
+    // And a lock that somebody has is busy, and not tried again and again.
+    let held = clients[0].lock("held").acquire().await.unwrap();
+    let asked = async || quorum.servers[0].command_calls("evalsha").await;
+    let before = asked().await;
+    let waits = clients[1].lock("held").wait(Duration::from_secs(3));
+    assert!(waits.acquire().await.unwrap_err().is_busy());
+    let asked = asked().await - before;
+    assert!(asked <= 60, "{asked}");
+    assert!(held.is_held());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -315,6 +354,34 @@ async fn a_split_vote_is_tried_again_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_split_vote_beside_a_dead_server_is_tried_again_at_once() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = LockClient::builder().url(quorum.url());
+    let client = client.command_timeout(FOR_EVER).connect().await.unwrap();
+    quorum.servers[2].kill();
+    drop(client.lock("k").acquire().await.unwrap());
+    until_gone(&quorum, "k").await;
+    let (rounds, mut had) = (10, 0);
+    let tries = async {
+        for _ in 0..rounds {
+            // Another has a part, and gives up soon.
+            let set = ["SET", "lock:k", "somebody", "PX", "3"];
+            quorum.servers[0].command(&set).await;
+            if let Some(guard) = client.lock("k").try_acquire().await.unwrap() {
+                had += 1;
+                guard.release().await.unwrap();
+            }
+            until_gone(&quorum, "k").await;
+        }
+    };
+    // Only so that it ends: nobody waits for the dead one.
+    tokio::time::timeout(Duration::from_secs(60), tries)
+        .await
+        .unwrap();
+    assert!(had >= rounds / 2, "{had} of {rounds}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_that_is_kept_after_its_release_stays_taken_at_a_majority() {
     let quorum = RedisQuorum::start(3).await;
     let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
@@ -329,6 +396,23 @@ async fn a_lock_that_is_kept_after_its_release_stays_taken_at_a_majority() {
         "{:?}",
         asked.elapsed()
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_is_held_is_not_shown_as_free_while_a_server_is_silent() {
+    let quorum = RedisQuorum::start(3).await;
+    let one = client(&quorum.url()).await;
+    let two = LockClient::builder().url(quorum.url());
+    let two = two.command_timeout(Duration::from_secs(3));
+    let two = two.connect().await.unwrap();
+    let held = one.lock("k").acquire().await.unwrap();
+    // One of the two that would be enough has lost it, and the other stands still.
+    quorum.servers[0].command(&["DEL", "lock:k"]).await;
+    quorum.servers[1].pause();
+    assert!(two.inspect("k").await.unwrap().holder.is_some());
+    assert!(two.inspect("another").await.unwrap().holder.is_none());
+    quorum.servers[1].resume();
+    held.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -350,4 +434,21 @@ async fn several_keys_are_had_all_or_none() {
     both.release().await.unwrap();
     until_gone(&quorum, "a").await;
     until_gone(&quorum, "b").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_has_one_connection_to_each_server() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    for _ in 0..20 {
+        let guard = client.lock("k").acquire().await.unwrap();
+        guard.extend(Duration::from_secs(20)).await.unwrap();
+        assert!(client.inspect("k").await.unwrap().holder.is_some());
+        guard.release().await.unwrap();
+    }
+    for server in &quorum.servers {
+        let list: String = server.query(&["CLIENT", "LIST"]).await;
+        let ours = list.lines().filter(|one| !one.contains("cmd=client"));
+        assert_eq!(ours.count(), 1, "{list}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::{Proxy, RedisQuorum, eventually};
+use lock_tests::{Proxy, RedisQuorum, RedisServer, eventually};
 
 use crate::{client, unavailable};
 
@@ -55,6 +55,62 @@ async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
         quorum.holders("k").await[2].is_none()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_part_of_which_nobody_had_heard_counts_at_the_release() {
+    let quorum = RedisQuorum::start(3).await;
+    let (proxy, url) = behind_a_proxy(&quorum).await;
+    let client = client(&url).await;
+    until_scripts_are_known(&quorum, &client).await;
+    let late = Duration::from_millis(900);
+    proxy.delay_replies(late);
+    let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
+    eventually("the third has it as well", async || {
+        quorum.holders("k").await[2].is_some()
+    })
+    .await;
+    tokio::time::sleep(late).await;
+    proxy.delay_replies(Duration::ZERO);
+    // With the third, there is a majority still.
+    quorum.servers[0].command(&["DEL", "lock:k"]).await;
+    guard.release().await.unwrap();
+    eventually("the third is free", async || {
+        quorum.holders("k").await[2].is_none()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_that_is_repeated_asks_each_server_once() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
+    let dead = &quorum.servers[1..];
+    dead.iter().for_each(RedisServer::kill);
+    let error = guard.release().await.unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("2 must answer; 2 did not: "), "{said}");
+    for server in dead {
+        assert!(said.contains(&server.addr().to_string()), "{said}");
+    }
+    // It is repeated in the background, some six times.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    for server in dead {
+        server.restart_empty().await;
+    }
+    for server in dead {
+        eventually("it is told", async || {
+            server.command_calls("evalsha").await > 0
+        })
+        .await;
+    }
+    // As long as any of the repeats may pause.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    for server in dead {
+        let asked = server.command_calls("evalsha").await;
+        assert!(asked <= 3, "{asked}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -158,6 +158,12 @@ async fn a_lease_that_outlives_the_absence_of_a_restarted_server_is_refused() {
     let long = client.lock("k").lease(Duration::from_secs(11));
     let said = config(long.acquire().await);
     assert!(said.contains("11s"), "{said}");
+    let kept = client.lock("k").hold_at_least(Duration::from_secs(12));
+    let said = config(kept.acquire().await);
+    assert!(
+        said.contains("`hold_at_least` is 12s") && said.contains("rejoin_after"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -193,12 +193,8 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
     let other = client(&group.url()).await;
     let lease = Duration::from_secs(30);
     let acquire = async |count| {
-        let builder = LockClient::builder().url(group.url());
-        let client = builder
-            .replicas(count, 2 * TIMEOUT)
-            .connect()
-            .await
-            .unwrap();
+        let url = format!("{}?replicas={count}&replicas_timeout=200ms", group.url());
+        let client = client(&url).await;
         let lock = client.lock(format!("by:{count}"));
         lock.lease(lease).renew(true).acquire().await.unwrap()
     };
@@ -270,6 +266,42 @@ async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else
     assert!(waits <= 20, "{waits}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_gone_is_told_from_what_is_not_confirmed_with_it() {
+    let master = RedisServer::start().await;
+    let replica = master.start_replica().await;
+    let timeout = Duration::from_secs(1);
+    let builder = LockClient::builder().url(master.url());
+    let builder = builder.command_timeout(6 * timeout);
+    let client = builder.replicas(1, timeout).connect().await.unwrap();
+    let gone = client.lock("gone").acquire().await.unwrap();
+    replica.pause();
+    master.command(&["DEL", "lock:gone"]).await;
+    master.reset_stats().await;
+    let first = tokio::spawn(client.lock("first").try_acquire());
+    eventually("it waits for its confirmation", async || {
+        master.command_calls("wait").await > 0
+    })
+    .await;
+    // Both are confirmed together, behind that.
+    let other = client.lock("other").try_acquire();
+    let (extended, other) = tokio::join!(gone.extend(Duration::from_secs(60)), other);
+    assert!(matches!(
+        extended,
+        Err(LockError::Lost {
+            reason: LostReason::Gone,
+            ..
+        })
+    ));
+    let said = other.unwrap_err().to_string();
+    assert!(said.contains("0 of the 1 asked for"), "{said}");
+    assert_eq!(
+        unavailable(first.await.unwrap()),
+        StoreErrorKind::NotReplicated
+    );
+    replica.resume();
+}
+
 #[tokio::test]
 async fn more_replicas_than_there_are_never_confirm() {
     let master = RedisServer::start().await;
@@ -313,6 +345,14 @@ async fn a_policy_that_can_not_be_kept_is_refused_at_the_start() {
             with(&format!("{url}?replicas=1")).replicas(1, TIMEOUT),
             "leave one of them out",
         ),
+        (
+            with("redis-quorum://h1,h2,h3?replicas=1"),
+            "a quorum has no master",
+        ),
+        (
+            with("redis-quorum://h1,h2,h3").replicas(1, TIMEOUT),
+            "a quorum has no master",
+        ),
     ] {
         let text = config(builder.clone().connect().await);
         assert!(text.contains(says), "{text}");
@@ -320,10 +360,28 @@ async fn a_policy_that_can_not_be_kept_is_refused_at_the_start() {
     }
 }
 
+#[tokio::test]
+async fn every_url_of_a_master_can_ask_for_replicas() {
+    for url in [
+        "redis://127.0.0.1:1",
+        "rediss://127.0.0.1:1",
+        "redis+unix:///no/such/socket",
+        "redis-sentinel://127.0.0.1:1,127.0.0.1:2/mymaster",
+        "rediss-sentinel://127.0.0.1:1/mymaster?sentinel_user=u&sentinel_password=p",
+        "redis-cluster://127.0.0.1:1,127.0.0.1:2",
+        "rediss-cluster://127.0.0.1:1",
+    ] {
+        let sign = if url.contains('?') { '&' } else { '?' };
+        let url = format!("{url}{sign}replicas=1&replicas_timeout=100ms");
+        let client = LockClient::builder().url(&url).connect_lazy();
+        assert!(client.is_ok(), "{url}: {:?}", client.err());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_a_cluster_the_replica_of_the_node_that_has_the_lock_confirms() {
     let cluster = RedisCluster::start().await;
-    let client = confirmed(&cluster.url()).await;
+    let client = client(&format!("{}?replicas=1", cluster.url())).await;
     let mut of_a_paused_one = 0;
     cluster.nodes[3].pause();
     for key in (0..30).map(|at| format!("k:{at}")) {
@@ -341,4 +399,41 @@ async fn in_a_cluster_the_replica_of_the_node_that_has_the_lock_confirms() {
     cluster.nodes[3].resume();
     let several = client.multi_lock(["a", "b", "c", "d", "e"]);
     assert!(several.acquire().await.unwrap().is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_cluster_the_slots_of_a_node_are_confirmed_together() {
+    let cluster = RedisCluster::start().await;
+    let timeout = Duration::from_secs(2);
+    let builder = LockClient::builder().url(cluster.url());
+    let builder = builder.command_timeout(4 * timeout);
+    let builder = builder.replicas(1, timeout);
+    let client = builder.connect().await.unwrap();
+    let (node, mut keys) = (&cluster.nodes[0], Vec::new());
+    for key in (0..120).map(|at| format!("k:{at}")) {
+        let slot = cluster.slot(&format!("lock:{key}")).await;
+        if cluster.master_of(slot).await.port() == node.port() {
+            keys.push(key);
+        }
+    }
+    assert!(keys.len() >= 20, "{keys:?}");
+    // Also those of the first command to a node that does not know the script.
+    node.reset_stats().await;
+    cluster.nodes[3].pause();
+    let tasks = keys.iter().map(|key| client.lock(&**key).try_acquire());
+    let tasks: Vec<_> = tasks.map(tokio::spawn).collect();
+    eventually("they wait for their confirmation", async || {
+        node.command_calls("wait").await > 0
+    })
+    .await;
+    cluster.nodes[3].resume();
+    let mut guards = Vec::new();
+    for task in tasks {
+        guards.push(task.await.unwrap().unwrap().unwrap());
+    }
+    let waits = node.command_calls("wait").await;
+    assert!(waits <= 12, "{waits} for {}", keys.len());
+    for guard in &guards {
+        guard.extend(Duration::from_secs(60)).await.unwrap();
+    }
 }

@@ -163,13 +163,9 @@ impl LockClientBuilder {
             id,
             Arc::downgrade(listener),
             clock.clone(),
+            self.replicas,
         )?;
         if let Some(store) = quorum {
-            if self.replicas.is_some() {
-                return Err(LockError::config(
-                    "`replicas` confirms what one master grants, and a quorum has no master: its majority is the confirmation; leave it out",
-                ));
-            }
             if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
                 return Err(LockError::config(reason));
             }

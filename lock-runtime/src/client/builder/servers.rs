@@ -56,8 +56,9 @@ impl LockClientBuilder {
 
     /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
     /// [`Config`](LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
-    /// persistence, no `min-replicas-to-write`, clocks that differ. Default: no; the same is then logged once as
-    /// warnings by `tracing` (unknown ones as information), in the background and beside the first locks.
+    /// persistence, no `min-replicas-to-write`, clocks that differ, a server of a quorum that does not answer. Default: no; the
+    /// same is then logged once as warnings by `tracing` (unknown ones as information), in the background and beside the first
+    /// locks.
     ///
     /// # Errors
     /// `connect_lazy` returns before anything can be known: [`LockError::Config`].

@@ -1,17 +1,16 @@
 //! The end of a round, on every server.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::QuorumStore;
 use super::round::{Part, Round};
 use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, BACKOFF_MIN};
-use crate::error::StoreError;
-use crate::store::redis::RedisStore;
-use crate::store::redis::node::End;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::store::redis::{RedisStore, node};
 use crate::store::{Failure, Released, Store};
 
 /// What one server said first.
@@ -38,26 +37,41 @@ impl QuorumStore {
         mut replies: Replies,
         by: Instant,
     ) -> Result<Released, Failure> {
-        let (mut answered, mut lost, mut failures) = (0, 0, Vec::new());
+        let servers = self.nodes.len();
+        let (mut heard, mut answered) = (vec![false; servers], 0);
+        // Of those that have not answered, it is taken for granted that they have still what they said they had.
+        let mut has: Vec<bool> = (0..servers).map(|at| round.part(at) == Part::Has).collect();
+        let mut failures = Vec::new();
         let collect = async {
-            while answered < self.majority()
-                && let Some((at, reply)) = replies.recv().await
-            {
+            while let Some((at, reply)) = replies.recv().await {
+                heard[at] = true;
                 match reply {
-                    Ok(Released::NotHeld) if round.part(at) == Part::Has => {
-                        (answered, lost) = (answered + 1, lost + 1);
+                    Ok(released) => {
+                        answered += 1;
+                        has[at] = released == Released::Released;
                     }
-                    Ok(_) => answered += 1,
                     Err(error) => failures.push((at, error)),
+                }
+                // Of some it is not known that they have it, and they can say so yet.
+                let more = (0..servers)
+                    .filter(|at| !heard[*at] && !has[*at] && round.part(*at) != Part::HasNot);
+                let held = has.iter().filter(|has| **has).count();
+                let is_known = held >= self.majority() || held + more.count() < self.majority();
+                if answered >= self.majority() && is_known {
+                    return;
                 }
             }
         };
         let _ = self.clock.by(by, collect).await;
         if answered < self.majority() {
+            let silent =
+                || StoreError::new(StoreErrorKind::Timeout, "the command was not answered");
+            let unheard = (0..servers).filter(|at| !heard[*at]);
+            failures.extend(unheard.map(|at| (at, silent())));
             return self.too_few(&failures);
         }
-        // Of those that have not answered, it is taken for granted that they had it still.
-        Ok(match round.held_by() - lost >= self.majority() {
+        let held = has.iter().filter(|has| **has).count();
+        Ok(match held >= self.majority() {
             true => Released::Released,
             false => Released::NotHeld,
         })
@@ -82,7 +96,8 @@ impl QuorumStore {
     }
 
     /// Ends a round on every server, each until it has surely done it or the round's time is over, whoever listens. With
-    /// `held`, those are asked as well that do not have it, and tell it to who waits.
+    /// `held`, those are asked as well that do not have it, and tell it to who waits. However often this is done, each
+    /// server is asked by one task.
     pub(super) fn end_everywhere(
         &self,
         round: &Arc<Round>,
@@ -90,20 +105,108 @@ impl QuorumStore {
         keep_until: Option<Instant>,
         by: Instant,
     ) -> Replies {
+        round.is_over();
         let (sender, replies) = mpsc::unbounded_channel();
         for (at, node) in self.nodes.iter().enumerate() {
-            let ending = Ending {
-                node: Arc::clone(node),
-                at,
-                round: Arc::clone(round),
-                clock: self.clock.clone(),
-                command_timeout: self.command_timeout,
+            let wish = Wish {
                 held,
                 keep_until,
+                by: Some(by),
             };
-            self.clock.spawn(ending.run(by, sender.clone()));
+            if round.ends.ask(at, wish, sender.clone()) {
+                let ending = Ending {
+                    node: Arc::clone(node),
+                    at,
+                    round: Arc::clone(round),
+                    clock: self.clock.clone(),
+                    command_timeout: self.command_timeout,
+                };
+                self.clock.spawn(ending.run());
+            }
         }
         replies
+    }
+}
+
+/// How a round ends on each server, and who wants to know.
+#[derive(Debug)]
+pub(super) struct Ends {
+    servers: Mutex<Vec<End>>,
+    /// Somebody asks for it once more.
+    again: Notify,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    wish: Wish,
+    /// Whether a task sees to it.
+    under_way: bool,
+    /// What the server said when nothing was left to be done.
+    done: Option<Released>,
+    /// Each is told the next answer.
+    listeners: Vec<mpsc::UnboundedSender<(usize, Reply)>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Wish {
+    held: bool,
+    keep_until: Option<Instant>,
+    /// By when the next answer is wanted, if that was said.
+    by: Option<Instant>,
+}
+
+impl Ends {
+    pub(super) fn new(servers: usize) -> Self {
+        Self {
+            servers: Mutex::new((0..servers).map(|_| End::default()).collect()),
+            again: Notify::new(),
+        }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, Vec<End>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Listens to the end on one server. Whether it is still to be begun.
+    fn ask(&self, at: usize, wish: Wish, listener: mpsc::UnboundedSender<(usize, Reply)>) -> bool {
+        let mut servers = self.servers();
+        let end = &mut servers[at];
+        if let Some(released) = end.done {
+            let _ = listener.send((at, Ok(released)));
+            return false;
+        }
+        end.listeners.push(listener);
+        end.wish = Wish {
+            held: wish.held || end.wish.held,
+            keep_until: wish.keep_until.max(end.wish.keep_until),
+            by: wish.by,
+        };
+        let begins = !std::mem::replace(&mut end.under_way, true);
+        drop(servers);
+        self.again.notify_waiters();
+        begins
+    }
+
+    fn wish(&self, at: usize) -> Wish {
+        let mut servers = self.servers();
+        let wish = servers[at].wish;
+        servers[at].wish.by = None;
+        wish
+    }
+
+    /// One server has said something. Nothing is left to be done there if it is `surely` ended, and nothing more is done
+    /// if that is `over`.
+    fn tell(&self, at: usize, reply: &Reply, surely: bool, over: bool) {
+        let mut servers = self.servers();
+        let end = &mut servers[at];
+        end.under_way = !over;
+        if let (true, Ok(released)) = (surely, reply) {
+            end.done = Some(*released);
+        }
+        for listener in end.listeners.drain(..) {
+            // Nobody listens any more: a majority has answered.
+            let _ = listener.send((at, reply.clone()));
+        }
     }
 }
 
@@ -114,33 +217,32 @@ struct Ending {
     round: Arc<Round>,
     clock: Clock,
     command_timeout: Duration,
-    held: bool,
-    keep_until: Option<Instant>,
 }
 
 impl Ending {
-    async fn run(self, by: Instant, listener: mpsc::UnboundedSender<(usize, Reply)>) {
+    async fn run(self) {
         // Not before the question was answered, or its time has passed: it could still be on its way here.
         let part = self.round.settled(self.at).await;
-        if part == Part::HasNot && !self.held {
-            let _ = listener.send((self.at, Ok(Released::NotHeld)));
-            return;
-        }
-        let mut listener = Some(listener);
-        let mut pause = BACKOFF_MIN;
-        let mut by = by;
+        let ends = &self.round.ends;
+        let (mut pause, mut told) = (BACKOFF_MIN, false);
         loop {
+            let wish = ends.wish(self.at);
+            if part == Part::HasNot && !wish.held {
+                return ends.tell(self.at, &Ok(Released::NotHeld), false, true);
+            }
             let sent = self.clock.now();
-            let keep = self.keep_until.map_or(Duration::ZERO, |until| {
+            let keep = wish.keep_until.map_or(Duration::ZERO, |until| {
                 until.saturating_duration_since(sent)
             });
-            let end = End {
+            let end = node::End {
                 key: self.round.key.clone(),
                 owner: self.round.owner,
                 keep,
                 // A repeat is no news.
-                tell: self.held && listener.is_some(),
+                tell: wish.held && !told,
             };
+            told = true;
+            let by = wish.by.unwrap_or(sent + self.command_timeout);
             let result = self.node.end(&end, by.max(sent)).await;
             let surely = match (&result, part) {
                 (_, Part::HasNot) => true,
@@ -149,19 +251,19 @@ impl Ending {
                 (Err(_), _) => false,
             };
             let over = surely || sent >= self.round.until() || self.node.is_closed();
-            if let Some(listener) = listener.take() {
-                let reply = result.map(|answer| answer.value);
-                let _ = listener.send((self.at, reply.map_err(|failure| failure.error)));
-            }
+            let reply = result.map(|answer| answer.value);
+            let reply = reply.map_err(|failure| failure.error);
+            // Before anybody is told, who may then ask once more.
+            let again = ends.again.notified();
+            ends.tell(self.at, &reply, surely, over);
             if over {
                 return;
             }
             // Once more at the very end, after which a late command counts as lost.
             let now = self.clock.now();
-            let again = self.round.until().max(now).min(now + pause);
-            self.clock.sleep_until(again).await;
+            let next = self.round.until().max(now).min(now + pause);
+            let _ = self.clock.by(next, again).await;
             pause = (2 * pause).min(BACKOFF_MAX);
-            by = self.clock.now() + self.command_timeout;
         }
     }
 }

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::ending::Ends;
 use super::votes::{Verdict, Votes};
 use super::{LINK, QuorumStore, chance};
-use crate::config::trusted;
-use crate::error::StoreError;
+use crate::config::{FALLBACK_POLL, trusted};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::key::LockKey;
+use crate::store::redis::RedisStore;
 use crate::store::redis::node::{self, Take, Taken};
 use crate::store::{Acquire, Acquired, Answer, Failure, Link, Owner, Queue};
 
@@ -17,6 +19,8 @@ use crate::store::{Acquire, Acquired, Answer, Failure, Link, Owner, Queue};
 const SPLIT_PAUSE: Duration = Duration::from_millis(4);
 /// After so many split votes in a row, it is for the engine to try again.
 const SPLIT_VOTES: u32 = 6;
+/// A round that gives up takes its parts with it, so whoever is met so often in a row has the lock.
+const MET_AGAIN: u32 = 3;
 
 /// A round, and what is known of its parts.
 #[derive(Debug)]
@@ -25,14 +29,17 @@ pub(super) struct Round {
     pub(super) owner: Owner,
     pub(super) key: LockKey,
     state: Mutex<State>,
-    /// A part has become known.
+    /// A part has become known, or the round is over.
     changed: Notify,
+    /// How it ends on each server.
+    pub(super) ends: Ends,
 }
 
 #[derive(Debug)]
 struct State {
     parts: Vec<Part>,
     until: Instant,
+    over: bool,
 }
 
 /// What one server has of a round.
@@ -55,8 +62,10 @@ impl Round {
             state: Mutex::new(State {
                 parts: vec![Part::Asked; servers],
                 until,
+                over: false,
             }),
             changed: Notify::new(),
+            ends: Ends::new(servers),
         })
     }
 
@@ -79,16 +88,6 @@ impl Round {
         self.state().parts[at]
     }
 
-    /// How many servers said that they have it.
-    pub(super) fn held_by(&self) -> usize {
-        let state = self.state();
-        state
-            .parts
-            .iter()
-            .filter(|part| **part == Part::Has)
-            .count()
-    }
-
     fn settle(&self, at: usize, reply: &Result<Answer<Taken>, Failure>) {
         let part = match reply {
             Ok(answer) => match answer.value {
@@ -99,6 +98,33 @@ impl Round {
         };
         self.state().parts[at] = part;
         self.changed.notify_waiters();
+    }
+
+    /// Nothing more is to be sent for it.
+    pub(super) fn is_over(&self) {
+        self.state().over = true;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until a server can be reached, unless the round is over before.
+    async fn reaches(&self, server: &RedisStore, by: Instant) -> Result<(), StoreError> {
+        let over = async {
+            loop {
+                let changed = self.changed.notified();
+                if self.state().over {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::select! {
+            biased;
+            reached = server.reached(by) => reached,
+            () = over => {
+                let text = "it could not be reached";
+                Err(StoreError::new(StoreErrorKind::Disconnected, text))
+            }
+        }
     }
 
     /// What has become of the question to one server. It has a time limit of its own.
@@ -133,9 +159,11 @@ impl QuorumStore {
         if let Some(earlier) = self.round_of(owner) {
             self.undo(&earlier, by).await;
         }
-        let mut splits = 0;
+        let started = self.clock.now();
+        let (mut splits, mut met) = (0, (String::new(), 0));
         loop {
-            let until = self.clock.now() + request.lease;
+            let began = self.clock.now();
+            let until = began + request.lease;
             let round = Round::new(
                 self.next_owner(),
                 request.claim.key.clone(),
@@ -162,16 +190,38 @@ impl QuorumStore {
             self.forget(owner, &round);
             // Servers that said no need not be asked, so a lock that somebody has is told at once.
             self.undo(&round, by).await;
+            let verdict = match verdict {
+                Verdict::Perhaps { holder, remaining } => {
+                    let times = if met.0 == holder { met.1 + 1 } else { 1 };
+                    met = (holder, times);
+                    match met.1 < MET_AGAIN {
+                        true => Verdict::Split,
+                        // Each at another time: they could be split for long.
+                        false => Verdict::Busy {
+                            remaining: Some(
+                                remaining
+                                    .unwrap_or(FALLBACK_POLL)
+                                    .min(FALLBACK_POLL / 2 + chance(FALLBACK_POLL / 2)),
+                            ),
+                        },
+                    }
+                }
+                verdict => verdict,
+            };
             let reply = match verdict {
-                Verdict::Granted { .. } | Verdict::Split => {
+                Verdict::Granted { .. } | Verdict::Split | Verdict::Perhaps { .. } => {
                     let pause = chance(SPLIT_PAUSE * (1 << splits));
                     splits += 1;
                     let now = self.clock.now();
-                    if splits < SPLIT_VOTES && now + pause < by {
+                    // A round that is cut short would pass for silence of the servers.
+                    let next = pause + 2 * now.saturating_duration_since(began);
+                    if splits < SPLIT_VOTES && now + next < by {
                         self.clock.sleep_until(now + pause).await;
                         continue;
                     }
-                    let (remaining, queued) = (Some(pause), false);
+                    // Counted from when this was asked, which may be long ago.
+                    let remaining = Some(now.saturating_duration_since(started) + pause);
+                    let queued = false;
                     Acquired::Busy { remaining, queued }
                 }
                 Verdict::Busy { remaining } => {
@@ -203,23 +253,29 @@ impl QuorumStore {
         let mut replies = self.each(|at, node| {
             let (round, take) = (Arc::clone(round), Arc::clone(&take));
             async move {
-                let reply = node.take(&take, sent, by).await;
+                let reply = match round.reaches(&node, by).await {
+                    Ok(()) => node.take(&take, sent, by).await,
+                    Err(error) => Err(Failure {
+                        error,
+                        unknown: None,
+                    }),
+                };
                 round.settle(at, &reply);
                 reply.map(|answer| answer.value)
             }
         });
         let mut votes = Votes::new(self.nodes.len());
+        let mut heard = vec![false; self.nodes.len()];
         while let Some((at, reply)) = replies.recv().await {
             votes.add(at, reply);
-            if let Some(verdict) = votes.verdict(&self.roster) {
+            heard[at] = true;
+            let unheard = self.nodes.iter().zip(&heard).filter(|(_, heard)| !**heard);
+            let unreachable = unheard.filter(|(node, _)| !node.is_up()).count();
+            if let Some(verdict) = votes.verdict(&self.roster, unreachable) {
                 return verdict;
             }
         }
         // The client's runtime ends.
-        self.closed()
-    }
-
-    fn closed(&self) -> Verdict {
         Verdict::Failed(super::too_few(&self.roster, self.nodes.len(), &[]))
     }
 

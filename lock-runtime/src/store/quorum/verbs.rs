@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::round::Round;
-use super::{LINK, QuorumStore, STRAGGLERS};
+use super::{LINK, QuorumStore};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::health::ServerHealth;
 use crate::key::LockKey;
@@ -39,7 +39,7 @@ impl Store for QuorumStore {
         &self,
         by: Instant,
     ) -> Pin<Box<dyn Future<Output = Result<Vec<ServerHealth>, StoreError>> + Send + '_>> {
-        Box::pin(self.ask_each(by, Some(STRAGGLERS)))
+        Box::pin(self.diagnose(by))
     }
 
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
@@ -162,16 +162,21 @@ impl Store for QuorumStore {
 
     fn refuses(&self, wish: Wish) -> Option<String> {
         let longest = self.roster.rejoin_after();
+        let outlives = |time: Duration| time > longest && !longest.is_zero();
         match wish {
             Wish::Shares => Some(SHARES.to_owned()),
             Wish::Fair => Some(FAIR.to_owned()),
             Wish::Rate => Some(RATE.to_owned()),
             Wish::Latch => Some(LATCH.to_owned()),
-            Wish::Lease(lease) if lease > longest && !longest.is_zero() => Some(format!(
+            Wish::Lease(lease) if outlives(lease) => Some(format!(
                 "the lease is {lease:?}, and a server of this quorum counts again {longest:?} after a restart, when it may have forgotten \
                  who has it: ask for a shorter lease, or write a longer `?rejoin_after=…` in the URL of all clients"
             )),
-            Wish::Lease(_) => None,
+            Wish::Kept(keep) if outlives(keep) => Some(format!(
+                "`hold_at_least` is {keep:?}, and a server of this quorum counts again {longest:?} after a restart, when it may have \
+                 forgotten that the key is still taken: ask for less, or write a longer `?rejoin_after=…` in the URL of all clients"
+            )),
+            Wish::Lease(_) | Wish::Kept(_) => None,
         }
     }
 
@@ -324,8 +329,8 @@ impl QuorumStore {
             }
             let held: usize = holders.values().map(Vec::len).sum();
             let answered = held + free + conflicts;
-            let pending = servers - answered - failures.len();
-            if answered >= enough && parts + pending < enough {
+            // One that does not answer may have a part as well.
+            if parts + (servers - answered) < enough {
                 return Ok(said(Some(Inspection {
                     holder: None,
                     holders: 0,
@@ -334,7 +339,20 @@ impl QuorumStore {
                 })));
             }
         }
-        self.too_few(&failures)
+        // Whoever has a part, and may have another at a server that did not answer, is taken for the holder.
+        let most = holders.into_iter().max_by_key(|(_, parts)| parts.len());
+        match most {
+            Some((holder, remaining)) if failures.len() <= servers - enough => {
+                let longest = |one: &Option<Duration>| one.unwrap_or(Duration::MAX);
+                Ok(said(Some(Inspection {
+                    holder: Some(holder),
+                    holders: 1,
+                    remaining: remaining.into_iter().max_by_key(longest).flatten(),
+                    waiting: 0,
+                })))
+            }
+            _ => self.too_few(&failures),
+        }
     }
 }
 

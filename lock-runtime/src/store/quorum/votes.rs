@@ -1,6 +1,7 @@
 //! What the replies of single servers come to.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::error::{StoreError, StoreErrorKind};
@@ -35,8 +36,13 @@ pub(super) enum Verdict {
     Granted {
         highest: u64,
     },
-    /// Somebody may have it.
+    /// Somebody has it.
     Busy {
+        remaining: Option<Duration>,
+    },
+    /// Somebody has parts of it, and a majority only if servers that said nothing, or do not count, are among them.
+    Perhaps {
+        holder: String,
         remaining: Option<Duration>,
     },
     /// Several have parts of it, and nobody a majority.
@@ -79,15 +85,18 @@ impl Votes {
     }
 
     /// What the replies so far come to, whatever those say that have not answered yet; or `None` if that depends on them.
-    pub(super) fn verdict(&self, roster: &Roster) -> Option<Verdict> {
+    /// Those that can't be reached for now are waited for only if the others are too few.
+    pub(super) fn verdict(&self, roster: &Roster, unreachable: usize) -> Option<Verdict> {
         let enough = majority(self.servers);
         if self.granted >= enough {
             let highest = self.highest;
             return Some(Verdict::Granted { highest });
         }
-        // A server that is not what the URL says makes every majority another one than was meant.
-        let wrong =
-            |(_, error): &&(usize, StoreError)| error.kind() == StoreErrorKind::Misconfigured;
+        // A server that never was what the URL says makes every majority another one than was meant. One that was, and is
+        // not any more, counts as one that failed.
+        let wrong = |(at, error): &&(usize, StoreError)| {
+            error.kind() == StoreErrorKind::Misconfigured && !roster.is_known(*at)
+        };
         if let Some((at, error)) = self.failures.iter().find(wrong) {
             return Some(Verdict::Failed(error.of(roster.name(*at))));
         }
@@ -100,6 +109,7 @@ impl Votes {
         let held = self.remaining.len();
         let answered = self.granted + self.uncounted + held;
         let pending = self.servers - answered - self.failures.len();
+        let pending = pending.saturating_sub(unreachable);
         if self.granted + pending >= enough || answered < enough {
             return None;
         }
@@ -107,17 +117,19 @@ impl Votes {
         if held == 0 || self.granted + self.uncounted >= enough {
             return Some(Verdict::Failed(self.error(roster)));
         }
-        let most = self.holders.values().copied().max().unwrap_or(0);
+        let remaining = self.free_in(enough - self.granted);
+        let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
+        let (holder, most) = most.map_or(("", 0), |(holder, parts)| (holder.as_str(), *parts));
+        if most >= enough || self.conflicts > 0 {
+            return Some(Verdict::Busy { remaining });
+        }
         // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
-        let several = self.holders.len() > 1 && most < enough;
-        let perhaps = pending + self.failures.len() + self.uncounted;
-        let nobody = several || most + perhaps < enough;
-        Some(match nobody && self.conflicts == 0 {
-            true => Verdict::Split,
-            false => Verdict::Busy {
-                remaining: self.free_in(enough - self.granted),
-            },
-        })
+        let perhaps = self.servers - self.granted - held;
+        if self.holders.len() > 1 || most + perhaps < enough {
+            return Some(Verdict::Split);
+        }
+        let holder = holder.to_owned();
+        Some(Verdict::Perhaps { holder, remaining })
     }
 
     /// When so many more servers could be had, if all that said nothing of it can.
@@ -143,7 +155,8 @@ impl Votes {
     }
 }
 
-/// The error of a quorum of which too few servers answered.
+/// The error of a quorum of which too few servers said yes: who did not answer, and who refused, and how. With nobody who
+/// failed, nobody was asked any more.
 pub(super) fn too_few(
     roster: &Roster,
     servers: usize,
@@ -155,18 +168,26 @@ pub(super) fn too_few(
     let lasting_ones = failures.iter().filter(|(_, error)| lasting(error)).count();
     let tells =
         |(_, error): &&(usize, StoreError)| lasting(error) == (servers - lasting_ones < enough);
-    let told = failures.iter().find(tells).or(failures.first());
-    let kind = told.map_or(StoreErrorKind::Timeout, |(_, error)| error.kind());
-    let details = failures
-        .iter()
-        .map(|(at, error)| format!("{}: {}", roster.name(*at), error.detail()));
-    let details: Vec<String> = details.collect();
-    let text = format!(
-        "of {servers} servers {enough} must answer, and {} did not: {}",
-        failures.len(),
-        details.join("; ")
-    );
-    StoreError::new(kind, text)
+    let Some((_, told)) = failures.iter().find(tells).or(failures.first()) else {
+        return StoreError::new(StoreErrorKind::Refused, "the client was shut down");
+    };
+    let silent = |error: &StoreError| {
+        use StoreErrorKind::{Disconnected, Timeout};
+        matches!(error.kind(), Disconnected | Timeout)
+    };
+    let mut text = format!("of {servers} servers {enough} must answer");
+    for (what, is_silent) in [("did not", true), ("refused", false)] {
+        let those = failures
+            .iter()
+            .filter(|(_, error)| silent(error) == is_silent);
+        let details = those.map(|(at, error)| format!("{}: {}", roster.name(*at), error.detail()));
+        let details: Vec<String> = details.collect();
+        if !details.is_empty() {
+            // Writing to a string does not fail.
+            let _ = write!(text, "; {} {what}: {}", details.len(), details.join(", "));
+        }
+    }
+    StoreError::new(told.kind(), text)
 }
 
 #[cfg(test)]
@@ -216,7 +237,7 @@ mod tests {
         let (roster, mut votes) = (roster(servers), Votes::new(servers));
         for (at, reply) in replies.into_iter().enumerate() {
             votes.add(at, reply);
-            if let Some(verdict) = votes.verdict(&roster) {
+            if let Some(verdict) = votes.verdict(&roster, 0) {
                 return (at + 1, format!("{verdict:?}"));
             }
         }
@@ -254,11 +275,64 @@ mod tests {
         assert_eq!(verdict(5, alone), (5, "Split".to_owned()));
         let somebody = vec![held("x", 1), held("y", 1), held("y", 1), held("y", 1)];
         assert_eq!(verdict(5, somebody).0, 3);
+    }
+
+    #[test]
+    fn a_part_and_a_silent_server_are_no_majority() {
         let perhaps = vec![held("x", 1), failed(Timeout), granted(1)];
+        let (after, said) = verdict(3, perhaps);
+        assert_eq!(after, 3);
         assert_eq!(
-            verdict(3, perhaps),
-            (3, "Busy { remaining: Some(1s) }".to_owned())
+            said,
+            "Perhaps { holder: \"x\", remaining: Some(1s) }".to_owned()
         );
+        let known = vec![failed(Timeout), held("x", 1), held("x", 2)];
+        assert_eq!(verdict(3, known).1, "Busy { remaining: Some(1s) }");
+    }
+
+    #[test]
+    fn who_can_not_be_reached_is_waited_for_only_if_the_others_are_too_few() {
+        let (roster, mut votes) = (roster(3), Votes::new(3));
+        votes.add(0, granted(1));
+        assert!(votes.verdict(&roster, 1).is_none());
+        assert!(votes.verdict(&roster, 2).is_none());
+        votes.add(1, held("x", 1));
+        assert!(votes.verdict(&roster, 0).is_none());
+        let said = votes.verdict(&roster, 1);
+        assert!(matches!(said, Some(Verdict::Perhaps { .. })), "{said:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_what_it_was_counts_as_one_that_failed() {
+        let roster = roster(3);
+        let said = |roster: &Roster| {
+            let mut votes = Votes::new(3);
+            votes.add(0, granted(1));
+            votes.add(2, failed(Misconfigured));
+            let wrong = votes.verdict(roster, 0);
+            votes.add(1, granted(2));
+            (wrong, votes.verdict(roster, 0))
+        };
+        // At the start it is told, whatever the others say.
+        let (wrong, _) = said(&roster);
+        assert!(matches!(wrong, Some(Verdict::Failed(_))), "{wrong:?}");
+        roster.was_good(2);
+        let (wrong, verdict) = said(&roster);
+        assert!(wrong.is_none(), "{wrong:?}");
+        assert!(matches!(verdict, Some(Verdict::Granted { highest: 2 })));
+    }
+
+    #[test]
+    fn who_refuses_is_told_from_who_does_not_answer_and_a_client_that_is_shut_down_from_both() {
+        let (roster, error) = (roster(3), |kind| StoreError::new(kind, "x"));
+        let denied = [(0, error(Denied)), (2, error(StoreErrorKind::OutOfMemory))];
+        let said = too_few(&roster, 3, &denied).to_string();
+        assert!(
+            said.contains("2 must answer; 2 refused: h1: x, h3: x"),
+            "{said}"
+        );
+        let said = too_few(&roster, 3, &[]).to_string();
+        assert!(said.contains("the client was shut down"), "{said}");
     }
 
     #[test]
@@ -278,7 +352,8 @@ mod tests {
     fn too_few_answers_are_never_busy_and_what_lasts_is_told_if_it_decides() {
         let (_, said) = verdict(3, vec![held("x", 1), failed(Timeout), failed(Denied)]);
         assert!(
-            said.contains("Timeout") && said.contains("h2: x; h3: x"),
+            said.contains("Timeout")
+                && said.contains("2 must answer; 1 did not: h2: x; 1 refused: h3: x"),
             "{said}"
         );
         let (_, said) = verdict(3, vec![failed(Denied), failed(Denied)]);

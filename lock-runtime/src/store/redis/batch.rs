@@ -159,7 +159,7 @@ pub(super) fn renewed(replies: &[i64]) -> Vec<Renewed> {
 }
 
 /// The outputs of futures that run at the same time.
-async fn all<F: Future + ?Sized>(mut futures: Vec<Pin<Box<F>>>) -> Vec<F::Output> {
+pub(super) async fn all<F: Future + ?Sized>(mut futures: Vec<Pin<Box<F>>>) -> Vec<F::Output> {
     let mut outputs: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (future, output) in futures.iter_mut().zip(&mut outputs) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use redis::{ConnectionInfo, ErrorKind, FromRedisValue, RedisError, ServerErrorKind};
 use tokio::task::JoinSet;
 
-use super::connection::Connection;
+use super::connection::{Connected, Connection};
 use super::errors;
 use super::names::Namespace;
 use super::request::Request;
@@ -162,10 +162,14 @@ impl Cluster {
         let mut asked = JoinSet::new();
         for node in self.masters(by).await.map_err(failed)? {
             asked.spawn(async move {
-                let ping = async |mut up: super::Connected| {
+                let ping = async |mut up: Connected| {
                     redis::cmd("PING").query_async(&mut up.connection).await
                 };
-                node.exchange::<String>(node.link(), by, ping).await
+                let (_, reply) = node.exchange::<String>(node.link(), by, ping).await?;
+                reply.map(drop).map_err(|error| Failure {
+                    error: errors::store_error(&error),
+                    unknown: None,
+                })
             });
         }
         while let Some(answer) = asked.join_next().await {
@@ -234,8 +238,26 @@ impl Cluster {
         }
     }
 
+    /// One exchange with the node that is there, wherever its slots go meanwhile.
+    pub(super) async fn exchange_at<T>(
+        &self,
+        place: &Arc<Place>,
+        by: Instant,
+        exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
+    ) -> Result<(Link, Result<T, RedisError>), Failure> {
+        let node = self.node(place).map_err(|error| Failure {
+            error,
+            unknown: None,
+        })?;
+        let answer = node.exchange(node.link(), by, exchange).await;
+        if answer.is_err() {
+            self.look_again_soon();
+        }
+        answer
+    }
+
     /// Where a slot is.
-    async fn place(&self, slot: u16, by: Instant) -> Result<Arc<Place>, Failure> {
+    pub(super) async fn place(&self, slot: u16, by: Instant) -> Result<Arc<Place>, Failure> {
         let failed = |error| Failure {
             error,
             unknown: None,

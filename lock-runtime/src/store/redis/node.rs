@@ -86,6 +86,22 @@ impl RedisStore {
         })
     }
 
+    /// Whether the server can be reached now.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(&self.servers, Servers::One(connection) if connection.is_up())
+    }
+
+    /// Waits until it can be reached. An error that does not pass by waiting is told at once.
+    pub(crate) async fn reached(&self, by: Instant) -> Result<(), StoreError> {
+        match &self.servers {
+            Servers::One(connection) => {
+                let got = connection.get(by).await;
+                got.map(drop).map_err(|failure| failure.error)
+            }
+            Servers::Cluster(_) => Ok(()),
+        }
+    }
+
     /// Takes this server's part of a lock, or says who has it.
     pub(crate) async fn take(
         &self,

@@ -14,7 +14,7 @@ pub(super) fn split(url: &str) -> Result<(String, Option<Replicas>), LockError> 
     for option in query.split('&') {
         let twice = match option.split_once('=') {
             Some(("replicas", value)) => count.replace(number(value)?).is_some(),
-            Some(("replicas_timeout", value)) => timeout.replace(duration(value)?).is_some(),
+            Some(("replicas_timeout", value)) => timeout.replace(timeout_of(value)?).is_some(),
             _ => {
                 others.push(option);
                 false
@@ -53,17 +53,27 @@ fn number(value: &str) -> Result<u32, LockError> {
     })
 }
 
-/// As in the attribute, but one unit only.
-fn duration(value: &str) -> Result<Duration, LockError> {
-    let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let number: Option<u32> = digits.parse().ok();
-    match (number, &value[digits.len()..]) {
-        (Some(number), "ms") => Ok(Duration::from_millis(number.into())),
-        (Some(number), "s") => Ok(Duration::from_secs(number.into())),
-        _ => Err(LockError::config(
+fn timeout_of(value: &str) -> Result<Duration, LockError> {
+    duration(value).ok_or_else(|| {
+        LockError::config(
             "`replicas_timeout` in the store's URL is not a time; write `100ms` or `1s`",
-        )),
-    }
+        )
+    })
+}
+
+/// A whole number and its unit, as in the attribute, but one unit only.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let milliseconds = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let number: u64 = number.parse().ok()?;
+    number.checked_mul(milliseconds).map(Duration::from_millis)
 }
 
 #[cfg(test)]
@@ -104,7 +114,7 @@ mod tests {
             ("replicas=1&replicas=1", "twice"),
             ("replicas_timeout=1s", "without `replicas`"),
             ("replicas=1&replicas_timeout=1", "not a time"),
-            ("replicas=1&replicas_timeout=1m", "not a time"),
+            ("replicas=1&replicas_timeout=1d", "not a time"),
             ("replicas=1&replicas_timeout=s", "not a time"),
         ] {
             let error = split(&format!("redis://u:canary@h?{query}")).unwrap_err();

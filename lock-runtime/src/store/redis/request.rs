@@ -105,9 +105,7 @@ impl Request {
         let Some(replicas) = self.replicas else {
             return send(up, command, asking).await;
         };
-        let mut wait = redis::cmd("WAIT");
-        wait.arg(replicas.count).arg(millis(replicas.timeout));
-        let all = together(up, command, asking, Some(wait));
+        let all = together(up, command, asking, Some(wait(replicas)));
         let (reply, confirmed) = Box::pin(all).await?;
         Ok(T::from_redis_value(Value::Array(vec![reply, confirmed]))?)
     }
@@ -124,6 +122,42 @@ pub(super) async fn send<T: FromRedisValue>(
     }
     let (reply, _) = Box::pin(together(up, command, asking, None)).await?;
     Ok(T::from_redis_value(reply)?)
+}
+
+/// Sends several of them and one `WAIT` behind them in one piece. What each replied, and how many replicas have it all.
+pub(super) async fn confirmed_together(
+    up: &mut Connected,
+    requests: &[Request],
+    replicas: Replicas,
+) -> Result<(Vec<Result<Value, RedisError>>, u32), RedisError> {
+    let mut by_text = false;
+    loop {
+        let mut all = redis::pipe();
+        for (at, request) in requests.iter().enumerate() {
+            all.add_command(match &request.action {
+                // Those behind the first are known by then, if they are the same.
+                Action::Script(script, by_hash) if by_text && at == 0 => script.by_text(by_hash),
+                Action::Script(_, command) | Action::Command(command) => command.clone(),
+            });
+        }
+        all.add_command(wait(replicas)).ignore_errors();
+        let mut replies: Vec<Result<Value, RedisError>> =
+            all.query_async(&mut up.connection).await?;
+        let is_missing =
+            |reply: &Result<_, RedisError>| reply.as_ref().is_err_and(errors::is_no_script);
+        if !by_text && replies.iter().any(is_missing) {
+            by_text = true;
+            continue;
+        }
+        let confirmed = replies.pop().unwrap_or(Ok(Value::Nil))?;
+        return Ok((replies, u32::from_redis_value(confirmed)?));
+    }
+}
+
+fn wait(replicas: Replicas) -> Cmd {
+    let mut wait = redis::cmd("WAIT");
+    wait.arg(replicas.count).arg(millis(replicas.timeout));
+    wait
 }
 
 /// Sends a command and what belongs before and after it in one piece: `ASKING` counts for the next command of the

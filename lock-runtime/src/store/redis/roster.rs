@@ -3,8 +3,11 @@
 //! A server that was restarted may have come back without its last writes, or without any: it could grant a lock that it
 //! had granted before. So it does not count until every lease that it may have forgotten has ended. A restart ends all
 //! connections, so it is enough to ask a server for its run when a connection is made.
+//!
+//! A client that knew the run before counts the time itself, by its monotonic clock. One that has never seen the server has
+//! only the server's word, its uptime, which is a difference of its wall clock.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
@@ -20,8 +23,17 @@ pub(crate) struct Roster {
     rejoin_after: Duration,
     /// Before anybody asked for anything.
     opened: Instant,
-    /// Their names in the URL, without user and password, and their latest run.
-    servers: Vec<(String, Mutex<Option<String>>)>,
+    /// Their names in the URL, without user and password.
+    names: Vec<String>,
+    /// The latest run of each.
+    known: Mutex<Vec<Option<Known>>>,
+}
+
+/// A run that has a seat.
+#[derive(Clone, Debug)]
+struct Known {
+    id: String,
+    counts_from: Instant,
 }
 
 /// One server's place in its quorum.
@@ -40,34 +52,66 @@ struct Run {
 
 impl Roster {
     pub(crate) fn new(names: Vec<String>, rejoin_after: Duration, clock: Clock) -> Arc<Self> {
-        let servers = names.into_iter().map(|name| (name, Mutex::default()));
         Arc::new(Self {
             opened: clock.now(),
             clock,
             rejoin_after,
-            servers: servers.collect(),
+            known: Mutex::new(vec![None; names.len()]),
+            names,
         })
     }
 
     pub(crate) fn name(&self, at: usize) -> &str {
-        self.servers.get(at).map_or("", |(name, _)| name)
+        self.names.get(at).map_or("", String::as_str)
     }
 
     pub(crate) fn rejoin_after(&self) -> Duration {
         self.rejoin_after
     }
 
-    /// Takes note of a server's run. Another one that has the same is named.
-    fn enter(&self, at: usize, id: &str) -> Result<(), &str> {
-        for (other, (name, run)) in self.servers.iter().enumerate() {
-            let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
-            if other == at {
-                *run = Some(id.to_owned());
-            } else if run.as_deref() == Some(id) {
-                return Err(name);
-            }
+    /// Whether the server of this seat was once what the URL says.
+    pub(crate) fn is_known(&self, at: usize) -> bool {
+        matches!(self.known().get(at), Some(Some(_)))
+    }
+
+    /// As if the server of this seat had been what the URL says.
+    #[cfg(test)]
+    pub(crate) fn was_good(&self, at: usize) {
+        let run = Run {
+            id: format!("run {at}"),
+            uptime: Duration::ZERO,
+        };
+        let _ = self.enter(at, run);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Option<Known>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a server's run, and says from when on it counts. Another seat that has the same run is named.
+    fn enter(&self, at: usize, run: Run) -> Result<Instant, &str> {
+        let mut known = self.known();
+        let has_it = |one: &Option<Known>| one.as_ref().is_some_and(|one| one.id == run.id);
+        let mut others = known.iter().enumerate();
+        if let Some((other, _)) = others.find(|(other, one)| *other != at && has_it(one)) {
+            return Err(self.name(other));
         }
-        Ok(())
+        let left = match known.get(at).and_then(Option::as_ref) {
+            Some(before) if before.id == run.id => return Ok(before.counts_from),
+            // It was started again, who knows when, and its uptime is by a clock that may have been set since.
+            Some(_) => self.rejoin_after,
+            None => self.rejoin_after.saturating_sub(run.uptime),
+        };
+        // Whoever has waited for this connection asks a server that counts.
+        let counts_from = match left.is_zero() {
+            true => self.opened,
+            false => self.clock.now() + left,
+        };
+        if let Some(seat) = known.get_mut(at) {
+            let id = run.id;
+            *seat = Some(Known { id, counts_from });
+        }
+        Ok(counts_from)
     }
 }
 
@@ -89,13 +133,13 @@ impl Seat {
                 "its INFO has no run_id or uptime, by which a quorum tells its servers apart";
             StoreError::new(StoreErrorKind::Misconfigured, text)
         })?;
-        roster.enter(self.at, &run.id).map_err(|other| {
+        let counts_from = roster.enter(self.at, run).map_err(|other| {
             let text = format!(
                 "{other} and {name} are the same server, which would have two votes in the quorum; list each server once"
             );
             StoreError::new(StoreErrorKind::Misconfigured, text)
         })?;
-        let left = roster.rejoin_after.saturating_sub(run.uptime);
+        let left = counts_from.saturating_duration_since(roster.clock.now());
         if !left.is_zero() {
             tracing::warn!(
                 server = name,
@@ -103,11 +147,7 @@ impl Seat {
                 "a server of the quorum was started lately, and does not count before every lease that it may have forgotten has ended"
             );
         }
-        // Whoever has waited for this connection asks a server that counts.
-        Ok(match left.is_zero() {
-            true => roster.opened,
-            false => roster.clock.now() + left,
-        })
+        Ok(counts_from)
     }
 }
 
@@ -117,7 +157,9 @@ impl Run {
             let mut lines = said.lines();
             lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
         };
-        let uptime: u64 = field("uptime_in_seconds")?.trim().parse().ok()?;
+        // Below zero if the server's clock was put back.
+        let uptime: i64 = field("uptime_in_seconds")?.trim().parse().ok()?;
+        let uptime = u64::try_from(uptime).unwrap_or(0);
         Some(Self {
             id: field("run_id")?.trim().to_owned(),
             // Both ends of it are cut to whole seconds.
@@ -139,18 +181,54 @@ mod tests {
             (run.id.as_str(), run.uptime),
             ("abc", Duration::from_secs(6))
         );
+        let put_back = said.replace(":7", ":-3600");
+        assert_eq!(Run::read(&put_back).unwrap().uptime, Duration::ZERO);
         assert!(Run::read("# Server\r\n").is_none());
+    }
+
+    fn roster(rejoin_after: Duration) -> Arc<Roster> {
+        let clock = Clock::new(tokio::runtime::Handle::current());
+        Roster::new(
+            vec!["one".to_owned(), "two".to_owned()],
+            rejoin_after,
+            clock,
+        )
+    }
+
+    fn run(id: &str, uptime: u64) -> Run {
+        Run {
+            id: id.to_owned(),
+            uptime: Duration::from_secs(uptime),
+        }
     }
 
     #[tokio::test]
     async fn one_run_has_one_seat() {
-        let clock = Clock::new(tokio::runtime::Handle::current());
-        let names = vec!["one".to_owned(), "two".to_owned()];
-        let roster = Roster::new(names, Duration::ZERO, clock);
-        assert_eq!(roster.enter(0, "a"), Ok(()));
-        assert_eq!(roster.enter(1, "a"), Err("one"));
-        assert_eq!(roster.enter(1, "b"), Ok(()));
-        assert_eq!(roster.enter(1, "c"), Ok(()));
-        assert_eq!(roster.enter(0, "c"), Err("two"));
+        let roster = roster(Duration::ZERO);
+        let opened = roster.opened;
+        assert_eq!(roster.enter(0, run("a", 9)), Ok(opened));
+        assert_eq!(roster.enter(1, run("a", 9)), Err("one"));
+        assert!(roster.is_known(0) && !roster.is_known(1));
+        assert_eq!(roster.enter(1, run("b", 9)), Ok(opened));
+        assert_eq!(roster.enter(1, run("c", 9)), Ok(opened));
+        assert_eq!(roster.enter(0, run("c", 9)), Err("two"));
+        // Who was refused has taken nobody's seat.
+        assert_eq!(roster.enter(1, run("c", 9)), Ok(opened));
+        assert_eq!(roster.enter(0, run("b", 9)), Ok(opened));
+    }
+
+    #[tokio::test]
+    async fn who_knew_an_earlier_run_counts_the_time_itself() {
+        let minute = Duration::from_secs(60);
+        let roster = roster(minute);
+        assert_eq!(roster.enter(0, run("a", 61)), Ok(roster.opened));
+        let before = roster.clock.now();
+        // Its clock was put ahead, so that it seems to run for long.
+        let restarted = roster.enter(0, run("b", 7200)).unwrap();
+        assert!(restarted >= before + minute);
+        // The same run by another connection, whatever its clock says by now.
+        assert_eq!(roster.enter(0, run("b", 0)), Ok(restarted));
+        let young = roster.enter(1, run("c", 20)).unwrap();
+        assert!(young >= before + 40 * Duration::from_secs(1) && young < before + minute);
     }
 }

@@ -1,6 +1,6 @@
 //! Reads `redis://…` URLs. No message made here repeats the URL, which can hold a password.
 
-mod quorum;
+pub(crate) mod quorum;
 
 use std::time::Duration;
 
@@ -36,30 +36,17 @@ pub(super) enum Address {
         /// The nodes' settings, but for where they are.
         template: ConnectionInfo,
     },
-    /// Servers that know nothing of each other, and how long one stays out that came back.
-    Quorum {
-        servers: Vec<ConnectionInfo>,
-        rejoin_after: Duration,
-    },
 }
 
 impl Address {
     pub(super) fn parse(url: &str) -> Result<Self, LockError> {
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        if scheme.starts_with("rediss") && !cfg!(feature = "tokio-rustls-comp") {
-            return Err(LockError::config(
-                "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without it: \
-                 enable its feature `tokio-rustls-comp`",
-            ));
-        }
+        let (scheme, rest) = scheme(url)?;
         match scheme {
             "redis" | "rediss" | "redis+unix" => connection_info(url).map(Self::Server),
             "redis-sentinel" => sentinels("redis", rest),
             "rediss-sentinel" => sentinels("rediss", rest),
             "redis-cluster" => cluster("redis", rest),
             "rediss-cluster" => cluster("rediss", rest),
-            "redis-quorum" => quorum::read("redis", rest),
-            "rediss-quorum" => quorum::read("rediss", rest),
             _ => Err(LockError::config(format!(
                 "the store's URL does not begin with a known scheme; {FORMS}"
             ))),
@@ -71,11 +58,6 @@ impl Address {
         Ok(match self {
             Self::Server(info) => Target::Server(client(info)?),
             Self::Cluster { template, .. } => Target::Node(client(template)?),
-            Self::Quorum { .. } => {
-                return Err(LockError::config(
-                    "a quorum is a store of its own, and not one server of another",
-                ));
-            }
             Self::Sentinels {
                 sentinels,
                 name,
@@ -90,15 +72,16 @@ impl Address {
     }
 }
 
-/// The servers of a quorum, and how long one stays out that came back; `None` if the URL is that of something else.
-pub(crate) fn quorum_of(url: &str) -> Result<Option<(Vec<ConnectionInfo>, Duration)>, LockError> {
-    Ok(match Address::parse(url)? {
-        Address::Quorum {
-            servers,
-            rejoin_after,
-        } => Some((servers, rejoin_after)),
-        _ => None,
-    })
+/// The scheme of a URL, and what is behind it.
+fn scheme(url: &str) -> Result<(&str, &str), LockError> {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    if scheme.starts_with("rediss") && !cfg!(feature = "tokio-rustls-comp") {
+        return Err(LockError::config(
+            "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without it: \
+             enable its feature `tokio-rustls-comp`",
+        ));
+    }
+    Ok((scheme, rest))
 }
 
 pub(super) fn client(info: ConnectionInfo) -> Result<Client, LockError> {
@@ -267,12 +250,6 @@ mod tests {
             "redis-cluster://u:canary@",
             "redis-cluster://u:canary@h1,/",
             "redis-cluster://u:canary@h1:x",
-            "redis-quorum://u:canary@h1",
-            "redis-quorum://u:canary@h1,h2,h1",
-            "redis-quorum://u:canary@h1,h2,h3/x",
-            "redis-quorum://u:canary@h1,h2,h3?rejoin_after=canary",
-            "redis-quorum://u:canary@h1,h2,h3?rejoin_after=25h",
-            "redis-quorum://u:canary@h1,h2,h3?rejoin=1s",
             "redis-cluster://u:canary@h1/1",
             "redis-cluster://u:canary@h1/?x=y",
         ] {

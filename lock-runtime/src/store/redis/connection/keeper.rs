@@ -10,7 +10,7 @@ use super::ear::Ear;
 use super::{Channels, Connected, Connection, State};
 use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, BACKOFF_MIN, Timeouts};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::store::redis::cluster::Membership;
 use crate::store::redis::errors;
 use crate::store::redis::target::{Reached, Target};
@@ -43,7 +43,8 @@ impl Keeper {
             let attempt = clock.by(by, self.connect(&shared, link, &channels)).await;
             let error = match attempt {
                 Some(Ok((up, reached))) => {
-                    tracing::debug!(link = link.0, "connected to the lock store");
+                    let server = up.address();
+                    tracing::debug!(link = link.0, %server, "connected to the lock store");
                     let subscribed = Arc::clone(&up.channels);
                     shared.silent.store(0, Ordering::Release);
                     shared.made.fetch_add(1, Ordering::AcqRel);
@@ -68,7 +69,7 @@ impl Keeper {
                     if clock.now() > up_since + BACKOFF_MAX {
                         backoff = BACKOFF_MIN;
                     }
-                    tracing::warn!(link = link.0, %error, "the connection to the lock store is replaced");
+                    tracing::warn!(link = link.0, %error, %server, "the connection to the lock store is replaced");
                     self.look_again();
                     error
                 }
