@@ -117,11 +117,11 @@ impl Guard {
         crate::probe::Probe::new(&self.hold)
     }
 
-    /// A frame for a body under this guard.
     fn lend(&self) -> &Lend {
         self.lend.get_or_init(Lend::default)
     }
 
+    /// A frame for a body under this guard.
     pub(crate) fn frame(&self) -> Arc<Frame> {
         let borrowed = self
             .loan
@@ -186,7 +186,8 @@ impl Guard {
         self.parts().map(Part::token).collect()
     }
 
-    /// How long the hold can still be trusted, if it is not renewed; zero when it was lost. No I/O.
+    /// How long the hold can still be trusted, if it is not renewed; zero when it was lost. A lock that was handed over has
+    /// at most two seconds until the rest of its lease was asked for, which is soon. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()

@@ -106,7 +106,8 @@ impl Lock {
         self
     }
 
-    /// Strict arrival order over all processes. Readers, writers and permits are always given so.
+    /// Strict arrival order over all processes. Readers, writers and permits are always given so. A request whose turn comes
+    /// in the moment in which its connection is lost goes to the end.
     pub fn fair(mut self) -> Self {
         self.spec.fair = true;
         self

@@ -307,6 +307,17 @@ impl Lines {
         self.queued().remove(&owner.request);
     }
 
+    /// Has these look again.
+    fn call(&self, whom: impl Fn(&Expecting) -> bool) {
+        let queued = self.queued();
+        let called = queued.values().filter(|one| whom(one));
+        let signals: Vec<_> = called.map(|one| Arc::clone(&one.signal)).collect();
+        drop(queued);
+        for signal in signals {
+            drop(signal.put(|inbox| inbox.look_again = true));
+        }
+    }
+
     /// Wakes every request, wherever it waits, in the order in which they came.
     pub(crate) fn wake_all(&self) {
         let mut places = BTreeMap::new();
@@ -343,13 +354,12 @@ impl Listener for Lines {
     }
 
     fn look_again(&self) {
-        let queued = self.queued();
-        let signals = queued.values().map(|one| Arc::clone(&one.signal));
-        let signals: Vec<_> = signals.collect();
-        drop(queued);
-        for signal in signals {
-            drop(signal.put(|inbox| inbox.look_again = true));
-        }
+        self.call(|_| true);
+    }
+
+    fn lost(&self, link: Link) {
+        // Who has asked and has no reply yet may have asked over it.
+        self.call(|one| one.over.is_none_or(|over| over == link));
     }
 
     fn freed(&self, ended: Ended) {

@@ -123,6 +123,10 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
     /// Messages may have been lost: everyone who waits looks again.
     fn look_again(&self);
+    /// The same for those who hear of their grants over this link: it is gone, and others are well.
+    fn lost(&self, _link: Link) {
+        self.look_again();
+    }
     /// A hold of this key has ended, and was handed to nobody.
     fn freed(&self, _ended: Ended) {}
 }

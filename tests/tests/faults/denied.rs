@@ -63,6 +63,20 @@ async fn a_hand_over_needs_no_free_memory() {
 }
 
 #[tokio::test]
+async fn whoever_has_a_place_in_the_queue_needs_no_free_memory_to_look_again() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    let _held = client.lock("k").acquire().await.unwrap();
+    // It looks again after a second.
+    let wait = Duration::from_millis(1600);
+    let waiting = tokio::spawn(client.lock("k").wait(wait).acquire());
+    crate::until_waiting(&client, "k", 1).await;
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let told = waiting.await.unwrap();
+    assert!(matches!(told, Err(LockError::Busy { .. })), "{told:?}");
+}
+
+#[tokio::test]
 async fn a_replica_is_read_only() {
     let (master, replica) = (RedisServer::start().await, RedisServer::start().await);
     replica

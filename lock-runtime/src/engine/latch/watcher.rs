@@ -223,9 +223,18 @@ impl Watcher {
             verb,
         };
         let by = sent + self.command_timeout;
+        let waits = verb == LatchVerb::Wait;
+        if waits {
+            self.lines.expect_over(self.place, None);
+        }
         let result = self.store.latch(request, by).await;
         self.pulse.note(sent, &result);
-        result.map(|answer| answer.value)
+        let answer = result?;
+        if waits {
+            // What is heard over another link may be old.
+            self.lines.expect_over(self.place, Some(answer.link));
+        }
+        Ok(answer.value)
     }
 
     /// Gives the place up. One that a command makes that arrives later still, over a connection that was replaced,

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, RedisError, Value};
+use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::AbortHandle;
 
@@ -48,8 +49,10 @@ pub(super) struct Connected {
 }
 
 /// What is heard over one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Channels {
+    /// The client's own.
+    runtime: Handle,
     /// In a cluster there is at most one for each slot, so none is ever given up.
     subscribed: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
     /// A subscription ended that nobody gave up (the slot went to another node). The redis crate takes the server's word
@@ -76,22 +79,41 @@ impl Connected {
                 None => Arc::clone(subscribed.entry(channel.to_owned()).or_default()),
             }
         };
-        made.get_or_try_init(async || {
-            if !self.sharded {
-                return self.connection.subscribe(channel).await;
-            }
-            let mut subscribe = redis::cmd("SSUBSCRIBE");
-            subscribe.arg(channel);
-            request::send::<Value>(self, &subscribe, asking)
-                .await
-                .map(drop)
+        if made.initialized() {
+            return Ok(());
+        }
+        // By a task of the client: others wait for it, and whoever is the first may not be polled again.
+        let (mut up, channel) = (self.clone(), channel.to_owned());
+        let subscribed = self.channels.runtime.spawn(async move {
+            let subscribe = async || up.subscribe_now(&channel, asking).await;
+            made.get_or_try_init(subscribe).await.copied()
+        });
+        subscribed.await.unwrap_or_else(|_| {
+            let ended = std::io::Error::other("the client's thread has ended");
+            Err(RedisError::from(ended))
         })
-        .await
-        .copied()
+    }
+
+    async fn subscribe_now(&mut self, channel: &str, asking: bool) -> Result<(), RedisError> {
+        if !self.sharded {
+            return self.connection.subscribe(channel).await;
+        }
+        let mut subscribe = redis::cmd("SSUBSCRIBE");
+        subscribe.arg(channel);
+        let reply = request::send::<Value>(self, &subscribe, asking);
+        reply.await.map(drop)
     }
 }
 
 impl Channels {
+    fn new(clock: &Clock) -> Arc<Self> {
+        Arc::new(Self {
+            runtime: clock.handle().clone(),
+            subscribed: Mutex::default(),
+            mixed_up: AtomicBool::new(false),
+        })
+    }
+
     fn subscribed(&self) -> MutexGuard<'_, HashMap<String, Arc<OnceCell<()>>>> {
         self.subscribed
             .lock()
@@ -278,7 +300,12 @@ impl Connection {
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
         if let Some(making) = self.nearby.making(via) {
-            Box::pin(near::made(making, by, &self.clock)).await;
+            // The command itself has nearly all of its time still.
+            let soon = by.min(self.clock.now() + self.command_timeout / 10);
+            let made = Box::pin(near::made(making, soon, &self.clock)).await;
+            if made.is_none() {
+                self.nearby.give_up(via, self.clock.now() + BACKOFF_MAX);
+            }
         }
         // Only beside the connection that it was made for: another one may lead to another server.
         let near = match &*self.state.borrow() {

@@ -70,7 +70,7 @@ impl Request {
         Self { channel, ..self }
     }
 
-    /// Whether it must go over the connection on which messages are heard.
+    /// Whether messages are heard over the connection that it goes over.
     pub(super) fn listens(&self) -> bool {
         self.channel.is_some()
     }

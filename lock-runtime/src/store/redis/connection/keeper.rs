@@ -99,7 +99,7 @@ impl Keeper {
         link: Link,
         channels: &[String],
     ) -> Result<(Connected, Reached), StoreError> {
-        let heard = Arc::<Channels>::default();
+        let heard = Channels::new(&shared.clock);
         let ear = Ear {
             link,
             near: false,

@@ -22,9 +22,6 @@ use crate::store::redis::target::{Hello, is_pinned};
 /// How long a runtime is left without one after a command over it was not answered: it may not be driven.
 pub(super) const REST_IF_SILENT: Duration = Duration::from_secs(30);
 
-/// How long who is going to wait lets one be made.
-const MADE_WITHIN: Duration = Duration::from_millis(100);
-
 /// One for each runtime that has asked; there are few.
 #[derive(Debug, Default)]
 pub(super) struct Nearby {
@@ -93,6 +90,33 @@ impl Nearby {
             State::Making(making) => Some(making.subscribe()),
             _ => None,
         }
+    }
+
+    /// Gives up the number of a connection that is being made still. Who asked for it goes another way, and what is heard
+    /// over that says nothing of a connection that comes later.
+    pub(super) fn give_up(&self, link: Link, until: Instant) {
+        let mut seats = self.seats();
+        if let Some(seat) = seats.iter_mut().find(|seat| seat.link == link)
+            && matches!(seat.state, State::Making(_))
+        {
+            seat.state = State::Resting(Some(until));
+        }
+    }
+
+    /// Leaves a runtime without a connection. True if there was one until now.
+    fn rest(&self, link: Link, until: Instant, now: Instant) -> bool {
+        let seats = self.seats();
+        let seat = seats.iter().find(|seat| seat.link == link);
+        let until = match seat.map(|seat| &seat.state) {
+            // One that does not last is not made again at once.
+            Some(State::Up { connected, .. }) if now < connected.since + BACKOFF_MAX => {
+                until.max(now + BACKOFF_MAX)
+            }
+            Some(State::Resting(Some(longer))) => until.max(*longer),
+            _ => until,
+        };
+        drop(seats);
+        self.set(link, State::Resting(Some(until)))
     }
 
     /// True if there was a connection until now.
@@ -173,22 +197,25 @@ impl Connection {
 
     /// Leaves a runtime without one until then. Who waits to hear something over it looks again.
     pub(super) fn do_without(&self, link: Link, until: Instant) {
-        self.unseat(link, State::Resting(Some(until)));
+        if self.nearby.rest(link, until, self.clock.now()) {
+            self.tell_lost(link);
+        }
     }
 
-    fn unseat(&self, link: Link, state: State) {
-        if self.nearby.set(link, state)
-            && let Some(listener) = self.listener.upgrade()
-        {
-            listener.look_again();
+    fn tell_lost(&self, link: Link) {
+        if let Some(listener) = self.listener.upgrade() {
+            listener.lost(link);
         }
     }
 }
 
-/// Waits until a connection is there that is being made, or does not come soon.
-pub(super) async fn made(mut making: watch::Receiver<()>, by: Instant, clock: &Clock) {
-    let by = by.min(clock.now() + MADE_WITHIN);
-    let _ = clock.by(by, making.changed()).await;
+/// Waits until a connection is made, or given up. `None` if that takes too long.
+pub(super) async fn made(
+    mut making: watch::Receiver<()>,
+    by: Instant,
+    clock: &Clock,
+) -> Option<()> {
+    clock.by(by, making.changed()).await.map(drop)
 }
 
 /// Makes a connection beside `main`, and stays with it as long as it is good and the runtime runs.
@@ -197,7 +224,7 @@ async fn stay(seat: Leaving, main: Connected) {
         return;
     };
     let (clock, connect_timeout) = (connection.clock.clone(), connection.connect_timeout);
-    let (link, channels) = (seat.link, Arc::<Channels>::default());
+    let (link, channels) = (seat.link, Channels::new(&clock));
     let ear = Ear {
         link,
         near: true,
@@ -267,7 +294,10 @@ impl Drop for Leaving {
         };
         if std::thread::panicking() {
             // A runtime without the drivers of sockets and timers.
-            return connection.unseat(self.link, State::Resting(None));
+            if connection.nearby.set(self.link, State::Resting(None)) {
+                connection.tell_lost(self.link);
+            }
+            return;
         }
         let mut seats = connection.nearby.seats();
         // One that rests tells for how long.
@@ -276,9 +306,8 @@ impl Drop for Leaving {
             .position(|seat| seat.link == self.link && !matches!(seat.state, State::Resting(_)));
         let seat = at.map(|at| seats.swap_remove(at));
         drop(seats);
-        let heard = matches!(seat.map(|seat| seat.state), Some(State::Up { .. }));
-        if let (true, Some(listener)) = (heard, connection.listener.upgrade()) {
-            listener.look_again();
+        if let Some(State::Up { .. }) = seat.map(|seat| seat.state) {
+            connection.tell_lost(self.link);
         }
     }
 }

@@ -7,7 +7,7 @@ local at, time = names(1), now()
 local me = ARGV[4] .. ':' .. first_lease .. ':' .. permits .. ':' .. of .. ':' .. owner
 local state = state_of(at, time)
 if state.err then return state end
-if state.holder and state.holder == ARGV[10] then leave(at, state, ARGV[10], 0) end
+if ARGV[10] ~= '' and state.holder == ARGV[10] then leave(at, state, ARGV[10], 0) end
 
 -- Whether the lock is something else than what the request is for. A semaphore that was resized still serves those who
 -- stood in its queue before.
