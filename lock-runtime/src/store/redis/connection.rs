@@ -3,26 +3,26 @@
 //! The redis crate's own reconnecting connection is not used: its time limit does not cover the wait for a reconnect
 //! (a command to a dead server blocked for 9 s), and it keeps a peer that stopped answering for ever.
 
+mod connected;
 mod ear;
 mod keeper;
 mod near;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use redis::aio::MultiplexedConnection;
-use redis::{Client, RedisError, Value};
-use tokio::runtime::Handle;
-use tokio::sync::{OnceCell, mpsc, watch};
+use redis::RedisError;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
+use self::connected::mixed_up;
+pub(super) use self::connected::{Channels, Connected};
 use self::keeper::Keeper;
 use self::near::{Nearby, REST_IF_SILENT};
 use super::cluster::Membership;
+use super::errors;
 use super::target::Target;
-use super::{errors, request};
 use crate::clock::Clock;
 use crate::config::{BACKOFF_MAX, Timeouts};
 use crate::error::{StoreError, StoreErrorKind};
@@ -31,102 +31,6 @@ use crate::store::{Failure, Link, Listener};
 
 /// So many commands in a row without an answer, and the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
-
-/// A connection of one number; commands over it are carried out in order.
-#[derive(Clone, Debug)]
-pub(super) struct Connected {
-    pub(super) link: Link,
-    pub(super) connection: MultiplexedConnection,
-    /// When it was made.
-    since: Instant,
-    /// What makes another connection to the same server.
-    client: Arc<Client>,
-    /// To a node of a cluster, where channels belong to slots.
-    sharded: bool,
-    /// To a server of a quorum: from when on what it says counts there.
-    pub(super) counts_from: Option<Instant>,
-    channels: Arc<Channels>,
-}
-
-/// What is heard over one connection.
-#[derive(Debug)]
-struct Channels {
-    /// The client's own.
-    runtime: Handle,
-    /// In a cluster there is at most one for each slot, so none is ever given up.
-    subscribed: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
-    /// A subscription ended that nobody gave up (the slot went to another node). The redis crate takes the server's word
-    /// of that for the reply to some command, so that from then on every reply may be that of another command.
-    mixed_up: AtomicBool,
-}
-
-impl Connected {
-    /// The server's address.
-    pub(super) fn address(&self) -> String {
-        self.client.get_connection_info().addr().to_string()
-    }
-
-    /// Listens on a channel of this connection, once.
-    pub(super) async fn subscribe(
-        &mut self,
-        channel: &str,
-        asking: bool,
-    ) -> Result<(), RedisError> {
-        let made = {
-            let mut subscribed = self.channels.subscribed();
-            match subscribed.get(channel) {
-                Some(made) => Arc::clone(made),
-                None => Arc::clone(subscribed.entry(channel.to_owned()).or_default()),
-            }
-        };
-        if made.initialized() {
-            return Ok(());
-        }
-        // By a task of the client: others wait for it, and whoever is the first may not be polled again.
-        let (mut up, channel) = (self.clone(), channel.to_owned());
-        let subscribed = self.channels.runtime.spawn(async move {
-            let subscribe = async || up.subscribe_now(&channel, asking).await;
-            made.get_or_try_init(subscribe).await.copied()
-        });
-        subscribed.await.unwrap_or_else(|_| {
-            let ended = std::io::Error::other("the client's thread has ended");
-            Err(RedisError::from(ended))
-        })
-    }
-
-    async fn subscribe_now(&mut self, channel: &str, asking: bool) -> Result<(), RedisError> {
-        if !self.sharded {
-            return self.connection.subscribe(channel).await;
-        }
-        let mut subscribe = redis::cmd("SSUBSCRIBE");
-        subscribe.arg(channel);
-        let reply = request::send::<Value>(self, &subscribe, asking);
-        reply.await.map(drop)
-    }
-}
-
-impl Channels {
-    fn new(clock: &Clock) -> Arc<Self> {
-        Arc::new(Self {
-            runtime: clock.handle().clone(),
-            subscribed: Mutex::default(),
-            mixed_up: AtomicBool::new(false),
-        })
-    }
-
-    fn subscribed(&self) -> MutexGuard<'_, HashMap<String, Arc<OnceCell<()>>>> {
-        self.subscribed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What a new connection should listen on as well.
-    fn established(&self) -> Vec<String> {
-        let subscribed = self.subscribed();
-        let made = subscribed.iter().filter(|(_, made)| made.initialized());
-        made.map(|(channel, _)| channel.clone()).collect()
-    }
-}
 
 #[derive(Clone, Debug)]
 enum State {
@@ -414,11 +318,6 @@ impl Connection {
             current
         })
     }
-}
-
-fn mixed_up() -> StoreError {
-    let text = "the slot of a lock that is waited for went to another node";
-    StoreError::new(StoreErrorKind::Disconnected, text)
 }
 
 impl Drop for Connection {

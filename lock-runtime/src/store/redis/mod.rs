@@ -5,6 +5,7 @@
 //! takes and respects. A lock that is held in shares is a sorted set. Waiters stand in another one beside it and get the
 //! lock handed over by whoever releases it.
 
+mod acquire;
 mod batch;
 mod cluster;
 mod connection;
