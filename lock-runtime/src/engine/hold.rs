@@ -1,18 +1,20 @@
 //! One hold: until when it can be trusted, and whether it was lost.
 
+mod part;
+
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+pub(crate) use self::part::{Late, Part, Parts};
 use super::turn::{Baton, Turn};
 use crate::clock::Clock;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
 use crate::key::LockKey;
-use crate::store::{Acquire, Claim, ClientId, Link, Owner, Release, Renewal, Share};
-use crate::token::FencingToken;
+use crate::store::{Acquire, Claim, ClientId, Release, Renewal, Share};
 
 /// A lock that the store granted to this process, or several that are held, renewed, lost and released together.
 #[derive(Debug)]
@@ -29,77 +31,6 @@ pub(crate) struct Hold {
     state: Mutex<State>,
     /// Wakes everyone who waits for the loss; there if anybody does.
     lost: OnceLock<Arc<Notify>>,
-}
-
-/// At least one; nearly always there is no more.
-#[derive(Debug)]
-pub(crate) enum Parts {
-    One(Part),
-    Several(Box<[Part]>),
-}
-
-/// One key of a hold.
-#[derive(Debug)]
-pub(crate) struct Part {
-    pub(crate) key: LockKey,
-    pub(crate) owner: Owner,
-    token: OnceLock<FencingToken>,
-}
-
-impl Part {
-    pub(crate) fn new(key: LockKey, owner: Owner, token: Option<u64>) -> Self {
-        Self {
-            key,
-            owner,
-            token: token
-                .map(|token| FencingToken::new(token).into())
-                .unwrap_or_default(),
-        }
-    }
-
-    /// The same part, for another hold.
-    pub(crate) fn again(&self) -> Self {
-        Self {
-            key: self.key.clone(),
-            owner: self.owner,
-            token: self.token.clone(),
-        }
-    }
-
-    pub(crate) fn token(&self) -> Option<FencingToken> {
-        self.token.get().copied()
-    }
-
-    /// Keeps the first token that a hold is given.
-    pub(crate) fn set_token(&self, token: u64) -> FencingToken {
-        *self.token.get_or_init(|| FencingToken::new(token))
-    }
-}
-
-/// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or at `until`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Late {
-    pub(crate) link: Link,
-    pub(crate) until: Instant,
-}
-
-impl Late {
-    /// Whether an undo that was acknowledged over `link` at `now` has undone it for sure.
-    pub(crate) fn is_undone(&self, link: Link, now: Instant) -> bool {
-        self.link == link || now >= self.until
-    }
-
-    pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
-        earlier.map_or(Self { link, until }, |earlier| Self {
-            // No acknowledgement over one of them says anything of the other.
-            link: if earlier.link == link {
-                link
-            } else {
-                Link::SEVERAL
-            },
-            until: earlier.until.max(until),
-        })
-    }
 }
 
 #[derive(Debug)]
@@ -395,6 +326,7 @@ impl Hold {
 mod tests {
     use super::*;
     use crate::config::Wait;
+    use crate::store::Owner;
 
     fn hold() -> Hold {
         let lease = Duration::from_secs(30);

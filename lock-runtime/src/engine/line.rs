@@ -5,6 +5,7 @@
 //! A request that does not take what is passed on to it, because nobody polls it, is passed over until somebody does.
 
 mod place;
+mod signal;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -16,6 +17,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 pub(crate) use self::place::{Mark, Place, Releasing};
+pub(crate) use self::signal::Signal;
 use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Ended, Link, Listener, Owner, WakeUp};
@@ -87,50 +89,6 @@ impl State {
 impl Line {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What reaches a waiting request.
-#[derive(Debug, Default)]
-pub(crate) struct Signal {
-    notify: Arc<Notify>,
-    inbox: Mutex<Inbox>,
-}
-
-/// What has arrived since the last look.
-#[derive(Debug, Default)]
-pub(crate) struct Inbox {
-    /// Another task of this process passed its hold on.
-    pub(crate) baton: Option<Baton>,
-    /// The store handed the lock over, as was told over this link, with this token.
-    pub(crate) granted: Option<(Link, Option<u64>)>,
-    /// Messages may have been lost.
-    pub(crate) look_again: bool,
-}
-
-impl Signal {
-    /// Waits for anything. Wakes that came since the last call are not missed.
-    pub(crate) async fn notified(&self) {
-        self.notify.notified().await;
-    }
-
-    pub(crate) fn take(&self) -> Inbox {
-        std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn take_baton(&self) -> Option<Baton> {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        inbox.baton.take()
-    }
-
-    fn put(&self, change: impl FnOnce(&mut Inbox)) -> WakeUp {
-        change(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
-        self.wake_up()
-    }
-
-    /// Wakes who waits for this, without a word.
-    pub(super) fn wake_up(&self) -> WakeUp {
-        WakeUp(Some(Arc::clone(&self.notify)))
     }
 }
 

@@ -1,0 +1,79 @@
+//! What a hold is made of: keys, and what may arrive late for them.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::key::LockKey;
+use crate::store::{Link, Owner};
+use crate::token::FencingToken;
+
+/// At least one; nearly always there is no more.
+#[derive(Debug)]
+pub(crate) enum Parts {
+    One(Part),
+    Several(Box<[Part]>),
+}
+
+/// One key of a hold.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) key: LockKey,
+    pub(crate) owner: Owner,
+    token: OnceLock<FencingToken>,
+}
+
+impl Part {
+    pub(crate) fn new(key: LockKey, owner: Owner, token: Option<u64>) -> Self {
+        Self {
+            key,
+            owner,
+            token: token
+                .map(|token| FencingToken::new(token).into())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The same part, for another hold.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            owner: self.owner,
+            token: self.token.clone(),
+        }
+    }
+
+    pub(crate) fn token(&self) -> Option<FencingToken> {
+        self.token.get().copied()
+    }
+
+    /// Keeps the first token that a hold is given.
+    pub(crate) fn set_token(&self, token: u64) -> FencingToken {
+        *self.token.get_or_init(|| FencingToken::new(token))
+    }
+}
+
+/// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or at `until`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub(crate) link: Link,
+    pub(crate) until: Instant,
+}
+
+impl Late {
+    /// Whether an undo that was acknowledged over `link` at `now` has undone it for sure.
+    pub(crate) fn is_undone(&self, link: Link, now: Instant) -> bool {
+        self.link == link || now >= self.until
+    }
+
+    pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
+        earlier.map_or(Self { link, until }, |earlier| Self {
+            // No acknowledgement over one of them says anything of the other.
+            link: if earlier.link == link {
+                link
+            } else {
+                Link::SEVERAL
+            },
+            until: earlier.until.max(until),
+        })
+    }
+}
