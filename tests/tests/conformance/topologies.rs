@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::Behaviour;
 
 /// Behaviours wait for leases to end, most of the time.
-const AT_ONCE: usize = 5;
+const AT_ONCE: usize = 3;
 /// Far more than any needs.
 const LIMIT: Duration = Duration::from_secs(120);
 
