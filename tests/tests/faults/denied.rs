@@ -184,11 +184,12 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
         })
         .await;
         match taken {
-            // That closes the connection as well; what is sent in that moment is told so.
             [] => {
                 server.command(&["ACL", "DELUSER", user]).await;
-                eventually("the client tries to log in again", async || {
-                    unavailable(client.health().await) == StoreErrorKind::Denied
+                // Its connections are closed: who asks just then hears of that, and from then on of the reason.
+                eventually("the reason is known", async || {
+                    let tried = refused(&client, Duration::ZERO).await;
+                    kind(&tried) == StoreErrorKind::Denied
                 })
                 .await;
             }
