@@ -22,7 +22,7 @@ use crate::pause::Pause;
 #[cfg(feature = "test-util")]
 use crate::store::{ClientId, Listener, Store};
 
-/// The settings of a [`LockClient`].
+/// The settings of a [`LockClient`](crate::LockClient).
 ///
 /// # Default
 /// - no URL: it must be given

@@ -1,8 +1,9 @@
 //! Slots that move and masters that die, under load.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lock_runtime::LockError;
+use lock_runtime::{Decision, LockError, Rate};
 use lock_tests::{RedisCluster, eventually};
 
 use crate::client;
@@ -51,6 +52,41 @@ async fn locks_are_kept_while_their_slot_moves_under_load() {
     assert!(!waiting.is_finished());
     guard.release().await.unwrap();
     assert!(waiting.await.unwrap().unwrap().is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_is_redirected_is_carried_out_once() {
+    let cluster = RedisCluster::start().await;
+    let client = client(&cluster.url()).await;
+    let slot = cluster.slot("moved").await;
+    // What a repeat would change: each command takes one token, and one comes back in 25 s.
+    let limiter = client.rate_limiter("{moved}:tokens", Rate::per_hour(140).burst(100_000));
+    let (done, mut taken) = (AtomicBool::new(false), 0);
+    let takes = async {
+        while !done.load(Ordering::Acquire) {
+            let decision = limiter.try_acquire().await.unwrap();
+            taken += 1;
+            let Decision::Passed { remaining, .. } = decision else {
+                panic!("{decision:?}");
+            };
+            assert_eq!(remaining, 100_000 - taken);
+        }
+    };
+    let moves = async {
+        for turn in 1..=3 {
+            let from = cluster.master_of(slot).await;
+            let mut nodes = cluster.nodes[..3].iter();
+            let to = nodes.find(|node| node.port() != from.port()).unwrap();
+            cluster.begin_move(slot, to).await;
+            // Commands for a key that is here, and then for one that is there.
+            tokio::time::sleep(Duration::from_millis(50 * turn)).await;
+            cluster.end_move(slot, from, to).await;
+            tokio::time::sleep(Duration::from_millis(50 * turn)).await;
+        }
+        done.store(true, Ordering::Release);
+    };
+    tokio::join!(takes, moves);
+    assert!(taken > 50, "{taken}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -32,7 +32,7 @@ impl LockClientBuilder {
     /// none.
     ///
     /// A hold that too few confirm is not granted: it is undone, tried again within the request's wait, and then told as
-    /// [`Unavailable`](LockError::Unavailable) of the kind [`NotReplicated`](StoreErrorKind::NotReplicated), with how many
+    /// [`Unavailable`](crate::LockError::Unavailable) of the kind [`NotReplicated`](crate::StoreErrorKind::NotReplicated), with how many
     /// did. A renewal that too few confirm counts as unanswered: it is tried again, and at its old deadline the hold is
     /// lost. So a master that was cut off from its replicas grants nothing, and the holds there end.
     ///
@@ -47,7 +47,7 @@ impl LockClientBuilder {
     /// there are never confirm. Not for `memory:`, which has none.
     ///
     /// # Errors
-    /// At [`connect`](Self::connect), [`LockError::Config`] for no replicas, a zero timeout, or one of more than half of the
+    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for no replicas, a zero timeout, or one of more than half of the
     /// [command timeout](Self::command_timeout).
     pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
         self.replicas = Some(Replicas { count, timeout });
@@ -55,13 +55,13 @@ impl LockClientBuilder {
     }
 
     /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
-    /// [`Config`](LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
+    /// [`Config`](crate::LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
     /// persistence, no `min-replicas-to-write`, clocks that differ, a server of a quorum that does not answer. Default: no; the
     /// same is then logged once as warnings by `tracing` (unknown ones as information), in the background and beside the first
     /// locks.
     ///
     /// # Errors
-    /// `connect_lazy` returns before anything can be known: [`LockError::Config`].
+    /// `connect_lazy` returns before anything can be known: [`LockError::Config`](crate::LockError::Config).
     pub fn strict_checks(mut self, strict: bool) -> Self {
         self.strict_checks = strict;
         self
