@@ -1,27 +1,12 @@
 //! A password in a URL appears nowhere.
 
 use std::fmt::Write as _;
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_tests::{Proxy, RedisServer};
+use lock_tests::{Log, Proxy, RedisServer};
 
 const CANARY: &str = "canary-in-the-mine";
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 #[tokio::test]
 async fn a_password_appears_in_no_error_log_or_debug_output() {
@@ -72,7 +57,7 @@ async fn a_password_appears_in_no_error_log_or_debug_output() {
         .unwrap();
     }
     drop(guard);
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     assert!(log.contains("lock store"), "the log was heard: {log}");
     assert!(!said.contains(CANARY), "{said}");
     assert!(!log.contains(CANARY), "{log}");

@@ -1,27 +1,15 @@
 //! What servers say of themselves: told once at the start, in `health`, and refused if the client is strict.
 
-use std::io;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Finding, Health, LockClient, Role, StoreErrorKind};
 use lock_tests::nemesis::ClockShim;
-use lock_tests::{Proxy, RedisCluster, RedisQuorum, RedisServer, documented_rights, eventually};
+use lock_tests::{
+    Log, Proxy, RedisCluster, RedisQuorum, RedisServer, documented_rights, eventually,
+};
 
 use crate::{client, config, unavailable};
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// What was logged about the server with this address, by all clients of this process.
 fn logged(address: &str) -> Vec<String> {
@@ -36,7 +24,7 @@ fn logged(address: &str) -> Vec<String> {
             .init();
         log
     });
-    let text = String::from_utf8_lossy(&log.0.lock().unwrap()).into_owned();
+    let text = log.text();
     let about = text
         .lines()
         .filter(|line| line.ends_with(&format!("server={address}")));

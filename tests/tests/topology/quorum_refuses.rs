@@ -1,12 +1,10 @@
 //! What a quorum refuses, and with which words.
 
 use std::fmt::Write as _;
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, Rate, StoreErrorKind};
-use lock_tests::{RedisQuorum, RedisServer, documented_rights};
+use lock_tests::{Log, RedisQuorum, RedisServer, documented_rights};
 
 use crate::{client, config, unavailable};
 
@@ -58,20 +56,6 @@ async fn a_server_of_another_kind_is_refused() {
     );
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn an_even_number_of_servers_is_a_warning() {
     let warned = |url: &str| {
@@ -85,8 +69,7 @@ async fn an_even_number_of_servers_is_a_warning() {
             LockClient::builder().url(url).connect_lazy()
         });
         drop(client.unwrap());
-        let log = log.0.lock().unwrap().clone();
-        String::from_utf8(log).unwrap()
+        log.text()
     };
     let four = warned("redis-quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3,127.0.0.1:4");
     assert!(four.contains("even number of servers"), "{four}");
