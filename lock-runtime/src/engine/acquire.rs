@@ -1,10 +1,11 @@
 //! One acquisition, from the request to what the caller gets.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Engine;
 use super::attempt::Attempt;
-use super::hold::Hold;
+use super::hold::{Grant, Hold, Parts};
 use super::scope::{self, Lend, Loan};
 use super::time::Budget;
 use crate::config::Resolved;
@@ -49,6 +50,20 @@ impl Engine {
             Box::pin(self.acquire_all(keys, options, budget)).await
         };
         Ok(Held::Own(hold?))
+    }
+
+    /// What was granted, watched from now on.
+    pub(super) fn begin(
+        &self,
+        parts: Parts,
+        now: Instant,
+        options: &Resolved,
+        grant: Grant,
+        renew_at: Option<Instant>,
+    ) -> Arc<Hold> {
+        let hold = Arc::new(Hold::new(parts, now, options, grant, self.clock.clone()));
+        self.watchdog.watch(Arc::clone(&hold), renew_at);
+        hold
     }
 
     /// Refuses what the store can't do.

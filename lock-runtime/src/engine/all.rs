@@ -121,16 +121,9 @@ impl Engine {
                     turn: None,
                 };
                 let parts = Parts::Several(parts.map(part).collect());
-                let hold = Arc::new(Hold::new(
-                    parts,
-                    self.clock.now(),
-                    options,
-                    grant,
-                    self.clock.clone(),
-                ));
-                under_way.settled();
                 let renew_at = options.renew.then(|| time::renewal_at(sent, options.lease));
-                self.watchdog.watch(Arc::clone(&hold), renew_at);
+                let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+                under_way.settled();
                 Ok(AtOnce::Held(hold))
             }
             Ok(AcquiredAll::Busy(at)) => {
@@ -270,14 +263,7 @@ impl Engine {
             late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
             turn: None,
         };
-        let hold = Arc::new(Hold::new(
-            parts,
-            self.clock.now(),
-            options,
-            grant,
-            self.clock.clone(),
-        ));
-        self.watchdog.watch(Arc::clone(&hold), renew_at);
+        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
         let mut whole = true;
         for part in holds {
             whole &= part.pass_on();

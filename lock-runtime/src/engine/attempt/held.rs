@@ -117,9 +117,7 @@ impl Attempt<'_> {
                 .collect(),
             turn,
         };
-        let clock = engine.clock.clone();
-        let hold = Arc::new(Hold::new(Parts::One(part), now, self.options, grant, clock));
-        engine.watchdog.watch(Arc::clone(&hold), renew_at);
+        let hold = engine.begin(Parts::One(part), now, self.options, grant, renew_at);
         self.present = false;
         hold
     }

@@ -95,45 +95,52 @@ impl Nearby {
     /// Gives up the number of a connection that is being made still. Who asked for it goes another way, and what is heard
     /// over that says nothing of a connection that comes later.
     pub(super) fn give_up(&self, link: Link, until: Instant) {
-        let mut seats = self.seats();
-        if let Some(seat) = seats.iter_mut().find(|seat| seat.link == link)
-            && matches!(seat.state, State::Making(_))
-        {
-            seat.state = State::Resting(Some(until));
-        }
+        self.change(link, |state| match state {
+            State::Making(_) => Some(State::Resting(Some(until))),
+            _ => None,
+        });
     }
 
     /// Leaves a runtime without a connection. True if there was one until now.
     fn rest(&self, link: Link, until: Instant, now: Instant) -> bool {
-        let seats = self.seats();
-        let seat = seats.iter().find(|seat| seat.link == link);
-        let until = match seat.map(|seat| &seat.state) {
-            // One that does not last is not made again at once.
-            Some(State::Up { connected, .. }) if now < connected.since + BACKOFF_MAX => {
-                until.max(now + BACKOFF_MAX)
-            }
-            Some(State::Resting(Some(longer))) => until.max(*longer),
-            _ => until,
-        };
-        drop(seats);
-        self.set(link, State::Resting(Some(until)))
+        self.change(link, |state| {
+            let until = match state {
+                // One that does not last is not made again at once.
+                State::Up { connected, .. } if now < connected.since + BACKOFF_MAX => {
+                    until.max(now + BACKOFF_MAX)
+                }
+                State::Resting(Some(longer)) => until.max(*longer),
+                _ => until,
+            };
+            Some(State::Resting(Some(until)))
+        })
+    }
+
+    /// One that was given up while it was made stays given up.
+    fn made(&self, link: Link, connected: Connected, stay: oneshot::Sender<()>) {
+        let mut up = Some(State::Up {
+            connected,
+            _stay: stay,
+        });
+        self.change(link, |state| match state {
+            State::Making(_) => up.take(),
+            _ => None,
+        });
     }
 
     /// True if there was a connection until now.
-    fn set(&self, link: Link, state: State) -> bool {
+    fn change(&self, link: Link, to: impl FnOnce(&State) -> Option<State>) -> bool {
         let mut seats = self.seats();
-        let seat = seats.iter_mut().find(|seat| seat.link == link);
-        // One that was given up while it was made stays given up.
-        let wanted = |seat: &&mut Seat| {
-            matches!(seat.state, State::Making(_)) || !matches!(state, State::Up { .. })
+        let Some(seat) = seats.iter_mut().find(|seat| seat.link == link) else {
+            return false;
         };
-        if let Some(seat) = seat.filter(wanted) {
-            let before = std::mem::replace(&mut seat.state, state);
-            // Its driver ends with it, which is not done under the lock.
-            drop(seats);
-            return matches!(before, State::Up { .. });
-        }
-        false
+        let Some(state) = to(&seat.state) else {
+            return false;
+        };
+        let before = std::mem::replace(&mut seat.state, state);
+        // Its driver ends with it, and who waits for it is woken, which is not done under the lock.
+        drop(seats);
+        matches!(before, State::Up { .. })
     }
 
     pub(super) fn clear(&self) {
@@ -267,11 +274,7 @@ async fn stay(seat: Leaving, main: Connected) {
                 counts_from: main.counts_from,
                 channels,
             };
-            let state = State::Up {
-                connected,
-                _stay: stay,
-            };
-            connection.nearby.set(link, state);
+            connection.nearby.made(link, connected, stay);
             drop(connection);
             let _ = until.await;
         }
@@ -294,7 +297,8 @@ impl Drop for Leaving {
         };
         if std::thread::panicking() {
             // A runtime without the drivers of sockets and timers.
-            if connection.nearby.set(self.link, State::Resting(None)) {
+            let never = |_: &State| Some(State::Resting(None));
+            if connection.nearby.change(self.link, never) {
                 connection.tell_lost(self.link);
             }
             return;
