@@ -63,6 +63,12 @@ async fn patient(store: &Backend) -> LockClient {
     builder.connect().await.unwrap()
 }
 
+/// This client gets the key without a wait.
+async fn is_free_for(client: &LockClient) {
+    let request = client.lock("k").wait(Duration::ZERO);
+    request.run(async {}).await.unwrap();
+}
+
 /// Whose the key is in the store; only one Redis can be asked.
 async fn owner(store: &Backend) -> Option<String> {
     match store.server_of("lock:k").await {
@@ -390,12 +396,7 @@ async fn a_passed_hold_is_renewed_and_lost_as_any_other(store: Backend) {
             ..
         })
     ));
-    other
-        .lock("k")
-        .wait(Duration::ZERO)
-        .run(async {})
-        .await
-        .unwrap();
+    is_free_for(&other).await;
 }
 
 async fn a_panic_passes_the_hold_on(store: Backend) {
@@ -568,12 +569,7 @@ async fn a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls(store
     assert!(polled(1, &mut asleep).await.is_none());
     first.release().await.unwrap();
     client.shutdown(Duration::ZERO).await;
-    other
-        .lock("k")
-        .wait(Duration::ZERO)
-        .run(async {})
-        .await
-        .unwrap();
+    is_free_for(&other).await;
     drop(asleep);
     store.until_empty().await;
 }
