@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::attempt::Attempt;
 use super::hold::{Grant, Hold, Late, Part, Parts};
 use super::reaper::Job;
+use super::shutdown::Active;
 use super::time::{self, Budget};
 use super::{Engine, too_late, unanswered, unavailable};
 use crate::config::Resolved;
@@ -27,7 +28,7 @@ impl Engine {
         let mut keys = keys.to_vec();
         keys.sort();
         keys.dedup();
-        let _active = self.active.enter();
+        let _active = Active::enter(&*self.active);
         if !budget.may_wait() {
             for settled in keys.iter().filter_map(|key| self.lines.settled(key)) {
                 let _ = self.clock.by(budget.gives_up(None), settled).await;
@@ -272,8 +273,7 @@ impl Engine {
         if whole {
             return Some(hold);
         }
-        hold.end();
-        self.watchdog.forget(&hold);
+        drop(self.end(&hold, self.clock.now()));
         self.send_release(&hold, true, true);
         None
     }

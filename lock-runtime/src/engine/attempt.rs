@@ -9,9 +9,10 @@ use super::hold::{Hold, Late};
 use super::line::{Place, Signal};
 use super::patience::Failing;
 use super::reaper::Job;
+use super::shutdown::{Active, Entered};
 use super::time::{self, Budget};
 use super::turn::Baton;
-use super::{Engine, Entered, too_late, unavailable};
+use super::{Engine, too_late, unavailable};
 use crate::config::{QUEUE_TTL, Resolved, TOKEN_WINDOW};
 use crate::error::{LockError, StoreError, StoreErrorKind};
 use crate::key::LockKey;
@@ -48,16 +49,16 @@ pub(super) struct Attempt<'e> {
     over: Option<Link>,
     /// What was passed on to this request, and ends with the command that it sends.
     previous: Option<Baton>,
-    _active: Entered,
+    _active: Entered<&'e Active>,
 }
 
 /// A request's place in its line. What was passed on to it and not used goes to the next.
-struct Standing<'e> {
+struct InLine<'e> {
     engine: &'e Engine,
     place: Place,
 }
 
-impl Drop for Standing<'_> {
+impl Drop for InLine<'_> {
     fn drop(&mut self) {
         if let Some(baton) = self.place.leave() {
             self.engine.pass_back(baton);
@@ -101,20 +102,22 @@ impl<'e> Attempt<'e> {
             expecting: false,
             over: None,
             previous: None,
-            _active: engine.active.enter(),
+            _active: Active::enter(&*engine.active),
         }
     }
 
     /// One try, one round trip.
     pub(super) async fn once(&mut self) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
+        let mut now = self.budget.started;
         if let Some(settled) = engine.lines.settled(&key) {
             let _ = engine.clock.by(self.budget.gives_up(None), settled).await;
+            now = engine.clock.now();
         }
         if engine.is_closing() {
             return Err(LockError::Shutdown);
         }
-        match self.send(None).await? {
+        match self.send(None, now).await? {
             Step::Held(hold) => Ok(hold),
             Step::Busy { .. } => Err(engine.busy(&key, &self.budget)),
             Step::Failed(error) => Err(unavailable(Some(&key), error)),
@@ -130,18 +133,17 @@ impl<'e> Attempt<'e> {
         let engine = self.engine;
         // Nothing is passed on to a request that stands in the store's queue with a place of its own.
         let mut asking = self.options.fair || engine.defaults.local_handoffs == 0;
-        let standing = Standing {
-            engine,
-            place: engine.lines.join(&self.request.claim.key, !asking),
-        };
-        let place = &standing.place;
-        let mut barges = !self.options.fair && place.is_first();
+        let (place, is_first) = engine.lines.join(&self.request.claim.key, !asking);
+        let in_line = InLine { engine, place };
+        let place = &in_line.place;
+        let mut barges = !self.options.fair && is_first;
         let mut look_at = self.budget.started;
         let mut looks_on = None;
         let mut asked = false;
         // Whether something was heard that only the store can explain.
         let mut called = true;
         let mut failing: Option<(Instant, u32, StoreError)> = None;
+        let mut began = Some(self.budget.started);
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
@@ -165,10 +167,12 @@ impl<'e> Attempt<'e> {
             // is not the first any more, because an earlier one was asleep.
             let must_ask =
                 self.previous.is_some() || (called && (self.options.fair || self.expecting));
-            let turn = place.is_first() || must_ask;
-            let now = engine.clock.now();
+            let standing = place.look();
+            let turn = standing.is_first || must_ask;
+            // One look at the clock less for a lock that is free.
+            let now = began.take().unwrap_or_else(|| engine.clock.now());
             let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
-            if turn && !asking && place.looks_on() {
+            if turn && !asking && standing.looks_on {
                 // Another task of this process will pass its hold on, if it ends soon.
                 barges = false;
                 look_at = *looks_on
@@ -196,7 +200,7 @@ impl<'e> Attempt<'e> {
                 barges = false;
                 asked = true;
                 called = false;
-                match self.send(Some(place)).await? {
+                match self.send(Some(place), now).await? {
                     Step::Held(hold) => return Ok(hold),
                     Step::Busy { look_at: at } => {
                         failing = None;
@@ -261,10 +265,9 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    /// Sends one acquire.
-    async fn send(&mut self, place: Option<&Place>) -> Result<Step, LockError> {
+    /// Sends one acquire, now.
+    async fn send(&mut self, place: Option<&Place>, sent: Instant) -> Result<Step, LockError> {
         let engine = self.engine;
-        let sent = engine.clock.now();
         let by = self
             .budget
             .command_by(sent, engine.pulse.answered())

@@ -52,6 +52,20 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Ended;
 
+/// What a hold leaves when it ends.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// Why it was lost, if it was.
+    pub(super) lost: Option<LostReason>,
+    /// When the watchdog would have acted on it next.
+    pub(super) watched_at: Option<Instant>,
+    /// How long its key stays taken.
+    pub(super) keep: Duration,
+    /// What another task of this process can go on with: nothing if the key stays taken, if the hold can't be trusted any
+    /// more, or if an undo under way could end it.
+    pub(super) baton: Option<Baton>,
+}
+
 /// What a grant was for.
 #[derive(Debug)]
 pub(crate) struct Grant {
@@ -148,8 +162,13 @@ impl Hold {
     }
 
     pub(crate) fn releases(&self, keep: Duration) -> Vec<Release> {
-        let release = |part| Release {
-            claim: self.claim(part),
+        let share = self.share();
+        let release = |part: &Part| Release {
+            claim: Claim {
+                key: part.key.clone(),
+                owner: part.owner,
+                share,
+            },
             keep,
         };
         self.parts().iter().map(release).collect()
@@ -161,11 +180,7 @@ impl Hold {
 
     /// The reason of the loss, if it is lost: also when this is the first to notice that the deadline has passed.
     pub(crate) fn loss(&self) -> Option<LostReason> {
-        self.loss_at(self.clock.now())
-    }
-
-    /// The same, if that is the time.
-    pub(super) fn loss_at(&self, now: Instant) -> Option<LostReason> {
+        let now = self.clock.now();
         let mut state = self.state();
         if state.lost.is_none() && !state.released && now >= state.deadline {
             state.lost = Some(self.expiry(state.deadline));
@@ -247,9 +262,29 @@ impl Hold {
         }
     }
 
-    /// Marks the end of the hold; true the first time.
-    pub(crate) fn end(&self) -> bool {
-        !std::mem::replace(&mut self.state().released, true)
+    /// Ends the hold, the first time. From then on it is neither watched nor lost.
+    pub(super) fn end(&self, now: Instant) -> Option<Ending> {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.released, true) {
+            return None;
+        }
+        let keep = state
+            .keep_until
+            .map(|until| until.saturating_duration_since(now));
+        let keep = keep.unwrap_or_default();
+        let usable =
+            state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
+        let (turn, deadline) = (state.turn.take(), state.deadline);
+        let (lost, watched_at) = (state.lost, state.watched_at.take());
+        // Without a turn that can be passed on, its end wakes who waits, which is not done under the lock.
+        drop(state);
+        let turn = turn.filter(|_| usable);
+        Some(Ending {
+            lost,
+            watched_at,
+            keep,
+            baton: turn.map(|turn| turn.pass_on(deadline)),
+        })
     }
 
     /// Marks the end of a hold whose key another hold of this client has from now on. False if it was lost or released
@@ -263,20 +298,6 @@ impl Hold {
     /// The next of the fencing tokens that were reserved when the process got the key.
     pub(super) fn reserved_token(&self) -> Option<u64> {
         self.state().turn.as_mut()?.next_token()
-    }
-
-    /// What another task of this process can go on with, once this hold is ended: nothing if its key stays taken, if it
-    /// can't be trusted any more, or if an undo under way could end it.
-    pub(super) fn baton(&self, now: Instant) -> Option<Baton> {
-        let mut state = self.state();
-        let usable = state.lost.is_none()
-            && now < state.deadline
-            && state.keep_until.is_none_or(|until| now >= until)
-            && self.late.is_empty();
-        let (turn, deadline) = (state.turn.take(), state.deadline);
-        // Without one that can be passed on, its end wakes who waits, which is not done under the lock.
-        drop(state);
-        Some(turn.filter(|_| usable)?.pass_on(deadline))
     }
 
     /// Whether it was released.
@@ -362,7 +383,7 @@ mod tests {
         let (lost, released) = (hold(), hold());
         lost.lose(LostReason::Shutdown);
         assert!(!lost.pass_on());
-        assert!(released.end());
+        assert!(released.end(Instant::now()).is_some());
         assert!(!released.pass_on());
     }
 
@@ -372,6 +393,6 @@ mod tests {
         assert!(hold.pass_on());
         hold.lose(LostReason::Shutdown);
         assert_eq!(hold.loss(), None);
-        assert!(hold.ended() && !hold.end() && !hold.pass_on());
+        assert!(hold.ended() && hold.end(Instant::now()).is_none() && !hold.pass_on());
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(crate) use self::room::Rooms;
 use self::room::Word;
 use self::watcher::Watcher;
+use super::shutdown::Active;
 use super::time::{self, Budget};
 use super::{Engine, unavailable};
 use crate::config::{CALL_REPEATED, Wait};
@@ -127,7 +128,7 @@ impl Engine {
         verb: LatchVerb,
         budget: &Budget,
     ) -> Result<Latched, LockError> {
-        let _active = self.active.enter();
+        let _active = Active::enter(&*self.active);
         let request = LatchRequest {
             key: key.clone(),
             owner: self.next_owner(),

@@ -7,12 +7,12 @@
 mod place;
 mod signal;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
@@ -22,10 +22,13 @@ use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Ended, Link, Listener, Owner, WakeUp};
 
+/// So many lines may be empty, or as many as are not.
+const EMPTY_LINES: usize = 256;
+
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    lines: Mutex<HashMap<LockKey, Arc<Line>>>,
+    lines: Mutex<Table>,
     /// Requests that stand, or may stand, in the store's queue.
     queued: Mutex<BTreeMap<u64, Expecting>>,
     tickets: AtomicU64,
@@ -44,8 +47,16 @@ struct Expecting {
     over: Option<Link>,
 }
 
-/// One key's line. It is in the map as long as there is anything in it; whatever enters an empty one does so under the
-/// map's lock, which is taken before the line's own.
+/// The lines, and some empty ones for the next request of their keys.
+#[derive(Debug)]
+struct Table {
+    lines: HashMap<LockKey, Arc<Line>, RandomState>,
+    /// When there are so many, the empty ones are forgotten.
+    sweep_at: usize,
+}
+
+/// One key's line. It is in the table as long as there is anything in it; whatever enters an empty one does so under the
+/// table's lock, which is taken before the line's own.
 #[derive(Debug)]
 struct Line {
     key: LockKey,
@@ -54,7 +65,7 @@ struct Line {
 
 #[derive(Debug, Default)]
 struct State {
-    places: BTreeMap<u64, Waiting>,
+    places: Places,
     /// Releases under way in the background.
     releasing: usize,
     /// Holds of this process which may be passed on.
@@ -74,15 +85,62 @@ struct Waiting {
     asleep: bool,
 }
 
+/// Requests by their tickets, which rise.
+#[derive(Debug, Default)]
+struct Places(VecDeque<(u64, Waiting)>);
+
+impl Places {
+    fn find(&self, ticket: u64) -> Option<usize> {
+        self.0.binary_search_by_key(&ticket, |(one, _)| *one).ok()
+    }
+
+    fn get_mut(&mut self, ticket: u64) -> Option<&mut Waiting> {
+        let at = self.find(ticket)?;
+        self.0.get_mut(at).map(|(_, one)| one)
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<Waiting> {
+        let at = self.find(ticket)?;
+        self.0.remove(at).map(|(_, one)| one)
+    }
+
+    /// The first request that is not asleep.
+    fn first(&self) -> Option<&(u64, Waiting)> {
+        self.0.iter().find(|(_, one)| !one.asleep)
+    }
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            lines: HashMap::default(),
+            sweep_at: EMPTY_LINES,
+        }
+    }
+}
+
+impl Table {
+    /// Forgets empty lines when there are many.
+    fn sweep(&mut self) {
+        if self.lines.len() >= self.sweep_at {
+            self.lines.retain(|_, line| !line.state().is_empty());
+            self.sweep_at = (self.lines.len() * 2).max(EMPTY_LINES);
+        }
+    }
+}
+
 impl State {
     /// The first request that is not asleep.
     fn first(&self) -> Option<(u64, &Waiting)> {
-        let mut awake = self.places.iter().filter(|(_, one)| !one.asleep);
-        awake.next().map(|(ticket, one)| (*ticket, one))
+        self.places.first().map(|(ticket, one)| (*ticket, one))
+    }
+
+    fn is_first(&self, ticket: u64) -> bool {
+        self.releasing == 0 && self.first().is_some_and(|(first, _)| first == ticket)
     }
 
     fn is_empty(&self) -> bool {
-        self.places.is_empty() && self.releasing == 0 && self.turns == 0
+        self.places.0.is_empty() && self.releasing == 0 && self.turns == 0
     }
 }
 
@@ -93,7 +151,7 @@ impl Line {
 }
 
 impl Lines {
-    fn lines(&self) -> MutexGuard<'_, HashMap<LockKey, Arc<Line>>> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,64 +161,53 @@ impl Lines {
 
     /// The key's line, with something new in it.
     fn enter(&self, key: &LockKey, change: impl FnOnce(&mut State)) -> Arc<Line> {
-        let mut lines = self.lines();
-        if let Some(line) = lines.get(key) {
+        let mut table = self.table();
+        if let Some(line) = table.lines.get(key) {
             change(&mut line.state());
             return Arc::clone(line);
         }
+        table.sweep();
         let mut state = State::default();
         change(&mut state);
         let (key, state) = (key.clone(), Mutex::new(state));
         let line = Arc::new(Line { key, state });
-        lines.insert(line.key.clone(), Arc::clone(&line));
+        table.lines.insert(line.key.clone(), Arc::clone(&line));
         line
     }
 
-    /// Forgets a line from which the last was taken.
-    fn remove_if_empty(&self, line: &Line) {
-        let mut lines = self.lines();
-        let is_empty = line.state().is_empty();
-        // Somebody else may have removed it, and others may stand in a new one.
-        if let Entry::Occupied(entry) = lines.entry(line.key.clone())
-            && is_empty
-            && std::ptr::eq(Arc::as_ptr(entry.get()), line)
-        {
-            entry.remove();
-        }
-    }
-
-    /// A place at the end of the key's line. A hold is passed on only to a request that is willing.
-    pub(crate) fn join(self: &Arc<Self>, key: &LockKey, willing: bool) -> Place {
+    /// A place at the end of the key's line, and whether it is the first. A hold is passed on only to a request that is
+    /// willing.
+    pub(crate) fn join(&self, key: &LockKey, willing: bool) -> (Place, bool) {
         let signal = Arc::<Signal>::default();
         let waiting = Waiting {
             signal: Arc::clone(&signal),
             willing,
             asleep: false,
         };
-        let mut ticket = 0;
+        let (mut ticket, mut is_first) = (0, false);
         let line = self.enter(key, |state| {
             // Under the lock, so that the order is that of the tickets.
             ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-            state.places.insert(ticket, waiting);
+            state.places.0.push_back((ticket, waiting));
+            is_first = state.is_first(ticket);
         });
-        Place {
-            lines: Arc::clone(self),
+        let place = Place {
             line,
             ticket,
             signal,
-        }
+        };
+        (place, is_first)
     }
 
     /// Until this is dropped, a release of the key is under way.
-    pub(crate) fn releasing(self: &Arc<Self>, key: &LockKey) -> Releasing {
+    pub(crate) fn releasing(&self, key: &LockKey) -> Releasing {
         let line = self.enter(key, |state| state.releasing += 1);
-        let lines = Arc::clone(self);
-        Releasing { lines, line }
+        Releasing { line }
     }
 
     /// Ends when the release of this key is no longer under way; `None` if none is.
     pub(crate) fn settled(&self, key: &LockKey) -> Option<OwnedNotified> {
-        let line = self.lines().get(key).cloned()?;
+        let line = self.table().lines.get(key).cloned()?;
         let mut state = line.state();
         if state.releasing == 0 {
             return None;
@@ -171,28 +218,28 @@ impl Lines {
 
     /// Whether nobody in this process waits for the key or releases it.
     pub(crate) fn is_idle(&self, key: &LockKey) -> bool {
-        self.lines().get(key).is_none_or(|line| {
+        self.table().lines.get(key).is_none_or(|line| {
             let state = line.state();
-            state.places.is_empty() && state.releasing == 0
+            state.places.0.is_empty() && state.releasing == 0
         })
     }
 
     /// As long as the mark is there, the process has a hold of the key that may be passed on.
-    pub(crate) fn mark(self: &Arc<Self>, key: &LockKey) -> Mark {
+    pub(crate) fn mark(&self, key: &LockKey) -> Mark {
         let line = self.enter(key, |state| state.turns += 1);
-        let lines = Arc::clone(self);
-        Mark { lines, line }
+        Mark { line }
     }
 
     /// Passes a hold on to the first request of its key, unless that stands in the store's queue, or there is none.
     pub(crate) fn pass(&self, baton: Baton, now: Instant) -> Result<WakeUp, Baton> {
         let line = Arc::clone(&baton.mark().line);
         let mut state = line.state();
-        let first = state.places.iter_mut().find(|(_, one)| !one.asleep);
-        let Some((&ticket, first)) = first.filter(|(_, first)| first.willing) else {
+        let first = state.places.0.iter_mut().find(|(_, one)| !one.asleep);
+        let Some((ticket, first)) = first.filter(|(_, first)| first.willing) else {
             return Err(baton);
         };
         first.willing = false;
+        let ticket = *ticket;
         let wake_up = first.signal.put(|inbox| inbox.baton = Some(baton));
         state.passed = Some((ticket, now));
         drop(state);
@@ -217,13 +264,13 @@ impl Lines {
     pub(crate) fn not_taken(&self, since: Instant) -> Option<Vec<Baton>> {
         let mut going_on = self.passing.swap(false, Ordering::SeqCst);
         let mut taken_back = Vec::new();
-        for line in self.lines().values() {
+        for line in self.table().lines.values() {
             let mut guard = line.state();
             let state = &mut *guard;
             let Some((ticket, at)) = state.passed else {
                 continue;
             };
-            match state.places.get_mut(&ticket) {
+            match state.places.get_mut(ticket) {
                 Some(place) if at <= since => {
                     if let Some(baton) = place.signal.take_baton() {
                         place.asleep = true;
@@ -280,9 +327,9 @@ impl Lines {
     pub(crate) fn wake_all(&self) {
         let mut places = BTreeMap::new();
         let mut settled = BTreeMap::new();
-        for (key, line) in &*self.lines() {
+        for (key, line) in &self.table().lines {
             let state = line.state();
-            let wake_ups = state.places.iter();
+            let wake_ups = state.places.0.iter();
             places.extend(wake_ups.map(|(ticket, one)| (*ticket, one.signal.wake_up())));
             settled.extend(state.settled.clone().map(|settled| (key.clone(), settled)));
         }
@@ -294,8 +341,9 @@ impl Lines {
 
     /// How many requests there are.
     pub(crate) fn waiting(&self) -> usize {
-        let lines = self.lines();
-        lines.values().map(|line| line.state().places.len()).sum()
+        let table = self.table();
+        let lines = table.lines.values();
+        lines.map(|line| line.state().places.0.len()).sum()
     }
 }
 
@@ -321,7 +369,7 @@ impl Listener for Lines {
     }
 
     fn freed(&self, ended: Ended) {
-        let line = self.lines().get(&ended.key).cloned();
+        let line = self.table().lines.get(&ended.key).cloned();
         let signal = line.and_then(|line| {
             let state = line.state();
             state.first().map(|(_, first)| Arc::clone(&first.signal))

@@ -32,7 +32,7 @@ use self::latch::Rooms;
 use self::line::Lines;
 use self::pulse::Pulse;
 use self::reaper::Reaper;
-use self::shutdown::{Active, Entered};
+use self::shutdown::Active;
 use self::watchdog::Watchdog;
 use crate::clock::Clock;
 use crate::config::{Defaults, check_lease, check_permits};

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::hold::{self, Hold};
+use super::hold::{self, Ending, Hold};
 use super::line::Lines;
 use super::reaper::Job;
+use super::shutdown::Active;
 use super::turn::Baton;
 use super::{Engine, unavailable};
 use crate::config::TAKEN_WITHIN;
@@ -15,22 +16,21 @@ use crate::store::Released;
 impl Engine {
     /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the background repeats.
     pub(crate) async fn release(&self, hold: &Hold) -> Result<(), LockError> {
-        if !hold.end() {
-            return Ok(());
-        }
-        let _active = self.active.enter();
-        self.watchdog.forget(hold);
+        let _active = Active::enter(&*self.active);
         let sent = self.clock.now();
-        if let Some(reason) = hold.loss_at(sent) {
+        let Some(ending) = self.end(hold, sent) else {
+            return Ok(());
+        };
+        if let Some(reason) = ending.lost {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
-        let _until_released = match self.pass_on(hold, sent) {
+        let _until_released = match self.pass_on(ending.baton, sent) {
             Ok(()) => return Ok(()),
             Err(baton) => baton,
         };
         let unfinished = Unfinished { engine: self, hold };
-        let requests = hold.releases(hold.keep(sent));
+        let requests = hold.releases(ending.keep);
         let by = sent + self.defaults.command_timeout;
         let result = self.store.release(requests, by).await;
         self.pulse.note(sent, &result);
@@ -57,22 +57,29 @@ impl Engine {
     /// key come after it.
     pub(crate) fn release_in_background(&self, hold: &Hold) {
         // A shutdown does not close the store before the reaper knows of it.
-        let _active = self.active.enter();
-        if hold.end() {
-            self.watchdog.forget(hold);
-            let now = self.clock.now();
-            match hold.loss_at(now) {
-                Some(reason) => self.end_lost(hold, reason),
-                None if self.pass_on(hold, now).is_ok() => {}
-                None => self.send_release(hold, true, false),
-            }
+        let _active = Active::enter(&*self.active);
+        let now = self.clock.now();
+        let Some(ending) = self.end(hold, now) else {
+            return;
+        };
+        if let Some(reason) = ending.lost {
+            self.end_lost(hold, reason);
+        } else if let Err(_until_sent) = self.pass_on(ending.baton, now) {
+            self.send_release(hold, true, false);
         }
+    }
+
+    /// Ends a hold, the first time, and stops watching it.
+    pub(super) fn end(&self, hold: &Hold, now: Instant) -> Option<Ending> {
+        let ending = hold.end(now)?;
+        self.watchdog.forget_ended(hold, &ending);
+        Some(ending)
     }
 
     /// Passes what an ended hold has on to the next task of this process that waits for it. If that can't be, or nobody
     /// does, gives back what is to be kept until the release.
-    fn pass_on(&self, hold: &Hold, now: Instant) -> Result<(), Option<Baton>> {
-        let baton = hold.baton(now).ok_or(None)?;
+    fn pass_on(&self, baton: Option<Baton>, now: Instant) -> Result<(), Option<Baton>> {
+        let baton = baton.ok_or(None)?;
         if self.is_closing() {
             return Err(Some(baton));
         }

@@ -1,6 +1,6 @@
 //! The end of a client: nothing new, nothing left behind.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -58,12 +58,12 @@ pub(super) struct Active {
 
 /// One of them.
 #[derive(Debug)]
-pub(super) struct Entered(Arc<Active>);
+pub(super) struct Entered<A: Deref<Target = Active>>(A);
 
 impl Active {
-    pub(super) fn enter(self: &Arc<Self>) -> Entered {
-        self.count.fetch_add(1, Ordering::SeqCst);
-        Entered(Arc::clone(self))
+    pub(super) fn enter<A: Deref<Target = Self>>(active: A) -> Entered<A> {
+        active.count.fetch_add(1, Ordering::SeqCst);
+        Entered(active)
     }
 
     async fn until_idle(&self) {
@@ -79,7 +79,7 @@ impl Active {
     }
 }
 
-impl Drop for Entered {
+impl<A: Deref<Target = Active>> Drop for Entered<A> {
     fn drop(&mut self) {
         if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.awaited.load(Ordering::SeqCst)
         {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::hold::Hold;
+use super::hold::{Ending, Hold};
 use super::pulse::Pulse;
 use super::time;
 use crate::clock::Clock;
@@ -110,10 +110,18 @@ impl Watchdog {
 
     /// Stops watching.
     pub(crate) fn forget(&self, hold: &Hold) {
-        let mut schedule = self.schedule();
-        let event = hold
-            .unwatch()
-            .and_then(|at| schedule.events.remove(&(at, hold.id())));
+        let schedule = self.schedule();
+        let at = hold.unwatch();
+        self.forget_at(schedule, hold, at);
+    }
+
+    /// Stops watching a hold that has just ended, and can't be watched again.
+    pub(super) fn forget_ended(&self, hold: &Hold, ending: &Ending) {
+        self.forget_at(self.schedule(), hold, ending.watched_at);
+    }
+
+    fn forget_at(&self, mut schedule: MutexGuard<'_, Schedule>, hold: &Hold, at: Option<Instant>) {
+        let event = at.and_then(|at| schedule.events.remove(&(at, hold.id())));
         let idle = schedule.awaited && schedule.events.is_empty();
         drop(schedule);
         drop(event);

@@ -7,9 +7,9 @@ mod latch;
 mod lock;
 mod queue;
 mod rate;
+mod space;
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +17,7 @@ use self::latch::Latches;
 use self::lock::{Lock, Step, released};
 use self::queue::Place;
 use self::rate::Buckets;
+use self::space::Space;
 use super::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection,
     LatchRequest, Latched, Link, Listener, Queue, RateRequest, Rated, Release, Released, Renewal,
@@ -36,7 +37,7 @@ pub struct MemoryStore {
 
 #[derive(Debug)]
 struct Server {
-    locks: HashMap<Name, Lock>,
+    spaces: Vec<Space>,
     rates: Buckets,
     latches: Latches,
     listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
@@ -45,8 +46,6 @@ struct Server {
     started: Option<Instant>,
     /// The latest that its clock has said.
     latest_micros: u64,
-    /// When `locks` has grown to this, expired ones are removed.
-    sweep_at: usize,
 }
 
 /// Namespace and key.
@@ -72,14 +71,13 @@ impl MemoryStore {
     #[must_use]
     pub fn started_at(started_micros: u64) -> Self {
         let server = Server {
-            locks: HashMap::new(),
+            spaces: Vec::new(),
             rates: Buckets::default(),
             latches: Latches::default(),
             listeners: BTreeMap::new(),
             started_micros,
             started: None,
             latest_micros: 0,
-            sweep_at: 64,
         };
         Self {
             server: Arc::new(Mutex::new(server)),
@@ -94,12 +92,18 @@ impl MemoryStore {
         listener: &Arc<dyn Listener>,
         clock: Clock,
     ) -> Arc<dyn Store> {
-        self.lock()
-            .listeners
-            .insert(client, Arc::downgrade(listener));
+        let mut server = self.lock();
+        server.listeners.insert(client, Arc::downgrade(listener));
+        let spaces = &mut server.spaces;
+        let known = spaces.iter().position(|one| &*one.namespace == namespace);
+        let space = known.unwrap_or_else(|| {
+            spaces.push(Space::new(namespace));
+            spaces.len() - 1
+        });
         Arc::new(Connected {
             store: self.clone(),
-            namespace: namespace.into(),
+            namespace: Arc::clone(&spaces[space].namespace),
+            space,
             client,
             clock,
         })
@@ -108,7 +112,7 @@ impl MemoryStore {
     /// Loses all data, as a server without persistence does at a restart.
     pub fn lose_everything(&self) {
         let mut server = self.lock();
-        server.locks.clear();
+        server.spaces.iter_mut().for_each(Space::clear);
         server.rates.clear();
         server.latches.clear();
         let listeners: Vec<_> = server
@@ -126,8 +130,7 @@ impl MemoryStore {
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
-        let count = |lock: &Lock| lock.holders.live(now) + lock.queue.len();
-        let locks: usize = server.locks.values().map(count).sum();
+        let locks: usize = server.spaces.iter().map(|one| one.leftovers(now)).sum();
         locks + server.rates.count(now) + server.latches.leftovers(now)
     }
 
@@ -141,6 +144,8 @@ impl MemoryStore {
 struct Connected {
     store: MemoryStore,
     namespace: Arc<str>,
+    /// Where the locks of this namespace are; none is ever removed.
+    space: usize,
     client: ClientId,
     clock: Clock,
 }
@@ -166,23 +171,15 @@ impl Connected {
 
     /// Runs one verb on one lock.
     fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
-        self.step(|step, locks| {
-            let mut entry = match locks.entry(self.name(key)) {
-                Entry::Occupied(entry) => entry,
-                Entry::Vacant(entry) => entry.insert_entry(Lock::default()),
-            };
-            let lock = entry.get_mut();
+        self.step(|step, space| {
+            let lock = space.lock(key, step.now, step.micros);
             lock.holders.sweep(step.now);
-            let value = verb(step, lock);
-            if lock.is_idle(step.micros) {
-                entry.remove();
-            }
-            value
+            verb(step, lock)
         })
     }
 
     /// Runs one verb at once, and wakes the waiters to whom it handed a lock.
-    fn step<T>(&self, verb: impl FnOnce(&mut Step<'_>, &mut HashMap<Name, Lock>) -> T) -> T {
+    fn step<T>(&self, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
@@ -194,15 +191,9 @@ impl Connected {
             listeners: &server.listeners,
             wake_ups: Vec::new(),
         };
-        let value = verb(&mut step, &mut server.locks);
+        let value = verb(&mut step, &mut server.spaces[self.space]);
         // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
         let wake_ups = step.wake_ups;
-        if server.locks.len() >= server.sweep_at {
-            server.locks.retain(|_, lock| {
-                lock.holders.live(now) > 0 || lock.queue.len() > 0 || lock.last_token >= micros
-            });
-            server.sweep_at = (server.locks.len() * 2).max(64);
-        }
         drop(guard);
         drop(wake_ups);
         value
@@ -214,15 +205,14 @@ impl Connected {
     fn take_all(
         &self,
         step: &mut Step<'_>,
-        locks: &mut HashMap<Name, Lock>,
+        space: &mut Space,
         requests: &[Acquire],
     ) -> AcquiredAll {
-        let name = |request: &Acquire| self.name(&request.claim.key);
         for (at, request) in requests.iter().enumerate() {
             if self.is_latch(step, &request.claim.key) {
                 return AcquiredAll::Conflict(at);
             }
-            let Some(lock) = locks.get_mut(&name(request)) else {
+            let Some(lock) = space.get_mut(&request.claim.key) else {
                 continue;
             };
             lock.holders.sweep(step.now);
@@ -243,7 +233,7 @@ impl Connected {
                 first_lease: request.first_lease,
                 tokens: request.tokens,
             };
-            let lock = locks.entry(name(request)).or_default();
+            let lock = space.lock(&request.claim.key, step.now, step.micros);
             lock.grant(step, &place, request.lease)
         };
         AcquiredAll::Granted {
@@ -268,7 +258,7 @@ impl Store for Connected {
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Self::reply(self.step(|step, locks| self.take_all(step, locks, &requests)))
+        Self::reply(self.step(|step, space| self.take_all(step, space, &requests)))
     }
 
     fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {

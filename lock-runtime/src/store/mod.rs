@@ -13,10 +13,8 @@ pub mod redis;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
-
-use tokio::sync::Notify;
 
 pub use self::latch::{LatchRequest, LatchState, LatchVerb, Latched};
 pub use self::rate::{RateRequest, Rated};
@@ -161,12 +159,12 @@ pub enum Wish {
 
 /// Wakes a task when it is dropped.
 #[derive(Debug, Default)]
-pub struct WakeUp(pub Option<Arc<Notify>>);
+pub struct WakeUp(pub Option<Waker>);
 
 impl Drop for WakeUp {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
-            task.notify_one();
+        if let Some(task) = self.0.take() {
+            task.wake();
         }
     }
 }

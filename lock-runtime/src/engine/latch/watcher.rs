@@ -9,7 +9,7 @@ use crate::config::QUEUE_TTL;
 use crate::engine::line::Lines;
 use crate::engine::pulse::Pulse;
 use crate::engine::reaper::Reaper;
-use crate::engine::shutdown::Entered;
+use crate::engine::shutdown::{Active, Entered};
 use crate::engine::{Engine, time};
 use crate::key::LockKey;
 use crate::store::{LatchRequest, LatchState, LatchVerb, Latched, Owner, Store};
@@ -32,7 +32,7 @@ pub(super) struct Watcher {
     /// What the latch was when it was last heard of.
     seen: Seen,
     /// A shutdown waits for this.
-    _active: Entered,
+    _active: Entered<Arc<Active>>,
     /// The client's thread ends when all of these are gone.
     _thread: Reaper,
 }
@@ -59,7 +59,7 @@ impl Watcher {
             place: engine.next_owner(),
             present: false,
             seen: Seen::Nothing,
-            _active: engine.active.enter(),
+            _active: Active::enter(Arc::clone(&engine.active)),
             _thread: engine.reaper.clone(),
         }
     }

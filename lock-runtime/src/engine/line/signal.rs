@@ -1,6 +1,8 @@
 //! What reaches a waiting request, and how it is woken.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Wake, Waker};
 
 use tokio::sync::Notify;
 
@@ -10,8 +12,10 @@ use crate::store::{Link, WakeUp};
 /// What reaches a waiting request.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    notify: Arc<Notify>,
+    notify: Notify,
     inbox: Mutex<Inbox>,
+    /// Whether there may be anything in the inbox; changed while that is locked.
+    filled: AtomicBool,
 }
 
 /// What has arrived since the last look.
@@ -32,21 +36,41 @@ impl Signal {
     }
 
     pub(crate) fn take(&self) -> Inbox {
-        std::mem::take(&mut *self.inbox.lock().unwrap_or_else(PoisonError::into_inner))
+        if !self.filled.load(Ordering::Acquire) {
+            return Inbox::default();
+        }
+        let mut inbox = self.inbox();
+        self.filled.store(false, Ordering::Release);
+        std::mem::take(&mut inbox)
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn take_baton(&self) -> Option<Baton> {
-        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        inbox.baton.take()
+        if !self.filled.load(Ordering::Acquire) {
+            return None;
+        }
+        self.inbox().baton.take()
     }
 
-    pub(super) fn put(&self, change: impl FnOnce(&mut Inbox)) -> WakeUp {
-        change(&mut self.inbox.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(super) fn put(self: &Arc<Self>, change: impl FnOnce(&mut Inbox)) -> WakeUp {
+        let mut inbox = self.inbox();
+        change(&mut inbox);
+        self.filled.store(true, Ordering::Release);
+        drop(inbox);
         self.wake_up()
     }
 
     /// Wakes who waits for this, without a word.
-    pub(in crate::engine) fn wake_up(&self) -> WakeUp {
-        WakeUp(Some(Arc::clone(&self.notify)))
+    pub(in crate::engine) fn wake_up(self: &Arc<Self>) -> WakeUp {
+        WakeUp(Some(Waker::from(Arc::clone(self))))
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.notify.notify_one();
     }
 }

@@ -1,15 +1,15 @@
 //! Who holds one lock: one exclusively, or several with permits.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod leases;
+
 use std::time::{Duration, Instant};
 
+use self::leases::Leases;
 use crate::store::{Claim, Owner, Share};
 
 #[derive(Debug, Default)]
 pub(super) struct Holders {
-    holds: BTreeMap<Name, Hold>,
-    /// Of those holds, by the end of their leases.
-    ends: BTreeSet<(Instant, Name)>,
+    leases: Leases,
     used: u64,
     of: u32,
     exclusive: bool,
@@ -32,7 +32,7 @@ fn size(share: Option<Share>) -> (u64, u32) {
 impl Holders {
     /// Takes out the holds whose lease has ended.
     pub(super) fn sweep(&mut self, now: Instant) {
-        while let Some(&(expires, name)) = self.ends.first() {
+        while let Some((expires, name)) = self.leases.first() {
             if expires > now {
                 return;
             }
@@ -41,19 +41,16 @@ impl Holders {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.holds.is_empty()
+        self.leases.len() == 0
     }
 
     pub(super) fn len(&self) -> usize {
-        self.holds.len()
+        self.leases.len()
     }
 
     /// How many hold it at `now`, expired ones not counted.
     pub(super) fn live(&self, now: Instant) -> usize {
-        self.holds
-            .values()
-            .filter(|hold| hold.expires > now)
-            .count()
+        self.leases.ending_after(now)
     }
 
     pub(super) fn is_exclusive(&self) -> bool {
@@ -85,7 +82,7 @@ impl Holders {
 
     /// Until when the claim is held, if it is.
     pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
-        let hold = self.holds.get(&(claim.owner, false))?;
+        let hold = self.leases.get((claim.owner, false))?;
         let same = match (hold.share, claim.share) {
             // A downgrade may be carried out before or after a command that was sent around the same time.
             (Some(has), Some(says)) if has.of == Share::READ_WRITE => has.of == says.of,
@@ -117,13 +114,12 @@ impl Holders {
             (self.exclusive, self.of) = (share.is_none(), of);
         }
         self.used += permits;
-        self.ends.insert((expires, name));
         // Of a semaphore that was resized, those who had waited before may have another count in mind.
         let share = share.map(|share| Share {
             of: self.of,
             ..share
         });
-        self.holds.insert(name, Hold { share, expires });
+        self.leases.insert(name, Hold { share, expires });
     }
 
     /// Ends a hold; its key stays taken until `keep`, if that is later than now.
@@ -153,8 +149,7 @@ impl Holders {
     }
 
     fn remove(&mut self, name: Name) -> Option<Hold> {
-        let hold = self.holds.remove(&name)?;
-        self.ends.remove(&(hold.expires, name));
+        let hold = self.leases.remove(name)?;
         self.used -= size(hold.share).0;
         Some(hold)
     }
@@ -162,11 +157,11 @@ impl Holders {
     /// Changes how many permits there are of a semaphore that is held.
     pub(super) fn resize(&mut self, of: u32) {
         self.of = of;
-        for hold in self.holds.values_mut() {
+        self.leases.for_each(|hold| {
             if let Some(share) = &mut hold.share {
                 share.of = of;
             }
-        }
+        });
     }
 
     pub(super) fn is_read_write(&self) -> bool {
@@ -175,18 +170,17 @@ impl Holders {
 
     /// When the first lease ends.
     pub(super) fn first_end(&self) -> Option<Instant> {
-        self.ends.first().map(|(expires, _)| *expires)
+        self.leases.first().map(|(expires, _)| expires)
     }
 
     /// The holder with the longest lease, as Redis shows it, and when that ends.
     pub(super) fn last(&self) -> Option<(String, Instant)> {
-        let &(expires, (owner, kept)) = self.ends.last()?;
-        let hold = self.holds.get(&(owner, kept))?;
+        let ((owner, kept), hold) = self.leases.last()?;
         let kept = if kept { ":kept" } else { "" };
         let permits = hold
             .share
             .map(|share| format!(":{}", share.permits))
             .unwrap_or_default();
-        Some((format!("{owner}{kept}{permits}"), expires))
+        Some((format!("{owner}{kept}{permits}"), hold.expires))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use super::{Connected, Name, Server, Step};
+use super::{Connected, Name, Step};
 use crate::config::{CALL_REMEMBERED, QUEUE_TTL};
 use crate::key::LockKey;
 use crate::store::{LatchRequest, LatchState, LatchVerb, Latched, Owner, WakeUp};
@@ -153,7 +153,8 @@ impl Connected {
         let now = self.clock.now();
         let micros = server.micros(now);
         let name = self.name(&request.key);
-        if server.holds(&name, now) {
+        let lock = server.spaces[self.space].get(&request.key);
+        if lock.is_some_and(|lock| lock.holders.live(now) > 0) {
             return Latched::Conflict;
         }
         let entry = server.latches.entry(name.clone(), now);
@@ -178,14 +179,6 @@ impl Connected {
 
     /// Whether the key is a latch, which no lock can be taken on.
     pub(super) fn is_latch(&self, step: &Step<'_>, key: &LockKey) -> bool {
-        step.latches.has(&self.name(key), step.now)
-    }
-}
-
-impl Server {
-    /// Whether the key is held as a lock.
-    fn holds(&self, name: &Name, now: Instant) -> bool {
-        let lock = self.locks.get(name);
-        lock.is_some_and(|lock| lock.holders.live(now) > 0)
+        !step.latches.entries.is_empty() && step.latches.has(&self.name(key), step.now)
     }
 }

@@ -38,8 +38,8 @@ impl Step<'_> {
 
 impl Lock {
     /// Whether nothing would change if it were forgotten. A token below the server's time needs no memory.
-    pub(super) fn is_idle(&self, micros: u64) -> bool {
-        self.holders.is_empty() && self.queue.len() == 0 && self.last_token < micros
+    pub(super) fn is_idle(&self, now: Instant, micros: u64) -> bool {
+        self.holders.live(now) == 0 && self.queue.len() == 0 && self.last_token < micros
     }
 
     /// The first of so many new tokens.

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
+
 use crate::store::{Owner, Share};
 
 /// The queue: first come, first served, and a place is found by its owner.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     order: BTreeMap<u64, Place>,
-    numbers: HashMap<Owner, u64>,
+    numbers: HashMap<Owner, u64, RandomState>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use redis::{Cmd, FromRedisValue, Value};
 
-use super::request::{Request, Shown};
+use super::names::Shown;
+use super::request::Request;
 use super::verbs::permits;
 use super::{RedisStore, Reply, WrongType, millis, remaining, scripts};
 use crate::config::QUEUE_TTL;

@@ -6,8 +6,10 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
-use super::names::Namespace;
-use super::request::{Request, Shown};
+use redis::Value;
+
+use super::names::{Namespace, Shown};
+use super::request::Request;
 use super::scripts::Form;
 use super::verbs::{permits, released};
 use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
@@ -113,9 +115,20 @@ impl RedisStore {
             });
         };
         let keys = requests.iter().map(|request| &request.claim.key);
-        let reply: Reply<Vec<i64>> = self
+        let is_plain = |one: &Release| one.claim.share.is_none() && one.keep.is_zero();
+        let outcome = |one: &Value| match one {
+            Value::Int(one) => released(*one),
+            _ => Released::NotHeld,
+        };
+        let reply: Reply<Value> = self
             .script(None, by, &scripts::RELEASE, keys, |command| {
                 command.arg(self.channels(&first.claim.key));
+                if let [one] = requests
+                    && is_plain(one)
+                {
+                    command.arg(Shown(one.claim.owner));
+                    return;
+                }
                 for request in requests {
                     command
                         .arg(Shown(request.claim.owner))
@@ -125,7 +138,8 @@ impl RedisStore {
             })
             .await?;
         Ok(reply.map(|value| match value {
-            Ok(replies) => replies.into_iter().map(released).collect(),
+            Ok(Value::Array(replies)) => replies.iter().map(outcome).collect(),
+            Ok(one) => vec![outcome(&one)],
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
     }
@@ -141,7 +155,7 @@ pub(super) fn renewal(form: &'static Form, namespace: &Namespace, holds: &[&Rene
         for hold in holds {
             let owner = hold.claim.owner;
             match hold.claim.share {
-                Some(share) => command.arg(Shown(format_args!("{owner}:{}", share.permits))),
+                Some(share) => command.arg(format!("{owner}:{}", share.permits)),
                 None => command.arg(Shown(owner)),
             };
             command.arg(millis(hold.lease));

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use self::connected::mixed_up;
 pub(super) use self::connected::{Channels, Connected};
 use self::keeper::Keeper;
-use self::near::{Nearby, REST_IF_SILENT};
+use self::near::{Found, Nearby, REST_IF_SILENT};
 use super::cluster::Membership;
 use super::errors;
 use super::target::Target;
@@ -128,6 +128,16 @@ impl Connection {
         }
     }
 
+    /// The connection of this number, if a caller's runtime drives it: only beside the connection that it was made for,
+    /// since another one may lead to another server.
+    fn find_near(&self, link: Link) -> Option<Found> {
+        let main = match &*self.state.borrow() {
+            State::Up(main) => Some(main.link),
+            State::Down(_) | State::Closed => None,
+        };
+        self.nearby.find(link, main)
+    }
+
     fn next_link(&self) -> Link {
         Link(self.numbers.fetch_add(1, Ordering::AcqRel) + 1)
     }
@@ -203,29 +213,22 @@ impl Connection {
         by: Instant,
         exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
-        if let Some(making) = self.nearby.making(via) {
+        let mut found = self.find_near(via);
+        if let Some(Found::Making(making)) = found {
             // The command itself has nearly all of its time still.
             let soon = by.min(self.clock.now() + self.command_timeout / 10);
             let made = Box::pin(near::made(making, soon, &self.clock)).await;
             if made.is_none() {
                 self.nearby.give_up(via, self.clock.now() + BACKOFF_MAX);
             }
+            found = self.find_near(via);
         }
-        // Only beside the connection that it was made for: another one may lead to another server.
-        let near = match &*self.state.borrow() {
-            State::Up(main) => self
-                .nearby
-                .get(via, main.link)
-                .map(|near| (near, main.link)),
-            _ => None,
-        };
-        let is_near = near.is_some();
-        let (up, main) = match near {
-            Some(near) => near,
-            None => {
+        let (up, main, is_near) = match found {
+            Some(Found::Up(near, main)) => (near, main, true),
+            Some(Found::Making(_)) | None => {
                 let up = Box::pin(self.get(by)).await?;
                 let main = up.link;
-                (up, main)
+                (up, main, false)
             }
         };
         let (link, channels) = (up.link, Arc::clone(&up.channels));

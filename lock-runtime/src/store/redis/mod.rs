@@ -33,9 +33,9 @@ use redis::{Cmd, FromRedisValue, RedisError};
 
 use self::cluster::Cluster;
 use self::connection::{Connected, Connection};
-use self::names::{Channels, Namespace};
+use self::names::{Channels, Namespace, Shown};
 use self::replication::{Nobody, Replication};
-use self::request::{Request, Shown};
+use self::request::Request;
 use self::scripts::{Form, Text};
 #[cfg(feature = "test-util")]
 use super::Store;
@@ -175,7 +175,7 @@ impl RedisStore {
 
     /// The channel on which this client hears of this lock.
     fn channel(&self, key: &LockKey) -> String {
-        format!("{}{:032x}", self.channels(key).0, self.client.0)
+        format!("{}{:032x}", self.channels(key), self.client.0)
     }
 
     /// Sends a request to the server that has the lock, over the caller's link.

@@ -1,6 +1,9 @@
 //! What keys and channels are called in Redis.
 
 use std::fmt;
+use std::io::Write as _;
+
+use redis::{RedisWrite, ToRedisArgs};
 
 use super::slots::{slot_of, tag_in};
 use crate::error::LockError;
@@ -17,7 +20,7 @@ pub(crate) struct Namespace {
     prefix: Box<str>,
 }
 
-/// A lock's key in Redis, shown as that.
+/// A lock's key in Redis.
 #[derive(Clone, Copy)]
 pub(super) struct Name<'n> {
     prefix: &'n str,
@@ -38,49 +41,98 @@ pub(super) struct Names<'n> {
     pub(super) fence: Helper<'n>,
 }
 
-/// What channels begin with, shown as that.
+/// What channels begin with.
 #[derive(Clone, Copy)]
 pub(super) struct Channels<'n> {
     prefix: &'n str,
     slot: Option<u16>,
 }
 
-impl fmt::Display for Channels<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.prefix)?;
-        f.write_str("%granted:")?;
-        match self.slot {
-            None => Ok(()),
-            Some(slot) => write!(f, "{{{}}}:", tag_in(slot)),
+/// A name, piece by piece: what is written into a command needs no formatting.
+pub(super) trait Pieces {
+    fn pieces(&self, put: impl FnMut(&str));
+}
+
+impl Pieces for Channels<'_> {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        put(self.prefix);
+        put("%granted:");
+        if let Some(slot) = self.slot {
+            put("{");
+            put(&tag_in(slot).to_string());
+            put("}:");
         }
     }
 }
 
-impl fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.prefix)?;
-        f.write_str(self.key.as_str())
+impl Pieces for Name<'_> {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        put(self.prefix);
+        put(self.key.as_str());
     }
 }
 
-impl fmt::Display for Helper<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Pieces for Helper<'_> {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
         let Self { kind, lock } = self;
-        f.write_str(lock.prefix)?;
-        f.write_str("%")?;
-        f.write_str(kind)?;
-        f.write_str(":{")?;
-        match lock.key.hash_tag() {
-            Some(tag) => {
-                f.write_str(tag)?;
-                f.write_str("}:")?;
-                lock.fmt(f)
-            }
-            None => {
-                lock.fmt(f)?;
-                f.write_str("}")
-            }
+        put(lock.prefix);
+        put("%");
+        put(kind);
+        put(":{");
+        if let Some(tag) = lock.key.hash_tag() {
+            put(tag);
+            put("}:");
+            lock.pieces(put);
+        } else {
+            lock.pieces(&mut put);
+            put("}");
         }
+    }
+}
+
+/// As its `Display`.
+impl Pieces for Owner {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        let mut digits = [0; 32];
+        put(hexadecimal(self.client.0, &mut digits));
+        put("-");
+        let request = hexadecimal(self.request.into(), &mut digits).trim_start_matches('0');
+        put(if request.is_empty() { "0" } else { request });
+    }
+}
+
+fn hexadecimal(number: u128, digits: &mut [u8; 32]) -> &str {
+    for (digit, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
+        for (digit, value) in digit.iter_mut().zip([byte >> 4, byte & 15]) {
+            *digit = b"0123456789abcdef"[usize::from(value)];
+        }
+    }
+    std::str::from_utf8(digits).unwrap_or_default()
+}
+
+/// A name as it is written, into a command or anywhere else.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<T>(pub(super) T);
+
+impl<T: Pieces> ToRedisArgs for Shown<T> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        let mut argument = out.writer_for_next_arg();
+        self.0.pieces(|piece| {
+            // Into memory, which does not fail.
+            let _ = argument.write_all(piece.as_bytes());
+        });
+    }
+}
+
+impl<T: Pieces> fmt::Display for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut result = Ok(());
+        self.0.pieces(|piece| {
+            if result.is_ok() {
+                result = f.write_str(piece);
+            }
+        });
+        result
     }
 }
 
@@ -142,9 +194,9 @@ impl Namespace {
         let lock = self.lock(key);
         let helper = |kind| Helper { kind, lock };
         LatchNames {
-            waiters: helper("latch").to_string(),
-            call: format!("{}:{call}", helper("call")),
-            latch: lock.to_string(),
+            waiters: Shown(helper("latch")).to_string(),
+            call: format!("{}:{call}", Shown(helper("call"))),
+            latch: Shown(lock).to_string(),
         }
     }
 
@@ -152,7 +204,7 @@ impl Namespace {
     pub(super) fn slot(&self, key: &LockKey) -> u16 {
         match key.hash_tag() {
             Some(tag) => slot_of(tag),
-            None => slot_of(&self.lock(key).to_string()),
+            None => slot_of(&Shown(self.lock(key)).to_string()),
         }
     }
 
@@ -168,7 +220,7 @@ impl Namespace {
         format!(
             "{}%freed:{}",
             self.prefix,
-            slot_of(&self.lock(key).to_string()) % FREED_CHANNELS
+            slot_of(&Shown(self.lock(key)).to_string()) % FREED_CHANNELS
         )
     }
 
@@ -205,17 +257,20 @@ mod tests {
             for key in ["stock:42", "{tenant}:stock:42", "a:{b}:c"] {
                 let key = LockKey::from(key);
                 let names = namespace.names(&key);
-                let lock = names.lock.to_string();
+                let lock = Shown(names.lock).to_string();
                 let own = slot(&lock);
                 assert_eq!(namespace.slot(&key), own);
-                let channel = namespace.channels(Some(own)).to_string();
+                let channel = Shown(namespace.channels(Some(own))).to_string();
                 assert_eq!(Namespace::slot_of_channel(&channel), Some(own));
                 assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
                 let latch = namespace.latch(&key, Owner { client, request: 2 });
                 assert_eq!(latch.latch, lock);
-                let (queue, fence) = (names.queue.to_string(), names.fence.to_string());
-                let bucket = namespace.bucket(&key).to_string();
+                let (queue, fence) = (
+                    Shown(names.queue).to_string(),
+                    Shown(names.fence).to_string(),
+                );
+                let bucket = Shown(namespace.bucket(&key)).to_string();
                 for helper in [queue, fence, bucket, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }

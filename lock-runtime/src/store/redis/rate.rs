@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::request::{Request, Shown};
+use super::names::Shown;
+use super::request::Request;
 use super::{RedisStore, Reply, WrongType, scripts};
 use crate::store::{Answer, Failure, RateRequest, Rated};
 

@@ -1,8 +1,6 @@
 //! One command, or one script, as it goes over whichever connection.
 
-use std::fmt::Display;
-
-use redis::{Cmd, FromRedisValue, RedisError, RedisWrite, ToRedisArgs, Value};
+use redis::{Cmd, FromRedisValue, RedisError, Value};
 
 use super::connection::Connected;
 use super::scripts::Form;
@@ -12,15 +10,6 @@ use crate::config::Replicas;
 /// What the script of one lock takes.
 const USUAL_ARGUMENTS: usize = 16;
 const USUAL_BYTES: usize = 384;
-
-/// An argument that is written down as it is shown.
-pub(super) struct Shown<T>(pub(super) T);
-
-impl<T: Display> ToRedisArgs for Shown<T> {
-    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        out.write_arg_fmt(&self.0);
-    }
-}
 
 /// What is sent. It can be sent again, to another server.
 pub(super) struct Request {

@@ -7,7 +7,8 @@ use std::time::Instant;
 use redis::{Cmd, FromRedisValue};
 
 use super::connection::Connected;
-use super::request::{Request, Shown};
+use super::names::Shown;
+use super::request::Request;
 use super::scripts::Text;
 use super::{RedisStore, Reply, Servers, WrongType, errors, millis, remaining, scripts};
 use crate::error::StoreError;

@@ -51,6 +51,14 @@ enum State {
     Resting(Option<Instant>),
 }
 
+/// A connection that a runtime drives itself.
+pub(super) enum Found {
+    /// It is being made; this ends with that.
+    Making(watch::Receiver<()>),
+    /// It is there, beside that one of the client's thread.
+    Up(Connected, Link),
+}
+
 /// Takes its seat away when it is dropped: its runtime may end at any time.
 struct Leaving {
     connection: Weak<Connection>,
@@ -62,15 +70,16 @@ impl Nearby {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection of this number, if it is one of these, beside this connection of the client's thread, and still
-    /// there.
-    pub(super) fn get(&self, link: Link, main: Link) -> Option<Connected> {
+    /// What there is of this number now, beside this connection of the client's thread.
+    pub(super) fn find(&self, link: Link, main: Option<Link>) -> Option<Found> {
         let seats = self.seats();
-        let mut found = seats.iter().filter(|seat| seat.main == main);
-        let found = found.find(|seat| seat.link == link)?;
-        match &found.state {
-            State::Up { connected, .. } => Some(connected.clone()),
-            _ => None,
+        let seat = seats.iter().find(|seat| seat.link == link)?;
+        match &seat.state {
+            State::Making(making) => Some(Found::Making(making.subscribe())),
+            State::Up { connected, .. } if Some(seat.main) == main => {
+                Some(Found::Up(connected.clone(), seat.main))
+            }
+            State::Up { .. } | State::Resting(_) => None,
         }
     }
 
@@ -80,16 +89,6 @@ impl Nearby {
             seat.link == link && seat.main == main && matches!(seat.state, State::Up { .. })
         };
         self.seats().iter().any(up)
-    }
-
-    /// If the connection of this number is being made: what ends with that.
-    pub(super) fn making(&self, link: Link) -> Option<watch::Receiver<()>> {
-        let seats = self.seats();
-        let seat = seats.iter().find(|seat| seat.link == link)?;
-        match &seat.state {
-            State::Making(making) => Some(making.subscribe()),
-            _ => None,
-        }
     }
 
     /// Gives up the number of a connection that is being made still. Who asked for it goes another way, and what is heard

@@ -16,7 +16,7 @@ if ARGV[8] == '0' and ARGV[10] == '' then
     local me = ARGV[4] .. ':' .. ARGV[3] .. ':0:0:' .. ARGV[1]
     -- Whoever has a place needs no free memory to look again.
     if not redis.call('ZSCORE', KEYS[2], me) then
-      local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2] or '0'
+      local last = redis.call('ZRANGE', KEYS[2], '-1', '-1', 'WITHSCORES')[2] or '0'
       redis.call('ZADD', KEYS[2], last + 1, me)
     end
     redis.call('PEXPIRE', KEYS[2], ARGV[7])

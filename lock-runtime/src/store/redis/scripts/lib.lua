@@ -126,7 +126,7 @@ end
 -- Stops in front of `me`, if given, and returns true then, or at the end of the queue.
 local function hand_over(at, state, channels, time, me)
   while true do
-    local first = redis.pcall('ZRANGE', at.queue, 0, 0)
+    local first = redis.pcall('ZRANGE', at.queue, '0', '0')
     if first.err or not first[1] or first[1] == me then return true end
     local place = parse(first[1])
     if place and not fits(state, place.permits, place.of) then

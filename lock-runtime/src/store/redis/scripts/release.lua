@@ -1,8 +1,9 @@
--- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key.
--- Reply: for each 1 released, 0 not held. O(1) for each lock, and for each hold that ended or waiter that gets its turn.
+-- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key. Of one exclusive lock that is
+-- not kept, only its owner.
+-- Reply: for each 1 released, 0 not held; of one lock it may come without a list around it. O(1) for each lock, and for each hold that ended or waiter that gets its turn.
 local time, replies = now(), {}
 for i = 1, #KEYS / 3 do
-  local at, owner, permits, keep = names(i), ARGV[3 * i - 1], tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
+  local at, owner, permits, keep = names(i), ARGV[3 * i - 1], tonumber(ARGV[3 * i] or 0), tonumber(ARGV[3 * i + 1] or 0)
   local state, held = state_of(at, time), nil
   held, permits = held_by(at, state, owner, permits)
   if held then

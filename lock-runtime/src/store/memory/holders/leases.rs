@@ -1,0 +1,109 @@
+//! Holds by their names, and in the order in which their leases end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use super::{Hold, Name};
+
+/// Nearly always there is one, or none.
+#[derive(Debug, Default)]
+pub(super) enum Leases {
+    #[default]
+    None,
+    One(Name, Hold),
+    Several {
+        holds: BTreeMap<Name, Hold>,
+        ends: BTreeSet<(Instant, Name)>,
+    },
+}
+
+impl Leases {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::One(..) => 1,
+            Self::Several { holds, .. } => holds.len(),
+        }
+    }
+
+    pub(super) fn get(&self, name: Name) -> Option<&Hold> {
+        match self {
+            Self::One(one, hold) if *one == name => Some(hold),
+            Self::None | Self::One(..) => None,
+            Self::Several { holds, .. } => holds.get(&name),
+        }
+    }
+
+    /// Adds a hold whose name is not there.
+    pub(super) fn insert(&mut self, name: Name, hold: Hold) {
+        match self {
+            Self::None => *self = Self::One(name, hold),
+            Self::One(one, first) => {
+                let both = [(*one, *first), (name, hold)];
+                *self = Self::Several {
+                    ends: both.map(|(name, hold)| (hold.expires, name)).into(),
+                    holds: both.into(),
+                };
+            }
+            Self::Several { holds, ends } => {
+                ends.insert((hold.expires, name));
+                holds.insert(name, hold);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: Name) -> Option<Hold> {
+        match self {
+            Self::One(one, hold) if *one == name => {
+                let hold = *hold;
+                *self = Self::None;
+                Some(hold)
+            }
+            Self::None | Self::One(..) => None,
+            Self::Several { holds, ends } => {
+                let hold = holds.remove(&name)?;
+                ends.remove(&(hold.expires, name));
+                Some(hold)
+            }
+        }
+    }
+
+    /// The one whose lease ends first.
+    pub(super) fn first(&self) -> Option<(Instant, Name)> {
+        match self {
+            Self::None => None,
+            Self::One(name, hold) => Some((hold.expires, *name)),
+            Self::Several { ends, .. } => ends.first().copied(),
+        }
+    }
+
+    /// The one whose lease ends last.
+    pub(super) fn last(&self) -> Option<(Name, Hold)> {
+        match self {
+            Self::None => None,
+            Self::One(name, hold) => Some((*name, *hold)),
+            Self::Several { holds, ends } => {
+                let (_, name) = ends.last()?;
+                holds.get(name).map(|hold| (*name, *hold))
+            }
+        }
+    }
+
+    /// How many end after this time.
+    pub(super) fn ending_after(&self, now: Instant) -> usize {
+        match self {
+            Self::None => 0,
+            Self::One(_, hold) => usize::from(hold.expires > now),
+            Self::Several { holds, .. } => holds.values().filter(|hold| hold.expires > now).count(),
+        }
+    }
+
+    /// Changes each, but not when it ends.
+    pub(super) fn for_each(&mut self, mut change: impl FnMut(&mut Hold)) {
+        match self {
+            Self::None => {}
+            Self::One(_, hold) => change(hold),
+            Self::Several { holds, .. } => holds.values_mut().for_each(change),
+        }
+    }
+}
