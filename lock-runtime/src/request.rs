@@ -160,13 +160,17 @@ impl Lock {
         reason = "an `async fn` would have room for the request twice"
     )]
     pub fn acquire(self) -> impl Future<Output = Result<Guard, LockError>> + Send {
+        let Self { client, keys, spec } = self;
+        let options = spec.resolve(client.engine().defaults());
         async move {
-            let engine = self.client.engine();
-            let options = self.spec.resolve(engine.defaults())?;
-            let keys = self.keys.as_slice();
-            let held = engine.acquire(keys, &options).await?;
-            let engine = Arc::clone(engine);
-            Ok(Guard::new(engine, keys, held, self.spec.on_lost))
+            match options {
+                Err(error) => Err(error),
+                Ok(ref options) => {
+                    let (engine, keys) = (client.engine(), keys.as_slice());
+                    let held = engine.acquire(keys, options).await?;
+                    Ok(Guard::new(Arc::clone(engine), keys, held, spec.on_lost))
+                }
+            }
         }
     }
 

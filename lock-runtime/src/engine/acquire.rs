@@ -37,7 +37,7 @@ impl Engine {
         let budget = Budget::new(self.clock.now(), options.wait, &self.defaults);
         if let Some(frame) = keys.iter().find_map(|key| scope::enclosing(self.id, key)) {
             // Boxed, like everything rare: every waiting task has room for the largest of what it may wait for.
-            return Box::pin(self.share(&frame, keys, options, &budget)).await;
+            return Box::pin(self.share(&frame, keys, options, budget)).await;
         }
         let hold = if more.is_empty() {
             let mut attempt = Attempt::new(self, first.clone(), options, budget);

@@ -142,35 +142,38 @@ impl<'e> Attempt<'e> {
         let mut asked = false;
         // Whether something was heard that only the store can explain.
         let mut called = true;
-        let mut failing: Option<(Instant, u32, StoreError)> = None;
-        let mut began = Some(self.budget.started);
+        let mut failing: Option<Box<(Instant, u32, StoreError)>> = None;
+        let mut now = self.budget.started;
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
             }
-            let inbox = place.signal.take();
-            if let Some(baton) = inbox.baton {
-                match self.take_over(baton) {
-                    Ok(hold) => return Ok(hold),
-                    Err(baton) => self.goes_on_from(baton, &mut look_at),
+            let look_again = {
+                let inbox = place.signal.take();
+                if let Some(baton) = inbox.baton {
+                    match self.take_over(baton) {
+                        Ok(hold) => return Ok(hold),
+                        Err(baton) => now = self.goes_on_from(baton),
+                    }
+                    look_at = now;
+                    (asking, barges) = (true, false);
                 }
-                (asking, barges) = (true, false);
-            }
-            if let Some((link, token)) = inbox.granted {
-                if let Some(hold) = self.handed_over(place, link, token) {
-                    return Ok(hold);
+                if let Some((link, token)) = inbox.granted {
+                    if let Some(hold) = self.handed_over(place, link, token) {
+                        return Ok(hold);
+                    }
+                    now = engine.clock.now();
+                    look_at = now;
                 }
-                look_at = engine.clock.now();
-            }
-            called |= failing.is_some() || inbox.granted.is_some() || inbox.look_again;
+                called |= failing.is_some() || inbox.granted.is_some() || inbox.look_again;
+                inbox.look_again
+            };
             // Others wait for what was passed on and can't be used, and for what the store handed over to a request that
             // is not the first any more, because an earlier one was asleep.
             let must_ask =
                 self.previous.is_some() || (called && (self.options.fair || self.expecting));
             let standing = place.look();
             let turn = standing.is_first || must_ask;
-            // One look at the clock less for a lock that is free.
-            let now = began.take().unwrap_or_else(|| engine.clock.now());
             let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
             if turn && !asking && standing.looks_on {
                 // Another task of this process will pass its hold on, if it ends soon.
@@ -180,13 +183,13 @@ impl<'e> Attempt<'e> {
             } else if turn && !asking {
                 look_at = look_at.min(now);
             }
-            if turn && !over && (inbox.look_again || now >= look_at) {
+            if turn && !over && (look_again || now >= look_at) {
                 if !asking {
                     asking = true;
                     if let Some(baton) = place.asks_the_store() {
                         match self.take_over(baton) {
                             Ok(hold) => return Ok(hold),
-                            Err(baton) => self.goes_on_from(baton, &mut look_at),
+                            Err(baton) => now = self.goes_on_from(baton),
                         }
                         barges = false;
                     }
@@ -221,7 +224,7 @@ impl<'e> Attempt<'e> {
                     }
                     Step::Cut => {
                         look_at = engine.clock.now();
-                        if let Some(error) = self.time_is_up(failing.as_ref()).await {
+                        if let Some(error) = self.time_is_up(failing.as_deref()).await {
                             return Err(error);
                         }
                     }
@@ -230,18 +233,20 @@ impl<'e> Attempt<'e> {
                             .as_ref()
                             .map_or((self.budget.started.max(look_at), 0), |f| (f.0, f.1));
                         look_at = engine.clock.now() + time::backoff(failures + 1);
-                        failing = Some((since, failures + 1, error));
+                        failing = Some(Box::new((since, failures + 1, error)));
                     }
                 }
                 self.join_queue(&place.signal);
+                now = engine.clock.now();
                 continue;
             }
-            if let Some(error) = self.time_is_up(failing.as_ref()).await {
+            if let Some(error) = self.time_is_up(failing.as_deref()).await {
                 return Err(error);
             }
             let look_at = turn.then_some(look_at);
-            let wake = engine.wake_at(&self.budget, look_at, failing_since(failing.as_ref()));
+            let wake = engine.wake_at(&self.budget, look_at, failing_since(failing.as_deref()));
             let _ = engine.clock.by(wake, place.signal.notified()).await;
+            now = engine.clock.now();
         }
     }
 
@@ -347,11 +352,13 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    async fn time_is_up(&self, failing: Option<&(Instant, u32, StoreError)>) -> Option<LockError> {
-        let (failing, refusing) = (failing_since(failing), self.engine.pulse.refusing());
-        self.engine
-            .time_is_up(&self.request.claim.key, &self.budget, failing, refusing)
-            .await
+    fn time_is_up(
+        &self,
+        failing: Option<&(Instant, u32, StoreError)>,
+    ) -> impl Future<Output = Option<LockError>> {
+        let failing = failing_since(failing);
+        let key = &self.request.claim.key;
+        self.engine.time_is_up(key, &self.budget, failing, true)
     }
 
     /// Takes note of a command that may have been carried out, or may yet be.

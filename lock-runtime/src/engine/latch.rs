@@ -84,7 +84,7 @@ impl Engine {
                     }
                     Word::Wait(failing) => {
                         let failing = failing.as_ref().map(|(since, error)| (*since, error));
-                        let error = self.time_is_up(key, &budget, failing, None).await;
+                        let error = self.time_is_up(key, &budget, failing, false).await;
                         if error.is_some() {
                             return error;
                         }

@@ -11,43 +11,52 @@ use crate::key::LockKey;
 pub(super) type Failing<'f> = Option<(Instant, &'f StoreError)>;
 
 impl Engine {
-    /// Whether to stop waiting, and with which error: busy only if the store has lately said so. `refusing` is what the
-    /// store would say to this request, as far as others have heard.
+    /// Whether to stop waiting, and with which error: busy only if the store has lately said so. Whoever `acquires` heeds
+    /// what others have heard that the store would say to this request.
     pub(super) async fn time_is_up(
         &self,
         key: &LockKey,
         budget: &Budget,
         failing: Failing<'_>,
-        refusing: Option<StoreError>,
+        acquires: bool,
+    ) -> Option<LockError> {
+        let asks_from = match budget.last_look() {
+            Some(last_look) => last_look,
+            None => self.gives_up(budget, failing),
+        };
+        if self.clock.now() < asks_from {
+            return None;
+        }
+        // Boxed, like everything rare: every waiting task has room for the largest of what it may wait for.
+        Box::pin(self.verdict(key, budget, failing, acquires)).await
+    }
+
+    async fn verdict(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+        failing: Failing<'_>,
+        acquires: bool,
     ) -> Option<LockError> {
         let now = self.clock.now();
         let gives_up = self.gives_up(budget, failing);
         let Some(ends) = budget.ends() else {
-            if now < gives_up {
-                return None;
-            }
             if let Some((_, error)) = failing {
                 return Some(unavailable(Some(key), error.clone()));
             }
             let by = now + self.defaults.command_timeout;
-            // Boxed, like everything rare: every waiting task has room for the largest of what it may wait for.
-            let alive = Box::pin(self.pulse.check(&self.store, gives_up, by)).await;
+            let alive = self.pulse.check(&self.store, gives_up, by).await;
             return alive.err().map(|error| unavailable(Some(key), error));
         };
         let last_look = budget.last_look()?;
-        if now < last_look {
-            return None;
-        }
-        let dead = match failing {
-            Some((_, error)) => Some(error.clone()),
-            None => match refusing {
-                Some(error) => Some(error),
-                None => {
-                    let by = gives_up.max(now);
-                    let alive = self.pulse.check(&self.store, last_look, by);
-                    Box::pin(alive).await.err()
-                }
-            },
+        let refusing = || self.pulse.refusing().filter(|_| acquires);
+        let dead = match failing.map(|(_, error)| error.clone()).or_else(refusing) {
+            Some(error) => Some(error),
+            None => {
+                let by = gives_up.max(now);
+                let alive = self.pulse.check(&self.store, last_look, by).await;
+                alive.err()
+            }
         };
         match dead {
             None if self.clock.now() < ends => None,

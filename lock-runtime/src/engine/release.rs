@@ -56,6 +56,9 @@ impl Engine {
     /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of this client for the
     /// key come after it.
     pub(crate) fn release_in_background(&self, hold: &Hold) {
+        if hold.ended() {
+            return;
+        }
         // A shutdown does not close the store before the reaper knows of it.
         let _active = Active::enter(&*self.active);
         let now = self.clock.now();

@@ -20,8 +20,9 @@ impl Engine {
         frame: &Frame,
         keys: &[LockKey],
         options: &Resolved,
-        budget: &Budget,
+        budget: Budget,
     ) -> Result<Held, LockError> {
+        let budget = &budget;
         let hold = frame.hold();
         self.check_nested(hold, keys, options)?;
         let loan = self.borrow(frame, options, budget).await?;

@@ -30,7 +30,7 @@ impl Budget {
     }
 
     /// Whether the request may wait at all.
-    pub(crate) fn may_wait(&self) -> bool {
+    pub(crate) fn may_wait(self) -> bool {
         self.wait != Wait::For(Duration::ZERO)
     }
 

@@ -28,15 +28,16 @@ impl Attempt<'_> {
         ))
     }
 
-    /// The next command ends the hold that was passed on, so that others have their turn first.
-    pub(super) fn goes_on_from(&mut self, baton: Baton, look_at: &mut Instant) {
+    /// The next command ends the hold that was passed on, so that others have their turn first. It may be sent at once:
+    /// this is the time.
+    pub(super) fn goes_on_from(&mut self, baton: Baton) -> Instant {
         self.request.instead_of = Some(baton.owner());
         // The plain command knows nothing of the hold that ends with it.
         if self.request.queue == Queue::Barge {
             self.request.queue = Queue::Respect;
         }
         self.previous = Some(baton);
-        *look_at = self.engine.clock.now();
+        self.engine.clock.now()
     }
 
     /// Ends what was passed on, whatever becomes of this request: others wait for it.

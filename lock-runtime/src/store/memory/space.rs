@@ -39,9 +39,7 @@ impl Space {
 
     /// The lock, free if it is new. `micros` is what the server's clock says.
     pub(super) fn lock(&mut self, key: &LockKey, now: Instant, micros: u64) -> &mut Lock {
-        if !self.locks.contains_key(key) {
-            self.sweep(now, micros);
-        }
+        self.sweep(now, micros);
         self.locks.entry(key.clone()).or_default()
     }
 

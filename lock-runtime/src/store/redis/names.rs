@@ -93,22 +93,31 @@ impl Pieces for Helper<'_> {
 /// As its `Display`.
 impl Pieces for Owner {
     fn pieces(&self, mut put: impl FnMut(&str)) {
-        let mut digits = [0; 32];
-        put(hexadecimal(self.client.0, &mut digits));
-        put("-");
-        let request = hexadecimal(self.request.into(), &mut digits).trim_start_matches('0');
-        put(if request.is_empty() { "0" } else { request });
+        let mut client = [0; 32];
+        for (digits, byte) in client.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
+            digits.copy_from_slice(&HEXADECIMAL[usize::from(byte)]);
+        }
+        let (mut request, mut first, mut rest) = ([0; 16], 16, self.request);
+        while first == 16 || rest > 0 {
+            first -= 1;
+            request[first] = HEXADECIMAL[usize::from(rest as u8 & 15)][1];
+            rest >>= 4;
+        }
+        for digits in [&client[..], b"-", &request[first..]] {
+            put(std::str::from_utf8(digits).unwrap_or_default());
+        }
     }
 }
 
-fn hexadecimal(number: u128, digits: &mut [u8; 32]) -> &str {
-    for (digit, byte) in digits.chunks_exact_mut(2).zip(number.to_be_bytes()) {
-        for (digit, value) in digit.iter_mut().zip([byte >> 4, byte & 15]) {
-            *digit = b"0123456789abcdef"[usize::from(value)];
-        }
+/// Each byte's two digits.
+static HEXADECIMAL: [[u8; 2]; 256] = {
+    let (digits, mut all, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+    while byte < all.len() {
+        all[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
     }
-    std::str::from_utf8(digits).unwrap_or_default()
-}
+    all
+};
 
 /// A name as it is written, into a command or anywhere else.
 #[derive(Clone, Copy)]
@@ -274,6 +283,17 @@ mod tests {
                 for helper in [queue, fence, bucket, latch.waiters, latch.call] {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn an_owner_is_written_as_it_is_shown() {
+        for request in [0, 1, 15, 16, 255, 256, 0xab_cdef, u64::MAX >> 4, u64::MAX] {
+            for client in [0, 0x1234_5678_9abc_def0, u128::MAX] {
+                let client = ClientId(client);
+                let owner = Owner { client, request };
+                assert_eq!(Shown(owner).to_string(), owner.to_string());
             }
         }
     }

@@ -152,8 +152,8 @@ impl Connection {
     /// The number of the connection that the caller's runtime drives; if there is none, one is made for the next time.
     /// With `coming`, also of one that is being made.
     pub(super) fn near(self: &Arc<Self>, main: &Connected, coming: bool) -> Option<Link> {
-        // A name can lead elsewhere by now, and in a quorum every connection counts for itself.
-        if !self.allows_near || !is_pinned(&main.client) {
+        // In a quorum every connection counts for itself.
+        if !self.allows_near {
             return None;
         }
         let caller = Handle::try_current().ok()?;
@@ -174,6 +174,10 @@ impl Connection {
                 State::Resting(Some(until)) if self.clock.now() < *until => return None,
                 State::Resting(Some(_)) => {}
             }
+        }
+        // A name can lead elsewhere by now.
+        if !is_pinned(&main.client) {
+            return None;
         }
         let link = self.next_link();
         let seat = Seat {
