@@ -34,7 +34,8 @@ impl Engine {
         };
         keys.iter().try_for_each(|key| self.check(key))?;
         self.check_wishes(options)?;
-        let budget = Budget::new(self.clock.now(), options.wait, &self.defaults);
+        let now = self.clock.now();
+        let budget = Budget::new(now, options.wait, &self.defaults);
         if let Some(frame) = keys.iter().find_map(|key| scope::enclosing(self.id, key)) {
             // Boxed, like everything rare: every waiting task has room for the largest of what it may wait for.
             return Box::pin(self.share(&frame, keys, options, budget)).await;
@@ -42,9 +43,9 @@ impl Engine {
         let hold = if more.is_empty() {
             let mut attempt = Attempt::new(self, first.clone(), options, budget);
             if budget.may_wait() {
-                attempt.wait().await
+                attempt.wait(now).await
             } else {
-                attempt.once().await
+                attempt.once(now).await
             }
         } else {
             Box::pin(self.acquire_all(keys, options, budget)).await

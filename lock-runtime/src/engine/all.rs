@@ -180,7 +180,7 @@ impl Engine {
         };
         for key in keys {
             let mut attempt = Attempt::new(self, key.clone(), &alone, budget);
-            gathered.holds.push(attempt.wait().await?);
+            gathered.holds.push(attempt.wait(self.clock.now()).await?);
         }
         let sent = self.clock.now();
         let failed = self.confirm(&gathered.holds, options, &budget).await.err();

@@ -106,10 +106,9 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    /// One try, one round trip.
-    pub(super) async fn once(&mut self) -> Result<Arc<Hold>, LockError> {
+    /// One try, one round trip, now.
+    pub(super) async fn once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
-        let mut now = self.budget.started;
         if let Some(settled) = engine.lines.settled(&key) {
             let _ = engine.clock.by(self.budget.gives_up(None), settled).await;
             now = engine.clock.now();
@@ -128,8 +127,8 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    /// In line behind the earlier requests of this process, and in the store's queue behind those of others.
-    pub(super) async fn wait(&mut self) -> Result<Arc<Hold>, LockError> {
+    /// From now on in line behind the earlier requests of this process, and in the store's queue behind those of others.
+    pub(super) async fn wait(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
         // Nothing is passed on to a request that stands in the store's queue with a place of its own.
         let mut asking = self.options.fair || engine.defaults.local_handoffs == 0;
@@ -143,7 +142,6 @@ impl<'e> Attempt<'e> {
         // Whether something was heard that only the store can explain.
         let mut called = true;
         let mut failing: Option<Box<(Instant, u32, StoreError)>> = None;
-        let mut now = self.budget.started;
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
