@@ -156,8 +156,8 @@ impl<'e> Attempt<'e> {
                     look_at = now;
                     (asking, barges) = (true, false);
                 }
-                if let Some((link, token)) = inbox.granted {
-                    if let Some(hold) = self.handed_over(place, link, token) {
+                if let Some(granted) = inbox.granted {
+                    if let Some(hold) = self.handed_over(place, granted) {
                         return Ok(hold);
                     }
                     now = engine.clock.now();
@@ -298,6 +298,9 @@ impl<'e> Attempt<'e> {
             self.request.instead_of = None;
         }
         let link = result.as_ref().map(|answer| answer.link).ok();
+        if let Some(link) = link {
+            engine.lines.answered(link, sent);
+        }
         match result.map(|answer| answer.value) {
             Ok(Acquired::Granted { token }) => {
                 self.present = true;

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 pub(crate) use self::place::{Mark, Place, Releasing};
-pub(crate) use self::signal::Signal;
+pub(crate) use self::signal::{Granted, Signal};
 use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Ended, Link, Listener, Owner, WakeUp};
@@ -30,7 +30,7 @@ const EMPTY_LINES: usize = 256;
 pub(crate) struct Lines {
     lines: Mutex<Table>,
     /// Requests that stand, or may stand, in the store's queue.
-    queued: Mutex<BTreeMap<u64, Expecting>>,
+    queued: Mutex<Queued>,
     tickets: AtomicU64,
     /// Something was passed on, and nobody looks whether it is taken.
     patrol: Notify,
@@ -38,6 +38,23 @@ pub(crate) struct Lines {
     patrolled: AtomicBool,
     /// Whether something was passed on since the last look.
     passing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Queued {
+    expecting: BTreeMap<u64, Expecting>,
+    /// Of links over which commands were answered since somebody waits: when the newest of those was sent. There are few.
+    answered: Vec<(Link, Instant)>,
+}
+
+/// So many links are remembered.
+const ANSWERED_LINKS: usize = 16;
+
+impl Queued {
+    fn answered_over(&self, link: Link) -> Option<Instant> {
+        let found = self.answered.iter().find(|(one, _)| *one == link);
+        found.map(|(_, sent)| *sent)
+    }
 }
 
 #[derive(Debug)]
@@ -155,7 +172,7 @@ impl Lines {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queued(&self) -> MutexGuard<'_, BTreeMap<u64, Expecting>> {
+    fn queued(&self) -> MutexGuard<'_, Queued> {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -298,24 +315,43 @@ impl Lines {
     pub(crate) fn expect_grant(&self, owner: Owner, signal: &Arc<Signal>) {
         let signal = Arc::clone(signal);
         let expecting = Expecting { signal, over: None };
-        self.queued().insert(owner.request, expecting);
+        self.queued().expecting.insert(owner.request, expecting);
     }
 
     /// From now on, a grant to this owner that is heard over another link is not told.
     pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
-        if let Some(expecting) = self.queued().get_mut(&owner.request) {
+        if let Some(expecting) = self.queued().expecting.get_mut(&owner.request) {
             expecting.over = link;
         }
     }
 
     pub(crate) fn forget_grant(&self, owner: Owner) {
-        self.queued().remove(&owner.request);
+        self.queued().expecting.remove(&owner.request);
+    }
+
+    /// A command that was sent then was answered over this link. What is heard over it from now on was said after the
+    /// command was carried out.
+    pub(crate) fn answered(&self, link: Link, sent: Instant) {
+        let mut queued = self.queued();
+        if queued.expecting.is_empty() || link == Link::SEVERAL {
+            return;
+        }
+        let answered = &mut queued.answered;
+        match answered.iter_mut().find(|(one, _)| *one == link) {
+            Some((_, newest)) => *newest = sent.max(*newest),
+            None => {
+                if answered.len() == ANSWERED_LINKS {
+                    answered.remove(0);
+                }
+                answered.push((link, sent));
+            }
+        }
     }
 
     /// Has these look again.
     fn call(&self, whom: impl Fn(&Expecting) -> bool) {
         let queued = self.queued();
-        let called = queued.values().filter(|one| whom(one));
+        let called = queued.expecting.values().filter(|one| whom(one));
         let signals: Vec<_> = called.map(|one| Arc::clone(&one.signal)).collect();
         drop(queued);
         for signal in signals {
@@ -350,12 +386,14 @@ impl Lines {
 impl Listener for Lines {
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         let queued = self.queued();
-        let expecting = queued.get(&owner.request);
+        let after = queued.answered_over(link);
+        let expecting = queued.expecting.get(&owner.request);
         let expecting = expecting.filter(|one| one.over.is_none_or(|over| over == link));
         let signal = expecting.map(|one| Arc::clone(&one.signal));
         drop(queued);
         signal.map_or_else(WakeUp::default, |signal| {
-            signal.put(|inbox| inbox.granted = Some((link, token)))
+            let granted = Granted { link, token, after };
+            signal.put(|inbox| inbox.granted = Some(granted))
         })
     }
 

@@ -116,7 +116,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 /// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
     /// A hold was handed to this owner, for its [`Acquire::first_lease`]. Told in the order of the replies of this link:
-    /// before the reply to any acquire that the store carried out after the hand-over. The owner's task is woken when
+    /// before the reply to any command that the store carried out after the hand-over. The owner's task is woken when
     /// the wake-up is dropped, which the store does outside of its locks.
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
     /// Messages may have been lost: everyone who waits looks again.

@@ -1,5 +1,8 @@
 //! One request that waits: for a holder, for its turn, or for a store that fails.
 
+use std::pin::pin;
+use std::task::Poll;
+
 use lock_runtime::StoreErrorKind;
 use lock_runtime::store::{Acquired, Link};
 use lock_runtime::{LockClient, LockError};
@@ -228,6 +231,44 @@ fn a_grant_that_is_heard_over_another_link_than_the_last_reply_is_not_believed()
         desk.tell_granted(0, None);
         ms(50).await;
         assert!(waits.is_finished());
+    });
+}
+
+#[test]
+fn a_grant_is_counted_from_the_newest_reply_that_was_heard_before_it_over_its_link() {
+    simulated(async {
+        let mut story = Vec::new();
+        for look in [Fate::Passes, Fate::Replies(0, 7), Fate::Replies(700, 0)] {
+            let (desk, client, _guard) = taken().await;
+            desk.next("acquire", &[Fate::Passes, Fate::Passes, look]);
+            // The first looks again after a second, the second does not.
+            let first = client.lock("k").fair().wait(of(9000));
+            let first = tokio::spawn(first.acquire());
+            ms(1).await;
+            let mut second = pin!(client.lock("k").fair().wait(of(9000)).acquire());
+            let mut once = std::future::poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx)));
+            assert!((&mut once).await.is_pending());
+            ms(1649).await;
+            desk.tell_granted(1, None);
+            // It wakes after what is heard later still.
+            ms(70).await;
+            desk.seen();
+            let remaining = match once.await {
+                Poll::Ready(guard) => Some(guard.unwrap().remaining()),
+                Poll::Pending => None,
+            };
+            story.push(format!("{look:?} {remaining:?} {}", desk.story()));
+            first.abort();
+            ms(1).await;
+        }
+        assert_eq!(
+            story,
+            [
+                "Passes Some(1.258s) ",
+                "Replies(0, 7) None 1720 acquire k Join 500",
+                "Replies(700, 0) None 1720 acquire k Join 500",
+            ]
+        );
     });
 }
 

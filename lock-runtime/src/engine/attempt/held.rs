@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use super::Attempt;
 use crate::engine::hold::{Grant, Hold, Part, Parts};
-use crate::engine::line::Place;
+use crate::engine::line::{Granted, Place};
 use crate::engine::time;
 use crate::engine::turn::{Baton, Turn};
-use crate::store::{Link, Queue};
+use crate::store::Queue;
 
 impl Attempt<'_> {
     /// Goes on with the hold of another task, if the store need not be asked.
@@ -49,14 +49,11 @@ impl Attempt<'_> {
     }
 
     /// A hold that was handed over, if it can be trusted without asking.
-    pub(super) fn handed_over(
-        &mut self,
-        place: &Place,
-        link: Link,
-        token: Option<u64>,
-    ) -> Option<Arc<Hold>> {
+    pub(super) fn handed_over(&mut self, place: &Place, granted: Granted) -> Option<Arc<Hold>> {
+        let Granted { link, token, after } = granted;
         let now = self.engine.clock.now();
         let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
+        let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
         let deadline = time::handed_over_deadline(now, confirmed, self.request.lease)?;
         if (self.options.fenced && token.is_none()) || self.engine.store.only_hints() {
             return None;

@@ -89,9 +89,9 @@ impl Watcher {
     /// Takes in what the store has sent. True if only a look can tell what has happened.
     fn listen(&mut self) -> bool {
         let inbox = self.room.signal.take();
-        match inbox.granted {
-            Some((_, Some(generation))) => self.has_opened(generation),
-            Some((_, None)) => return true,
+        match inbox.granted.map(|granted| granted.token) {
+            Some(Some(generation)) => self.has_opened(generation),
+            Some(None) => return true,
             None => {}
         }
         inbox.look_again
@@ -116,7 +116,7 @@ impl Watcher {
         // Messages that came before the reply are about what was before it. Whether this one did can't be told here: it
         // counts for those who were in line before, and for the others if the reply is older.
         let inbox = self.room.signal.take();
-        let opened = inbox.granted.and_then(|(_, generation)| generation);
+        let opened = inbox.granted.and_then(|granted| granted.token);
         let mut called = inbox.look_again || (inbox.granted.is_some() && opened.is_none());
         if let Some(generation) = opened {
             self.has_opened(generation);

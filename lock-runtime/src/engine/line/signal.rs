@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
+use std::time::Instant;
 
 use tokio::sync::Notify;
 
@@ -23,10 +24,20 @@ pub(crate) struct Signal {
 pub(crate) struct Inbox {
     /// Another task of this process passed its hold on.
     pub(crate) baton: Option<Baton>,
-    /// The store handed the lock over, as was told over this link, with this token.
-    pub(crate) granted: Option<(Link, Option<u64>)>,
+    /// The store handed the lock over.
+    pub(crate) granted: Option<Granted>,
     /// Messages may have been lost.
     pub(crate) look_again: bool,
+}
+
+/// A hand-over by the store, as it was heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted {
+    /// Over which link.
+    pub(crate) link: Link,
+    pub(crate) token: Option<u64>,
+    /// When a command was sent that the store had carried out before, if one is known.
+    pub(crate) after: Option<Instant>,
 }
 
 impl Signal {
