@@ -227,9 +227,9 @@ impl<'e> Attempt<'e> {
                         }
                     }
                     Step::Failed(error) => {
-                        let (since, failures) = failing
-                            .as_ref()
-                            .map_or((self.budget.started.max(look_at), 0), |f| (f.0, f.1));
+                        // Counted from the first that failed.
+                        let earlier = failing.as_ref().map(|one| (one.0, one.1));
+                        let (since, failures) = earlier.unwrap_or((now, 0));
                         look_at = engine.clock.now() + time::backoff(failures + 1);
                         failing = Some(Box::new((since, failures + 1, error)));
                     }

@@ -57,7 +57,7 @@ pub(super) struct Ended;
 pub(super) struct Ending {
     /// Why it was lost, if it was.
     pub(super) lost: Option<LostReason>,
-    /// When the watchdog would have acted on it next.
+    /// When the watchdog would act on it next.
     pub(super) watched_at: Option<Instant>,
     /// How long its key stays taken.
     pub(super) keep: Duration,
@@ -262,7 +262,7 @@ impl Hold {
         }
     }
 
-    /// Ends the hold, the first time. From then on it is neither watched nor lost.
+    /// Ends the hold, the first time. From then on it is not lost any more, and not watched anew.
     pub(super) fn end(&self, now: Instant) -> Option<Ending> {
         let mut state = self.state();
         if std::mem::replace(&mut state.released, true) {
@@ -275,7 +275,7 @@ impl Hold {
         let usable =
             state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
         let (turn, deadline) = (state.turn.take(), state.deadline);
-        let (lost, watched_at) = (state.lost, state.watched_at.take());
+        let (lost, watched_at) = (state.lost, state.watched_at);
         // Without a turn that can be passed on, its end wakes who waits, which is not done under the lock.
         drop(state);
         let turn = turn.filter(|_| usable);

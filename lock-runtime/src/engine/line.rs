@@ -22,8 +22,11 @@ use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Ended, Link, Listener, Owner, WakeUp};
 
-/// So many lines may be empty, or as many as are not.
+/// So many lines may be empty, or twice as many as are not.
 const EMPTY_LINES: usize = 256;
+
+/// For so many waiters there is room in an empty line.
+const EMPTY_PLACES: usize = 64;
 
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
@@ -68,8 +71,8 @@ struct Expecting {
 #[derive(Debug)]
 struct Table {
     lines: HashMap<LockKey, Arc<Line>, RandomState>,
-    /// When there are so many, the empty ones are forgotten.
-    sweep_at: usize,
+    /// After so many requests, the empty ones are forgotten.
+    sweep_in: usize,
 }
 
 /// One key's line. It is in the table as long as there is anything in it; whatever enters an empty one does so under the
@@ -116,9 +119,14 @@ impl Places {
         self.0.get_mut(at).map(|(_, one)| one)
     }
 
+    /// At once at either end, where nearly everybody leaves; in the middle, those on the shorter side move up.
     fn remove(&mut self, ticket: u64) -> Option<Waiting> {
         let at = self.find(ticket)?;
-        self.0.remove(at).map(|(_, one)| one)
+        let removed = self.0.remove(at);
+        if self.0.is_empty() {
+            self.0.shrink_to(EMPTY_PLACES);
+        }
+        removed.map(|(_, one)| one)
     }
 
     /// The first request that is not asleep.
@@ -131,18 +139,23 @@ impl Default for Table {
     fn default() -> Self {
         Self {
             lines: HashMap::default(),
-            sweep_at: EMPTY_LINES,
+            sweep_in: EMPTY_LINES,
         }
     }
 }
 
 impl Table {
-    /// Forgets empty lines when there are many.
+    /// Forgets empty lines now and then, if there are many: so seldom that a request pays for no more than one.
     fn sweep(&mut self) {
-        if self.lines.len() >= self.sweep_at {
-            self.lines.retain(|_, line| !line.state().is_empty());
-            self.sweep_at = (self.lines.len() * 2).max(EMPTY_LINES);
+        self.sweep_in -= 1;
+        if self.sweep_in > 0 {
+            return;
         }
+        if self.lines.len() > EMPTY_LINES {
+            self.lines.retain(|_, line| !line.state().is_empty());
+            self.lines.shrink_to(EMPTY_LINES.max(2 * self.lines.len()));
+        }
+        self.sweep_in = EMPTY_LINES.max(2 * self.lines.len());
     }
 }
 
@@ -179,11 +192,11 @@ impl Lines {
     /// The key's line, with something new in it.
     fn enter(&self, key: &LockKey, change: impl FnOnce(&mut State)) -> Arc<Line> {
         let mut table = self.table();
+        table.sweep();
         if let Some(line) = table.lines.get(key) {
             change(&mut line.state());
             return Arc::clone(line);
         }
-        table.sweep();
         let mut state = State::default();
         change(&mut state);
         let (key, state) = (key.clone(), Mutex::new(state));

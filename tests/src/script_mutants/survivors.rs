@@ -47,12 +47,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
         SAME_END,
     ),
     (
-        "lib.lua",
-        "local first = redis.pcall('ZRANGE', at.queue, 0, 0)",
-        "0 → 1 at 54",
-        "only the first of them is used",
-    ),
-    (
         "rate.lua",
         "return {0, delay, 0}",
         "0 → 1 at 21",

@@ -9,15 +9,15 @@ use foldhash::fast::RandomState;
 use super::lock::Lock;
 use crate::key::LockKey;
 
-/// So many locks may be idle, or as many as are not.
+/// So many locks may be idle, or twice as many as are not.
 const IDLE_LOCKS: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Space {
     pub(super) namespace: Arc<str>,
     locks: HashMap<LockKey, Lock, RandomState>,
-    /// When there are so many, idle ones are forgotten.
-    sweep_at: usize,
+    /// After so many requests, idle ones are forgotten.
+    sweep_in: usize,
 }
 
 impl Space {
@@ -25,7 +25,7 @@ impl Space {
         Self {
             namespace: namespace.into(),
             locks: HashMap::default(),
-            sweep_at: IDLE_LOCKS,
+            sweep_in: IDLE_LOCKS,
         }
     }
 
@@ -44,10 +44,15 @@ impl Space {
     }
 
     fn sweep(&mut self, now: Instant, micros: u64) {
-        if self.locks.len() >= self.sweep_at {
-            self.locks.retain(|_, lock| !lock.is_idle(now, micros));
-            self.sweep_at = (self.locks.len() * 2).max(IDLE_LOCKS);
+        self.sweep_in -= 1;
+        if self.sweep_in > 0 {
+            return;
         }
+        if self.locks.len() > IDLE_LOCKS {
+            self.locks.retain(|_, lock| !lock.is_idle(now, micros));
+            self.locks.shrink_to(IDLE_LOCKS.max(2 * self.locks.len()));
+        }
+        self.sweep_in = IDLE_LOCKS.max(2 * self.locks.len());
     }
 
     pub(super) fn clear(&mut self) {

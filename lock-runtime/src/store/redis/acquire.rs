@@ -34,15 +34,15 @@ impl RedisStore {
                 .arg(request.tokens)
                 .arg(mode(request.queue))
                 .arg(self.channels(key))
-                .arg(millis(QUEUE_TTL))
+                .arg(millis(QUEUE_TTL));
+            if request.claim.share.is_none() && request.instead_of.is_none() {
+                return;
+            }
+            let instead_of = request.instead_of.map(|owner| owner.to_string());
+            command
                 .arg(permits(request.claim.share))
                 .arg(request.claim.share.map_or(0, |share| share.of))
-                .arg(
-                    request
-                        .instead_of
-                        .map(|owner| owner.to_string())
-                        .unwrap_or_default(),
-                );
+                .arg(instead_of.unwrap_or_default());
         });
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
         let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;

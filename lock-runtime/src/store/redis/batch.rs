@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
-use redis::Value;
+use redis::{FromRedisValue, ParsingError, Value};
 
 use super::names::{Namespace, Shown};
 use super::request::Request;
@@ -116,11 +116,7 @@ impl RedisStore {
         };
         let keys = requests.iter().map(|request| &request.claim.key);
         let is_plain = |one: &Release| one.claim.share.is_none() && one.keep.is_zero();
-        let outcome = |one: &Value| match one {
-            Value::Int(one) => released(*one),
-            _ => Released::NotHeld,
-        };
-        let reply: Reply<Value> = self
+        let reply: Reply<Each> = self
             .script(None, by, &scripts::RELEASE, keys, |command| {
                 command.arg(self.channels(&first.claim.key));
                 if let [one] = requests
@@ -138,10 +134,21 @@ impl RedisStore {
             })
             .await?;
         Ok(reply.map(|value| match value {
-            Ok(Value::Array(replies)) => replies.iter().map(outcome).collect(),
-            Ok(one) => vec![outcome(&one)],
+            Ok(Each(replies)) => replies.into_iter().map(released).collect(),
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
+    }
+}
+
+/// What was replied for each, as a list, or alone if there is one.
+struct Each(Vec<i64>);
+
+impl FromRedisValue for Each {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::Int(one) => Ok(Self(vec![one])),
+            several => Vec::from_redis_value(several).map(Self),
+        }
     }
 }
 

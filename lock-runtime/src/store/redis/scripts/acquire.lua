@@ -1,13 +1,14 @@
 -- ARGV: owner, lease ms, first lease ms, tokens to reserve, mode barge|respect|join, channel prefix, queue TTL ms, permits
--- (0 exclusive), of, owner of an exclusive hold that ends with this (or ''). Reply: {1, token or ''} granted; {0, ms until the first lease ends, queued 0|1} busy.
+-- (0 exclusive), of, owner of an exclusive hold that ends with this (or ''). Of an exclusive lock instead of which nothing
+-- ends, without the last three. Reply: {1, token or ''} granted; {0, ms until the first lease ends, queued 0|1} busy.
 -- O(log n) in the waiters, and once for each hold that ended by itself and each waiter that gets its turn.
 local owner, lease, first_lease, channels = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[6]
-local tokens, permits, of = tonumber(ARGV[4]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local tokens, permits, of = tonumber(ARGV[4]), tonumber(ARGV[8] or 0), tonumber(ARGV[9] or 0)
 local at, time = names(1), now()
 local me = ARGV[4] .. ':' .. first_lease .. ':' .. permits .. ':' .. of .. ':' .. owner
 local state = state_of(at, time)
 if state.err then return state end
-if ARGV[10] ~= '' and state.holder == ARGV[10] then leave(at, state, ARGV[10], 0) end
+if (ARGV[10] or '') ~= '' and state.holder == ARGV[10] then leave(at, state, ARGV[10], 0) end
 
 -- Whether the lock is something else than what the request is for. A semaphore that was resized still serves those who
 -- stood in its queue before.

@@ -1,7 +1,7 @@
--- The common cases of release.lua, before the rest of it costs anything: one exclusive lock that nobody waits for, or
--- somebody does who wants it exclusively and without a token.
--- A number in place of a text takes the server as long to write down as a whole command.
+-- The common cases of release.lua, before the rest of it costs anything: one exclusive lock (of which only the channels and
+-- the owner are given) that nobody waits for, or somebody does who wants it exclusively and without a token.
 if #ARGV == 2 and redis.pcall('GET', KEYS[1]) == ARGV[2] then
+  -- Texts, since the server takes long to write a number down.
   local waiters = redis.pcall('ZRANGE', KEYS[2], '0', '0')
   if not waiters.err and not waiters[1] then
     redis.call('DEL', KEYS[1])
