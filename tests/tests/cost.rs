@@ -317,6 +317,10 @@ async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
         while let Some(served) = waiting.join_next().await {
             served.unwrap();
         }
+        // Nobody who has waited for long has to ask again.
+        let requests = sent(&mut log).await;
+        assert!(requests.len() <= 110, "{} for a hundred", requests.len());
+        assert!(!fair || requests.len() >= 100, "{}", requests.len());
     }
 }
 

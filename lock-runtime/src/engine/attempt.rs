@@ -132,10 +132,10 @@ impl<'e> Attempt<'e> {
         let engine = self.engine;
         // Nothing is passed on to a request that stands in the store's queue with a place of its own.
         let mut asking = self.options.fair || engine.defaults.local_handoffs == 0;
-        let (place, is_first) = engine.lines.join(&self.request.claim.key, !asking);
+        let (place, mut was_first) = engine.lines.join(&self.request.claim.key, !asking);
         let in_line = InLine { engine, place };
         let place = &in_line.place;
-        let mut barges = !self.options.fair && is_first;
+        let mut barges = !self.options.fair && was_first;
         let mut look_at = self.budget.started;
         let mut looks_on = None;
         let mut asked = false;
@@ -171,6 +171,13 @@ impl<'e> Attempt<'e> {
             let must_ask =
                 self.previous.is_some() || (called && (self.options.fair || self.expecting));
             let standing = place.look();
+            if standing.is_first && !was_first {
+                was_first = true;
+                // The one before, which has looked until now, has most likely just got what this one waits for.
+                if asked && !called {
+                    look_at = look_at.max(time::next_look(now, None));
+                }
+            }
             let turn = standing.is_first || must_ask;
             let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
             if turn && !asking && standing.looks_on {
@@ -298,12 +305,10 @@ impl<'e> Attempt<'e> {
             self.request.instead_of = None;
         }
         let link = result.as_ref().map(|answer| answer.link).ok();
-        if let Some(link) = link {
-            engine.lines.answered(link, sent);
-        }
         match result.map(|answer| answer.value) {
             Ok(Acquired::Granted { token }) => {
                 self.present = true;
+                self.wrote(link, sent);
                 if engine.is_closing() {
                     return Err(LockError::Shutdown);
                 }
@@ -330,6 +335,9 @@ impl<'e> Attempt<'e> {
                 if queued {
                     self.hear_over(link);
                 }
+                if queued && queue == Queue::Join {
+                    self.wrote(link, sent);
+                }
                 Ok(Step::Busy {
                     look_at: time::next_look(sent, remaining),
                 })
@@ -350,6 +358,13 @@ impl<'e> Attempt<'e> {
                     Err(unavailable(Some(&self.request.claim.key), failure.error))
                 }
             }
+        }
+    }
+
+    /// Takes note of a command by which the store changed something: no server does that which is not the master.
+    fn wrote(&self, link: Option<Link>, sent: Instant) {
+        if let Some(link) = link {
+            self.engine.lines.wrote(link, sent);
         }
     }
 

@@ -46,16 +46,17 @@ pub(crate) struct Lines {
 #[derive(Debug, Default)]
 struct Queued {
     expecting: BTreeMap<u64, Expecting>,
-    /// Of links over which commands were answered since somebody waits: when the newest of those was sent. There are few.
-    answered: Vec<(Link, Instant)>,
+    /// Of links over which the store was changed since somebody waits: when the newest command was sent that did so. There
+    /// are few, the latest at the end.
+    written: Vec<(Link, Instant)>,
 }
 
 /// So many links are remembered.
-const ANSWERED_LINKS: usize = 16;
+const WRITTEN_LINKS: usize = 16;
 
 impl Queued {
-    fn answered_over(&self, link: Link) -> Option<Instant> {
-        let found = self.answered.iter().find(|(one, _)| *one == link);
+    fn written_over(&self, link: Link) -> Option<Instant> {
+        let found = self.written.iter().find(|(one, _)| *one == link);
         found.map(|(_, sent)| *sent)
     }
 }
@@ -342,23 +343,22 @@ impl Lines {
         self.queued().expecting.remove(&owner.request);
     }
 
-    /// A command that was sent then was answered over this link. What is heard over it from now on was said after the
-    /// command was carried out.
-    pub(crate) fn answered(&self, link: Link, sent: Instant) {
+    /// A command that was sent then has changed the store, as was answered over this link. What is heard over it from now on
+    /// was said by the same server after that: a replica changes nothing, but passes on what its master said.
+    pub(crate) fn wrote(&self, link: Link, sent: Instant) {
         let mut queued = self.queued();
         if queued.expecting.is_empty() || link == Link::SEVERAL {
             return;
         }
-        let answered = &mut queued.answered;
-        match answered.iter_mut().find(|(one, _)| *one == link) {
-            Some((_, newest)) => *newest = sent.max(*newest),
-            None => {
-                if answered.len() == ANSWERED_LINKS {
-                    answered.remove(0);
-                }
-                answered.push((link, sent));
-            }
+        let written = &mut queued.written;
+        let before = match written.iter().position(|(one, _)| *one == link) {
+            Some(at) => written.remove(at).1,
+            None => sent,
+        };
+        if written.len() == WRITTEN_LINKS {
+            written.remove(0);
         }
+        written.push((link, sent.max(before)));
     }
 
     /// Has these look again.
@@ -399,7 +399,7 @@ impl Lines {
 impl Listener for Lines {
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         let queued = self.queued();
-        let after = queued.answered_over(link);
+        let after = queued.written_over(link);
         let expecting = queued.expecting.get(&owner.request);
         let expecting = expecting.filter(|one| one.over.is_none_or(|over| over == link));
         let signal = expecting.map(|one| Arc::clone(&one.signal));

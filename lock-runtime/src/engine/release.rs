@@ -34,9 +34,6 @@ impl Engine {
         let by = sent + self.defaults.command_timeout;
         let result = self.store.release(requests, by).await;
         self.pulse.note(sent, &result);
-        if let Ok(answer) = &result {
-            self.lines.answered(answer.link, sent);
-        }
         let answer = result.map_err(|failure| {
             tracing::warn!(key = %hold.key().shortened(), error = %failure.error, "a release is repeated in the background");
             self.reaper.count_failure();
@@ -49,6 +46,7 @@ impl Engine {
             std::mem::forget(unfinished);
         }
         if released {
+            self.lines.wrote(answer.link, sent);
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");

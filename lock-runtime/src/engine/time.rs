@@ -91,7 +91,7 @@ pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
 }
 
 /// Until when a handed-over hold can be trusted at once, or `None` if it must be confirmed first. The grant is younger
-/// than the last reply that was heard before it over the same link, so its lease is counted from that request.
+/// than the last change of the store that was confirmed before over the same link, so its lease is counted from that request.
 pub(crate) fn handed_over_deadline(
     now: Instant,
     confirmed: Instant,

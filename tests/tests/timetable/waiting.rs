@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use lock_runtime::StoreErrorKind;
-use lock_runtime::store::{Acquired, Link};
+use lock_runtime::store::{Acquired, Link, Released};
 use lock_runtime::{LockClient, LockError};
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
@@ -235,12 +235,20 @@ fn a_grant_that_is_heard_over_another_link_than_the_last_reply_is_not_believed()
 }
 
 #[test]
-fn a_grant_is_counted_from_the_newest_reply_that_was_heard_before_it_over_its_link() {
+fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_its_link() {
     simulated(async {
         let mut story = Vec::new();
-        for look in [Fate::Passes, Fate::Replies(0, 7), Fate::Replies(700, 0)] {
+        for (look, released) in [
+            (Fate::Passes, None),
+            (Fate::Replies(0, 7), None),
+            (Fate::Replies(700, 0), None),
+            (Fate::Replies(0, 7), Some(Released::Released)),
+            // A replica says that, too.
+            (Fate::Replies(0, 7), Some(Released::NotHeld)),
+        ] {
             let (desk, client, _guard) = taken().await;
-            desk.next("acquire", &[Fate::Passes, Fate::Passes, look]);
+            desk.next("acquire", &[Fate::Passes, Fate::Passes, Fate::Passes, look]);
+            let other = client.lock("other").acquire().await.unwrap();
             // The first looks again after a second, the second does not.
             let first = client.lock("k").fair().wait(of(9000));
             let first = tokio::spawn(first.acquire());
@@ -248,8 +256,13 @@ fn a_grant_is_counted_from_the_newest_reply_that_was_heard_before_it_over_its_li
             let mut second = pin!(client.lock("k").fair().wait(of(9000)).acquire());
             let mut once = std::future::poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx)));
             assert!((&mut once).await.is_pending());
-            ms(1649).await;
-            desk.tell_granted(1, None);
+            ms(1199).await;
+            if let Some(released) = released {
+                desk.says.lock().unwrap().released.push_back(released);
+                let _ = other.release().await;
+            }
+            ms(450).await;
+            desk.tell_granted(2, None);
             // It wakes after what is heard later still.
             ms(70).await;
             desk.seen();
@@ -257,16 +270,21 @@ fn a_grant_is_counted_from_the_newest_reply_that_was_heard_before_it_over_its_li
                 Poll::Ready(guard) => Some(guard.unwrap().remaining()),
                 Poll::Pending => None,
             };
-            story.push(format!("{look:?} {remaining:?} {}", desk.story()));
+            story.push(format!(
+                "{look:?} {released:?} {remaining:?} {}",
+                desk.story()
+            ));
             first.abort();
             ms(1).await;
         }
         assert_eq!(
             story,
             [
-                "Passes Some(1.258s) ",
-                "Replies(0, 7) None 1720 acquire k Join 500",
-                "Replies(700, 0) None 1720 acquire k Join 500",
+                "Passes None Some(1.258s) ",
+                "Replies(0, 7) None None 1720 acquire k Join 500",
+                "Replies(700, 0) None None 1720 acquire k Join 500",
+                "Replies(0, 7) Some(Released) Some(1.458s) ",
+                "Replies(0, 7) Some(NotHeld) None 1720 acquire k Join 500",
             ]
         );
     });

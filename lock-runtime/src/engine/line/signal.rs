@@ -36,7 +36,7 @@ pub(crate) struct Granted {
     /// Over which link.
     pub(crate) link: Link,
     pub(crate) token: Option<u64>,
-    /// When a command was sent that the store had carried out before, if one is known.
+    /// When the newest command was sent that had changed the store before, as this link has told, if one is known.
     pub(crate) after: Option<Instant>,
 }
 

@@ -134,7 +134,10 @@ impl RedisStore {
             })
             .await?;
         Ok(reply.map(|value| match value {
-            Ok(Each(replies)) => replies.into_iter().map(released).collect(),
+            Ok(Each(replies)) if replies.len() == requests.len() => {
+                replies.into_iter().map(released).collect()
+            }
+            Ok(Each(_)) => vec![Released::NotHeld; requests.len()],
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
     }
