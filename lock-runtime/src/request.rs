@@ -155,10 +155,7 @@ impl Lock {
     /// # Ok(())
     /// # }
     /// ```
-    #[expect(
-        clippy::manual_async_fn,
-        reason = "an `async fn` would have room for the request twice"
-    )]
+    // An `async fn` would have room for the request twice, and for its options before and after they are resolved.
     pub fn acquire(self) -> impl Future<Output = Result<Guard, LockError>> + Send {
         let Self { client, keys, spec } = self;
         let options = spec.resolve(client.engine().defaults());
