@@ -5,28 +5,25 @@
 //! A request that does not take what is passed on to it, because nobody polls it, is passed over until somebody does.
 
 mod place;
+mod queued;
 mod signal;
+mod table;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 pub(crate) use self::place::{Mark, Place, Releasing};
+use self::queued::{Expecting, Queued};
 pub(crate) use self::signal::{Granted, Signal};
+use self::table::{Line, State, Table, Waiting};
 use super::turn::Baton;
 use crate::key::LockKey;
 use crate::store::{Ended, Link, Listener, Owner, WakeUp};
-
-/// So many lines may be empty, or twice as many as are not.
-const EMPTY_LINES: usize = 256;
-
-/// For so many waiters there is room in an empty line.
-const EMPTY_PLACES: usize = 64;
 
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]
@@ -43,144 +40,6 @@ pub(crate) struct Lines {
     passing: AtomicBool,
 }
 
-#[derive(Debug, Default)]
-struct Queued {
-    expecting: BTreeMap<u64, Expecting>,
-    /// Of links over which the store was changed since somebody waits: when the newest command was sent that did so. There
-    /// are few, the latest at the end.
-    written: Vec<(Link, Instant)>,
-}
-
-/// So many links are remembered.
-const WRITTEN_LINKS: usize = 16;
-
-impl Queued {
-    fn written_over(&self, link: Link) -> Option<Instant> {
-        let found = self.written.iter().find(|(one, _)| *one == link);
-        found.map(|(_, sent)| *sent)
-    }
-}
-
-#[derive(Debug)]
-struct Expecting {
-    signal: Arc<Signal>,
-    /// The link over which it is told, if that is known: what is heard over another one may be old.
-    over: Option<Link>,
-}
-
-/// The lines, and some empty ones for the next request of their keys.
-#[derive(Debug)]
-struct Table {
-    lines: HashMap<LockKey, Arc<Line>, RandomState>,
-    /// After so many requests, the empty ones are forgotten.
-    sweep_in: usize,
-}
-
-/// One key's line. It is in the table as long as there is anything in it; whatever enters an empty one does so under the
-/// table's lock, which is taken before the line's own.
-#[derive(Debug)]
-struct Line {
-    key: LockKey,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    places: Places,
-    /// Releases under way in the background.
-    releasing: usize,
-    /// Holds of this process which may be passed on.
-    turns: usize,
-    /// To whom the last one was passed on, and when.
-    passed: Option<(u64, Instant)>,
-    /// For those who wait until no release is under way.
-    settled: Option<Arc<Notify>>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    signal: Arc<Signal>,
-    /// Whether it takes what is passed on inside the process: it has not asked the store yet.
-    willing: bool,
-    /// It did not take what was passed on to it, and has not been polled since.
-    asleep: bool,
-}
-
-/// Requests by their tickets, which rise.
-#[derive(Debug, Default)]
-struct Places(VecDeque<(u64, Waiting)>);
-
-impl Places {
-    fn find(&self, ticket: u64) -> Option<usize> {
-        self.0.binary_search_by_key(&ticket, |(one, _)| *one).ok()
-    }
-
-    fn get_mut(&mut self, ticket: u64) -> Option<&mut Waiting> {
-        let at = self.find(ticket)?;
-        self.0.get_mut(at).map(|(_, one)| one)
-    }
-
-    /// At once at either end, where nearly everybody leaves; in the middle, those on the shorter side move up.
-    fn remove(&mut self, ticket: u64) -> Option<Waiting> {
-        let at = self.find(ticket)?;
-        let removed = self.0.remove(at);
-        if self.0.is_empty() {
-            self.0.shrink_to(EMPTY_PLACES);
-        }
-        removed.map(|(_, one)| one)
-    }
-
-    /// The first request that is not asleep.
-    fn first(&self) -> Option<&(u64, Waiting)> {
-        self.0.iter().find(|(_, one)| !one.asleep)
-    }
-}
-
-impl Default for Table {
-    fn default() -> Self {
-        Self {
-            lines: HashMap::default(),
-            sweep_in: EMPTY_LINES,
-        }
-    }
-}
-
-impl Table {
-    /// Forgets empty lines now and then, if there are many: so seldom that a request pays for no more than one.
-    fn sweep(&mut self) {
-        self.sweep_in -= 1;
-        if self.sweep_in > 0 {
-            return;
-        }
-        if self.lines.len() > EMPTY_LINES {
-            self.lines.retain(|_, line| !line.state().is_empty());
-            self.lines.shrink_to(EMPTY_LINES.max(2 * self.lines.len()));
-        }
-        self.sweep_in = EMPTY_LINES.max(2 * self.lines.len());
-    }
-}
-
-impl State {
-    /// The first request that is not asleep.
-    fn first(&self) -> Option<(u64, &Waiting)> {
-        self.places.first().map(|(ticket, one)| (*ticket, one))
-    }
-
-    fn is_first(&self, ticket: u64) -> bool {
-        self.releasing == 0 && self.first().is_some_and(|(first, _)| first == ticket)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.places.0.is_empty() && self.releasing == 0 && self.turns == 0
-    }
-}
-
-impl Line {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Lines {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
@@ -192,18 +51,7 @@ impl Lines {
 
     /// The key's line, with something new in it.
     fn enter(&self, key: &LockKey, change: impl FnOnce(&mut State)) -> Arc<Line> {
-        let mut table = self.table();
-        table.sweep();
-        if let Some(line) = table.lines.get(key) {
-            change(&mut line.state());
-            return Arc::clone(line);
-        }
-        let mut state = State::default();
-        change(&mut state);
-        let (key, state) = (key.clone(), Mutex::new(state));
-        let line = Arc::new(Line { key, state });
-        table.lines.insert(line.key.clone(), Arc::clone(&line));
-        line
+        self.table().enter(key, change)
     }
 
     /// A place at the end of the key's line, and whether it is the first. A hold is passed on only to a request that is
@@ -346,19 +194,7 @@ impl Lines {
     /// A command that was sent then has changed the store, as was answered over this link. What is heard over it from now on
     /// was said by the same server after that: a replica changes nothing, but passes on what its master said.
     pub(crate) fn wrote(&self, link: Link, sent: Instant) {
-        let mut queued = self.queued();
-        if queued.expecting.is_empty() || link == Link::SEVERAL {
-            return;
-        }
-        let written = &mut queued.written;
-        let before = match written.iter().position(|(one, _)| *one == link) {
-            Some(at) => written.remove(at).1,
-            None => sent,
-        };
-        if written.len() == WRITTEN_LINKS {
-            written.remove(0);
-        }
-        written.push((link, sent.max(before)));
+        self.queued().wrote(link, sent);
     }
 
     /// Has these look again.
