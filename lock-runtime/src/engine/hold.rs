@@ -1,5 +1,6 @@
 //! One hold: until when it can be trusted, and whether it was lost.
 
+mod ending;
 mod part;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,8 +9,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
+pub(super) use self::ending::{Ended, Ending};
 pub(crate) use self::part::{Late, Part, Parts};
-use super::turn::{Baton, Turn};
+use super::turn::Turn;
 use crate::clock::Clock;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
@@ -46,24 +48,6 @@ struct State {
     share: Option<Share>,
     /// What may be passed on to another task of this process.
     turn: Option<Box<Turn>>,
-}
-
-/// The hold was released.
-#[derive(Debug)]
-pub(super) struct Ended;
-
-/// What a hold leaves when it ends.
-#[derive(Debug)]
-pub(super) struct Ending {
-    /// Why it was lost, if it was.
-    pub(super) lost: Option<LostReason>,
-    /// When the watchdog would act on it next.
-    pub(super) watched_at: Option<Instant>,
-    /// How long its key stays taken.
-    pub(super) keep: Duration,
-    /// What another task of this process can go on with: nothing if the key stays taken, if the hold can't be trusted any
-    /// more, or if an undo under way could end it.
-    pub(super) baton: Option<Baton>,
 }
 
 /// What a grant was for.
@@ -260,31 +244,6 @@ impl Hold {
             let mut state = self.state();
             state.deadline = state.deadline.max(deadline);
         }
-    }
-
-    /// Ends the hold, the first time. From then on it is not lost any more, and not watched anew.
-    pub(super) fn end(&self, now: Instant) -> Option<Ending> {
-        let mut state = self.state();
-        if std::mem::replace(&mut state.released, true) {
-            return None;
-        }
-        let keep = state
-            .keep_until
-            .map(|until| until.saturating_duration_since(now));
-        let keep = keep.unwrap_or_default();
-        let usable =
-            state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
-        let (turn, deadline) = (state.turn.take(), state.deadline);
-        let (lost, watched_at) = (state.lost, state.watched_at);
-        // Without a turn that can be passed on, its end wakes who waits, which is not done under the lock.
-        drop(state);
-        let turn = turn.filter(|_| usable);
-        Some(Ending {
-            lost,
-            watched_at,
-            keep,
-            baton: turn.map(|turn| turn.pass_on(deadline)),
-        })
     }
 
     /// Marks the end of a hold whose key another hold of this client has from now on. False if it was lost or released
