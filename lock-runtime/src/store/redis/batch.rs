@@ -13,6 +13,7 @@ use super::request::Request;
 use super::scripts::Form;
 use super::verbs::{permits, released};
 use super::{RedisStore, Reply, Servers, WrongType, millis, scripts};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::key::LockKey;
 use crate::store::{
     Answer, Failure, Link, Release, Released, Renewal, Renewed, Store, StoreFuture,
@@ -133,11 +134,21 @@ impl RedisStore {
                 }
             })
             .await?;
+        if let Ok(Each(replies)) = &reply.value
+            && replies.len() != requests.len()
+        {
+            let text = format!(
+                "it replied to the release of {} locks about {}; is there a proxy in front of it?",
+                requests.len(),
+                replies.len()
+            );
+            return Err(Failure {
+                error: StoreError::new(StoreErrorKind::Refused, text),
+                unknown: Some(reply.link),
+            });
+        }
         Ok(reply.map(|value| match value {
-            Ok(Each(replies)) if replies.len() == requests.len() => {
-                replies.into_iter().map(released).collect()
-            }
-            Ok(Each(_)) => vec![Released::NotHeld; requests.len()],
+            Ok(Each(replies)) => replies.into_iter().map(released).collect(),
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
     }
