@@ -2,33 +2,21 @@
 
 use std::time::Duration;
 
+use lock_store::Share;
+use lock_store::timing::{MAX_LEASE, MIN_LEASE};
+
 use crate::error::LockError;
-use crate::share::Share;
 
 /// The lease when none is given; the watchdog renews it at a third.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 /// The wait budget when none is given.
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-/// How long one command may take.
-pub(crate) const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long connecting, with its handshake, may take.
-pub(crate) const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// What every key and channel of a client begins with.
 pub(crate) const DEFAULT_NAMESPACE: &str = "lock";
-/// Shorter leases can't be renewed or trusted over a network.
-pub(crate) const MIN_LEASE: Duration = Duration::from_millis(10);
-/// Longer leases would make a crash cost a day.
-pub(crate) const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
-/// A waiter looks again this often, in case a message was lost.
-pub(crate) const FALLBACK_POLL: Duration = Duration::from_secs(1);
 /// The first lease of a handed-over lock: what a grant that nobody picks up can cost the others.
 pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(2);
-/// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
-pub(crate) const QUEUE_TTL: Duration = Duration::from_secs(60);
 /// A latch and all that belongs to it is forgotten after this, unless its user says otherwise.
 pub(crate) const LATCH_TTL: Duration = MAX_LEASE;
-/// A store remembers for this long what it did for a call, so that a repeat does it no second time.
-pub(crate) const CALL_REMEMBERED: Duration = Duration::from_secs(60);
 /// A call is repeated for at most this long: what is remembered must outlive the last command sent, wherever it is held
 /// up on its way.
 pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
@@ -40,22 +28,6 @@ pub(crate) const TOKEN_WINDOW: u32 = 64;
 pub(crate) const LOCAL_TURN: Duration = Duration::from_millis(10);
 /// A task that has not taken what was passed on to it within this time, or twice as long at most, is passed over.
 pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(1);
-/// Back-off between attempts at a store that fails, and between reconnects.
-pub(crate) const BACKOFF_MIN: Duration = Duration::from_millis(50);
-/// How often the sentinels are asked whether the master is still the master.
-pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
-/// A cluster is asked no more often than this where its slots are.
-pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
-/// For so long after keys of a slot were seen on their way to another node, its messages are not believed.
-pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
-/// For so long a server of a quorum that was restarted does not count, and no lease there is longer.
-pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);
-/// Wall clocks that are further apart are told.
-pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
-/// How long replicas may take to confirm a hold, if a URL does not say.
-pub(crate) const REPLICAS_TIMEOUT: Duration = Duration::from_millis(100);
-/// Upper end of the back-off.
-pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
 pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -226,54 +198,6 @@ pub(crate) struct Resolved {
     pub(crate) fenced: bool,
 }
 
-/// How many replicas must have each hold, and how long they may take to say so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Replicas {
-    pub(crate) count: u32,
-    pub(crate) timeout: Duration,
-}
-
-impl Replicas {
-    /// Refuses what would confirm nothing, or never answer in time.
-    pub(crate) fn check(self, command_timeout: Duration) -> Result<Self, LockError> {
-        let Self { count, timeout } = self;
-        if count == 0 {
-            return Err(LockError::config(
-                "`replicas` is 0, which confirms nothing; ask for 1 or more, or leave it out",
-            ));
-        }
-        if timeout.is_zero() {
-            return Err(LockError::config(
-                "the timeout of `replicas` is zero; give the replicas some time, as 100 ms",
-            ));
-        }
-        // An acquire may have to wait for the confirmation of others before its own.
-        if timeout > command_timeout / 2 {
-            return Err(LockError::config(format!(
-                "the timeout of `replicas` ({timeout:?}) is more than half of `command_timeout` ({command_timeout:?}), \
-                 within which an acquire must be answered: make the one shorter or the other longer"
-            )));
-        }
-        Ok(self)
-    }
-}
-
-/// The time limits of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
-    pub(crate) connect: Duration,
-    pub(crate) command: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            connect: DEFAULT_CONNECT_TIMEOUT,
-            command: DEFAULT_COMMAND_TIMEOUT,
-        }
-    }
-}
-
 /// What a client's requests have unless they say otherwise, and its time limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
@@ -284,15 +208,11 @@ pub(crate) struct Defaults {
     pub(crate) local_turn: Duration,
 }
 
-/// The part of a lease that is trusted: 1 % and 2 ms are left for clocks that run at different rates, as in the
-/// Redlock implementations that follow the Redis documentation on distributed locks.
-pub(crate) fn trusted(lease: Duration) -> Duration {
-    lease.saturating_sub(lease / 100 + Duration::from_millis(2))
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
+    use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
+
     use super::*;
 
     const DEFAULTS: Defaults = Defaults {
@@ -359,13 +279,5 @@ mod tests {
                 "{spec:?}"
             );
         }
-    }
-
-    #[test]
-    fn one_percent_and_two_milliseconds_are_not_trusted() {
-        assert_eq!(
-            trusted(Duration::from_secs(10)),
-            Duration::from_millis(9898)
-        );
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use lock_store::{FencingToken, LockKey};
+
 use crate::config::OnLost;
 use crate::engine::hold::{Hold, Part};
 use crate::engine::scope::{self, Frame, Lend, Loan};
 use crate::engine::{Engine, Held};
 use crate::error::LockError;
-use crate::key::LockKey;
 use crate::run::Run;
-use crate::token::FencingToken;
 
 /// A lock that is held, until this is released or dropped, or the hold is lost.
 ///
@@ -111,7 +111,7 @@ impl Guard {
     }
 
     /// A look at its hold from outside.
-    #[cfg(feature = "test-util")]
+    #[cfg(feature = "__internals")]
     #[must_use]
     pub fn probe(&self) -> crate::probe::Probe {
         crate::probe::Probe::new(&self.hold)

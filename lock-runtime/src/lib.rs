@@ -27,24 +27,16 @@
 #[path = "private.rs"]
 pub mod __private;
 mod client;
-mod clock;
 mod config;
 mod engine;
 mod error;
 mod guard;
 mod health;
-mod key;
-#[cfg(feature = "test-util")]
-mod pause;
-#[cfg(feature = "test-util")]
+#[cfg(feature = "__internals")]
 mod probe;
 mod request;
 mod run;
-mod share;
-#[doc(hidden)]
-pub mod store;
 mod sync;
-mod token;
 
 /// The attribute's page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -57,19 +49,18 @@ pub struct AttributePage;
 pub struct RateLimitedPage;
 
 pub use client::{Inspection, LockClient, LockClientBuilder, init};
-#[doc(hidden)]
-pub use clock::Clock;
 pub use config::OnLost;
-pub use error::{LockError, LostReason, StoreError, StoreErrorKind};
+pub use error::{LockError, LostReason};
 pub use guard::Guard;
-pub use health::{Finding, Health, Role, ServerHealth};
-pub use key::{KeyFault, LockKey, MAX_KEY_BYTES};
+pub use health::Health;
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
-#[cfg(feature = "test-util")]
-pub use pause::Pause;
-#[cfg(feature = "test-util")]
+#[doc(inline)]
+pub use lock_store::{
+    FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
+    StoreErrorKind,
+};
+#[cfg(feature = "__internals")]
 pub use probe::Probe;
 pub use request::Lock;
 pub use sync::{Decision, Latch, Rate, RateLimiter, RwLock, Semaphore};
-pub use token::FencingToken;

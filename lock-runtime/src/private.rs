@@ -1,20 +1,19 @@
 //! What the attribute's expansion calls. Not for people: no name here is covered by semantic versioning.
 
-pub use crate::config::{Mode, Spec, Wait};
-pub use crate::key::KeyWriter;
-pub use crate::run::Run;
-
 use core::marker::PhantomData;
 use core::time::Duration;
 
+use lock_store::{FencingToken, LockKey, Share, StoreError, StoreErrorKind};
+
 use crate::client::{self, LockClient};
-use crate::error::{LockError, StoreError, StoreErrorKind};
+use crate::error::LockError;
 use crate::guard::Guard;
-use crate::key::LockKey;
 use crate::request::{Keys, Lock};
-use crate::share::Share;
 use crate::sync::Rate;
-use crate::token::FencingToken;
+
+pub use crate::config::{Mode, Spec, Wait};
+pub use crate::run::Run;
+pub use lock_store::KeyWriter;
 
 /// An argument on its way to the body, and never `Copy`.
 ///

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::Share;
+
 use crate::engine::hold::Hold;
-use crate::share::Share;
 
 /// A look at a hold from outside, which changes nothing and does not keep it.
 #[derive(Clone, Debug)]

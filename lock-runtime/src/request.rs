@@ -4,11 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::LockKey;
+
 use crate::client::LockClient;
 use crate::config::{Mode, OnLost, Spec, Wait};
 use crate::error::LockError;
 use crate::guard::Guard;
-use crate::key::LockKey;
 
 /// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
 /// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before. Awaiting the request itself is `acquire`,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lock_runtime::store::memory::MemoryStore;
 use lock_runtime::{LockClient, LockClientBuilder};
+use lock_store::memory::MemoryStore;
 
 use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};
 

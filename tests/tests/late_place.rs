@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::{
+use lock_runtime::{LockClient, LockError, LockKey, StoreError};
+use lock_store::Pause;
+use lock_store::memory::MemoryStore;
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, Failure, Fenced, Inspection, LatchRequest, Latched,
     Link, RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
-use lock_runtime::{LockClient, LockError, LockKey, Pause, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 

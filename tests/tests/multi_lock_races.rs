@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::redis::RedisStore;
-use lock_runtime::store::{
+use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, LockKey, LostReason};
+use lock_store::Clock;
+use lock_store::memory::MemoryStore;
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection,
     LatchRequest, Latched, Link, Listener, Owner, RateRequest, Rated, Release, Released, Renewal,
     Renewed, Store, StoreFuture, WakeUp,
 };
-use lock_runtime::{Clock, Guard, LockClient, LockClientBuilder, LockError, LockKey, LostReason};
 use lock_tests::eventually;
 use tokio::sync::Semaphore;
 
@@ -172,7 +172,7 @@ async fn failure() -> Failure {
     let listener: Arc<dyn Listener> = Arc::new(Deaf);
     let clock = Clock::new(tokio::runtime::Handle::current());
     let nowhere = "redis://127.0.0.1:1/";
-    let store = RedisStore::connect(nowhere, "lock", ClientId(1), &listener, clock).unwrap();
+    let store = lock_tests::redis_store(nowhere, "lock", ClientId(1), &listener, clock);
     let by = Instant::now() + Duration::from_secs(1);
     store.ping(by).await.unwrap_err()
 }

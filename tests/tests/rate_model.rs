@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_runtime::Clock;
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::{ClientId, Link, Listener, Owner, RateRequest, Rated, Store, WakeUp};
+use lock_store::Clock;
+use lock_store::memory::MemoryStore;
+use lock_store::{ClientId, Link, Listener, Owner, RateRequest, Rated, Store, WakeUp};
 use proptest::prelude::*;
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ const SURROUNDINGS: &str = "local server = redis
 
 /// The script in its surroundings; a broken one, if `script-mutants` asks for it.
 fn script() -> String {
-    let rate = include_str!("../../lock-runtime/src/store/redis/scripts/rate.lua");
+    let rate = include_str!("../../lock-runtime/stores/redis/src/scripts/rate.lua");
     let rate = match std::env::var_os("LOCK_SCRIPTS") {
         Some(folder) => std::fs::read_to_string(Path::new(&folder).join("rate.lua")).unwrap(),
         None => rate.to_owned(),

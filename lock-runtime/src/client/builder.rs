@@ -4,23 +4,21 @@ mod connect;
 mod servers;
 
 use std::fmt;
-#[cfg(feature = "test-util")]
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "test-util")]
+#[cfg(feature = "__internals")]
+use lock_store::Pause;
+use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
+use lock_store::{ClientId, Clock, Listener, Store};
+#[cfg(feature = "redis")]
+use lock_store_redis::Replicas;
+#[cfg(feature = "__internals")]
 use tokio::runtime::Handle;
 
-#[cfg(feature = "test-util")]
-use crate::clock::Clock;
 use crate::config::{
-    DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, DEFAULT_LEASE, DEFAULT_NAMESPACE,
-    DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN, Replicas,
+    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN,
 };
-#[cfg(feature = "test-util")]
-use crate::pause::Pause;
-#[cfg(feature = "test-util")]
-use crate::store::{ClientId, Listener, Store};
 
 /// The settings of a [`LockClient`](crate::LockClient).
 ///
@@ -56,16 +54,16 @@ pub struct LockClientBuilder {
     namespace: String,
     defaults: Defaults,
     connect_timeout: Duration,
+    #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
     strict_checks: bool,
-    #[cfg(feature = "test-util")]
+    #[cfg(feature = "__internals")]
     simulated: Option<Simulated>,
-    #[cfg(feature = "test-util")]
     store: Option<Arc<StoreFactory>>,
 }
 
 /// What a simulation decides for a client.
-#[cfg(feature = "test-util")]
+#[cfg(feature = "__internals")]
 #[derive(Clone)]
 struct Simulated {
     runtime: Handle,
@@ -73,8 +71,7 @@ struct Simulated {
     pause: Pause,
 }
 
-/// Makes a test's own store.
-#[cfg(feature = "test-util")]
+/// Makes a store that this crate does not know.
 type StoreFactory =
     dyn Fn(&str, ClientId, &Arc<dyn Listener>, Clock) -> Arc<dyn Store> + Send + Sync;
 
@@ -92,11 +89,11 @@ impl Default for LockClientBuilder {
             namespace: DEFAULT_NAMESPACE.to_owned(),
             defaults,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            #[cfg(feature = "redis")]
             replicas: None,
             strict_checks: false,
-            #[cfg(feature = "test-util")]
+            #[cfg(feature = "__internals")]
             simulated: None,
-            #[cfg(feature = "test-util")]
             store: None,
         }
     }
@@ -147,15 +144,16 @@ impl LockClientBuilder {
 
     /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
     /// chance: the client's id is given, too. `pause` stops its tasks.
-    #[cfg(feature = "test-util")]
+    #[cfg(feature = "__internals")]
     pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
         let id = ClientId(id);
         self.simulated = Some(Simulated { runtime, id, pause });
         self
     }
 
-    /// Uses a test's own store instead of the URL's.
-    #[cfg(feature = "test-util")]
+    /// Uses a store of the caller's own instead of the URL's. Exempt from semantic versioning, as the contract
+    /// `lock-store` is.
+    #[doc(hidden)]
     pub fn store<F>(mut self, store: F) -> Self
     where
         F: Fn(&str, ClientId, &Arc<dyn Listener>, Clock) -> Arc<dyn Store> + Send + Sync + 'static,
@@ -172,7 +170,6 @@ impl fmt::Debug for LockClientBuilder {
             .field("namespace", &self.namespace)
             .field("defaults", &self.defaults)
             .field("connect_timeout", &self.connect_timeout)
-            .field("replicas", &self.replicas)
             .finish_non_exhaustive()
     }
 }

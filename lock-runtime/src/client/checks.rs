@@ -1,72 +1,17 @@
 //! What becomes of what servers say of themselves when a client starts.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use crate::clock::Clock;
-use crate::config::{BACKOFF_MAX, Timeouts};
-use crate::error::{LockError, StoreError};
-use crate::health::ServerHealth;
-use crate::store::Store;
-use crate::store::quorum::QuorumStore;
-use crate::store::redis::RedisStore;
+use lock_store::timing::{BACKOFF_MAX, Timeouts};
+use lock_store::{Clock, ServerHealth, Store};
 
-/// What is connected to.
-#[derive(Clone)]
-pub(super) enum Servers {
-    Redis(Arc<RedisStore>),
-    Quorum(Arc<QuorumStore>),
-}
-
-impl Servers {
-    pub(super) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
-        match self {
-            Self::Redis(store) => store.first_attempt(by).await,
-            Self::Quorum(store) => store.first_attempt(by).await,
-        }
-    }
-
-    /// What they say of themselves. Findings are logged the first time.
-    pub(super) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
-        match self {
-            Self::Redis(store) => store.diagnose(by).await,
-            Self::Quorum(store) => store.diagnose(by).await,
-        }
-    }
-
-    /// Logs the findings of those that were not heard before.
-    async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
-        match self {
-            Self::Redis(store) => store.diagnose(by).await.map(drop),
-            Self::Quorum(store) => store.diagnose_others(by).await,
-        }
-    }
-
-    async fn is_diagnosed(&self) -> bool {
-        match self {
-            Self::Redis(store) => store.is_diagnosed().await,
-            Self::Quorum(store) => store.is_diagnosed().await,
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        match self {
-            Self::Redis(store) => store.is_closed(),
-            Self::Quorum(store) => store.is_closed(),
-        }
-    }
-}
+use crate::error::LockError;
 
 /// Logs what endangers locks, once, as soon as the servers say so. Ends when all of them have, or the store is closed.
-pub(super) async fn diagnosis(redis: Servers, clock: Clock, timeouts: Timeouts) {
-    while !redis.is_closed() {
+pub(super) async fn diagnosis(store: Arc<dyn Store>, clock: Clock, timeouts: Timeouts) {
+    while !store.is_closed() {
         let by = clock.now() + timeouts.connect + timeouts.command;
-        let connected = redis.first_attempt(by).await;
-        if connected.is_ok() && !redis.is_diagnosed().await {
-            // A failure is told by the first request.
-            let _ = redis.diagnose_others(by).await;
-        }
-        if redis.is_diagnosed().await {
+        if store.connected(by).await.is_ok() && store.log_findings(by).await {
             return;
         }
         clock.sleep_until(clock.now() + BACKOFF_MAX).await;

@@ -8,16 +8,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use self::builder::LockClientBuilder;
-pub(crate) use self::global::current;
-pub use self::global::init;
+use lock_store::LockKey;
+
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::LockError;
 use crate::health::Health;
-use crate::key::LockKey;
 use crate::request::{Keys, Lock};
 use crate::sync::{Latch, RwLock, Semaphore};
+
+pub use self::builder::LockClientBuilder;
+pub(crate) use self::global::current;
+pub use self::global::init;
 
 /// A connection to a lock store, shared by all its clones.
 ///

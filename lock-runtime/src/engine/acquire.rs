@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lock_store::{LockKey, Wish};
+
 use super::Engine;
 use super::attempt::Attempt;
 use super::hold::{Grant, Hold, Parts};
@@ -10,8 +12,6 @@ use super::scope::{self, Lend, Loan};
 use super::time::Budget;
 use crate::config::Resolved;
 use crate::error::LockError;
-use crate::key::LockKey;
-use crate::store::Wish;
 
 /// What a request ends with: a hold of its own, or a share of the one its call chain has.
 #[derive(Debug)]

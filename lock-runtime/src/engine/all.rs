@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lock_store::{Acquire, AcquiredAll, Claim, LockKey, Queue, Renewed, StoreError};
+
 use super::attempt::Attempt;
 use super::hold::{Grant, Hold, Late, Part, Parts};
 use super::reaper::Job;
@@ -14,9 +16,7 @@ use super::shutdown::Active;
 use super::time::{self, Budget};
 use super::{Engine, too_late, unanswered, unavailable};
 use crate::config::Resolved;
-use crate::error::{LockError, LostReason, StoreError};
-use crate::key::LockKey;
-use crate::store::{Acquire, AcquiredAll, Claim, Queue, Renewed};
+use crate::error::{LockError, LostReason};
 
 impl Engine {
     pub(super) async fn acquire_all(

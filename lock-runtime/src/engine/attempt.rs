@@ -6,6 +6,9 @@ mod held;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lock_store::timing::QUEUE_TTL;
+use lock_store::{Acquire, Claim, Link, LockKey, Queue, StoreError};
+
 use super::hold::{Hold, Late};
 use super::line::Place;
 use super::patience::Failing;
@@ -14,10 +17,8 @@ use super::shutdown::{Active, Entered};
 use super::time::{self, Budget};
 use super::turn::Baton;
 use super::{Engine, unavailable};
-use crate::config::{QUEUE_TTL, Resolved, TOKEN_WINDOW};
-use crate::error::{LockError, StoreError};
-use crate::key::LockKey;
-use crate::store::{Acquire, Claim, Link, Queue};
+use crate::config::{Resolved, TOKEN_WINDOW};
+use crate::error::LockError;
 
 /// What one command came to.
 enum Step {

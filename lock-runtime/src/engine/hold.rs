@@ -6,17 +6,16 @@ mod part;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use lock_store::{Acquire, Claim, ClientId, Clock, LockKey, Release, Renewal, Share};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-pub(super) use self::ending::{Ended, Ending};
-pub(crate) use self::part::{Late, Part, Parts};
 use super::turn::Turn;
-use crate::clock::Clock;
 use crate::config::Resolved;
 use crate::error::{LockError, LostReason};
-use crate::key::LockKey;
-use crate::store::{Acquire, Claim, ClientId, Release, Renewal, Share};
+
+pub(super) use self::ending::{Ended, Ending};
+pub(crate) use self::part::{Late, Part, Parts};
 
 /// A lock that the store granted to this process, or several that are held, renewed, lost and released together.
 #[derive(Debug)]
@@ -232,7 +231,7 @@ impl Hold {
     }
 
     /// Whether its guard would say that it is held; changes nothing.
-    #[cfg(feature = "test-util")]
+    #[cfg(feature = "__internals")]
     pub(crate) fn is_trusted(&self) -> bool {
         let state = self.state();
         state.lost.is_none() && !state.released && self.clock.now() < state.deadline
@@ -306,7 +305,7 @@ impl Hold {
 mod tests {
     use super::*;
     use crate::config::Wait;
-    use crate::store::Owner;
+    use lock_store::Owner;
 
     fn hold() -> Hold {
         let lease = Duration::from_secs(30);

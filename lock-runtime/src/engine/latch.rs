@@ -6,16 +6,17 @@ mod watcher;
 
 use std::time::Duration;
 
-pub(crate) use self::room::Rooms;
+use lock_store::{LatchRequest, LatchVerb, Latched, LockKey, StoreError, StoreErrorKind, Wish};
+
 use self::room::Word;
 use self::watcher::Watcher;
 use super::shutdown::Active;
 use super::time::{self, Budget};
 use super::{Engine, unavailable};
 use crate::config::{CALL_REPEATED, Wait};
-use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
-use crate::key::LockKey;
-use crate::store::{LatchRequest, LatchVerb, Latched, Wish};
+use crate::error::{LockError, LostReason};
+
+pub(crate) use self::room::Rooms;
 
 impl Engine {
     /// Sets the latch. True if this call did.

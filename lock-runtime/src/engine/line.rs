@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use lock_store::{Ended, Link, Listener, LockKey, Owner, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-pub(crate) use self::place::{Mark, Place, Releasing};
 use self::queued::{Expecting, Queued};
-pub(crate) use self::signal::{Granted, Signal};
 use self::table::{Line, State, Table, Waiting};
 use super::turn::Baton;
-use crate::key::LockKey;
-use crate::store::{Ended, Link, Listener, Owner, WakeUp};
+
+pub(crate) use self::place::{Mark, Place, Releasing};
+pub(crate) use self::signal::{Granted, Signal};
 
 /// All lines of a client, and the way from an owner token to the request that waits under it.
 #[derive(Debug, Default)]

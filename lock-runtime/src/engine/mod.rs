@@ -24,9 +24,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use lock_store::{
+    Answer, ClientId, Clock, Failure, Inspection, LockKey, Owner, Released, Renewed, ServerHealth,
+    Share, Store, StoreError, StoreErrorKind, Wish,
+};
 use tokio::sync::Notify;
 
-pub(crate) use self::acquire::Held;
 use self::hold::Hold;
 use self::latch::Rooms;
 use self::line::Lines;
@@ -34,13 +37,10 @@ use self::pulse::Pulse;
 use self::reaper::Reaper;
 use self::shutdown::Active;
 use self::watchdog::Watchdog;
-use crate::clock::Clock;
 use crate::config::{Defaults, check_lease, check_permits};
-use crate::error::{LockError, LostReason, StoreError, StoreErrorKind};
-use crate::health::ServerHealth;
-use crate::key::LockKey;
-use crate::share::Share;
-use crate::store::{Answer, ClientId, Failure, Inspection, Owner, Released, Renewed, Store, Wish};
+use crate::error::{LockError, LostReason};
+
+pub(crate) use self::acquire::Held;
 
 /// What all clones of a client and all its guards share. When the last is gone, its thread ends its work and itself.
 pub(crate) struct Engine {

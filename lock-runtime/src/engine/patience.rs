@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
+use lock_store::{LockKey, StoreError};
+
 use super::time::Budget;
 use super::{Engine, unavailable};
-use crate::error::{LockError, StoreError};
-use crate::key::LockKey;
+use crate::error::LockError;
 
 /// Since when commands have failed, and with what.
 pub(super) type Failing<'f> = Option<(Instant, &'f StoreError)>;

@@ -3,11 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lock_store::{Answer, Clock, Failure, Store, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
-
-use crate::clock::Clock;
-use crate::error::{StoreError, StoreErrorKind};
-use crate::store::{Answer, Failure, Store};
 
 /// Shared by all requests of a client.
 #[derive(Debug)]
@@ -154,5 +151,5 @@ fn is_silence(failure: &Failure) -> bool {
     )
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "__internals"))]
 mod tests;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use lock_store::{RateRequest, Rated, Wish};
+
 use super::time::{self, Budget};
 use super::{Engine, unavailable};
 use crate::config::Wait;
 use crate::error::LockError;
-use crate::store::{RateRequest, Rated, Wish};
 
 /// What a rate limiter said.
 #[derive(Clone, Copy, Debug)]

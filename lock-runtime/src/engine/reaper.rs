@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use lock_store::{Acquire, Clock, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -11,8 +12,6 @@ use super::hold::Late;
 use super::line::Releasing;
 use super::pulse::Pulse;
 use super::time;
-use crate::clock::Clock;
-use crate::store::{Acquire, Release, Released, Store};
 
 /// Something to end.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use lock_store::Released;
+
 use super::hold::{self, Ending, Hold};
 use super::line::Lines;
 use super::reaper::Job;
@@ -11,7 +13,6 @@ use super::turn::Baton;
 use super::{Engine, unavailable};
 use crate::config::TAKEN_WITHIN;
 use crate::error::{LockError, LostReason};
-use crate::store::Released;
 
 impl Engine {
     /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the background repeats.

@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
+use lock_store::{ClientId, LockKey};
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use super::hold::Hold;
-use crate::key::LockKey;
-use crate::store::ClientId;
 
 tokio::task_local! {
     static CHAIN: Chain;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use lock_store::{Fenced, LockKey, Share};
+
 use super::acquire::Held;
 use super::hold::{Hold, Part};
 use super::scope::{Frame, Loan};
@@ -9,9 +11,6 @@ use super::time::{self, Budget};
 use super::{Engine, unavailable};
 use crate::config::{Resolved, Wait};
 use crate::error::{LockError, LostReason};
-use crate::key::LockKey;
-use crate::share::Share;
-use crate::store::Fenced;
 
 impl Engine {
     /// A nested request: no command, unless it is the first to ask for a fencing token.

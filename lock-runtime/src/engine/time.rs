@@ -4,10 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::config::{
-    BACKOFF_MAX, BACKOFF_MIN, Defaults, FALLBACK_POLL, FIRST_LEASE, MIN_LEASE, Resolved, Wait,
-    trusted,
-};
+use lock_store::timing::{BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, trusted};
+
+use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
+
+pub(crate) use lock_store::timing::backoff;
 
 /// The time one request may take.
 #[derive(Clone, Copy, Debug)]
@@ -179,13 +180,6 @@ pub(crate) fn renewal_lease(
     let Some(ends) = ends else { return Some(lease) };
     let left = ends.saturating_duration_since(now);
     (left >= MIN_LEASE).then_some(lease.min(left))
-}
-
-/// How long to leave a failing store alone, after so many failures in a row.
-pub(crate) fn backoff(failures: u32) -> Duration {
-    BACKOFF_MIN
-        .saturating_mul(1 << failures.saturating_sub(1).min(16))
-        .min(BACKOFF_MAX)
 }
 
 /// How long until an undo is repeated whose acquire may still arrive: soon at first, and then ever more seldom.

@@ -6,11 +6,11 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use lock_store::{Claim, LockKey, Owner, Release};
+
 use super::line::Mark;
 use super::time;
 use crate::config::{Defaults, Resolved};
-use crate::key::LockKey;
-use crate::store::{Claim, Owner, Release};
 
 /// What the process has in the store, whichever of its tasks uses it.
 #[derive(Debug)]

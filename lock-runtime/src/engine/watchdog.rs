@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lock_store::{Clock, Renewed, Store};
 use tokio::sync::Notify;
 
 use super::hold::{Ending, Hold};
 use super::pulse::Pulse;
 use super::time;
-use crate::clock::Clock;
 use crate::error::LostReason;
-use crate::store::{Renewed, Store};
 
 /// Renewals that fall due within this time travel together.
 const TOGETHER: Duration = Duration::from_millis(20);

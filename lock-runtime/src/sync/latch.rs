@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use lock_store::LockKey;
+
 use crate::client::LockClient;
 use crate::config::{FAR, LATCH_TTL, Wait, check_lease};
 use crate::error::LockError;
-use crate::key::LockKey;
 
 /// A count-down latch that processes share: whoever waits goes on when it was counted down as often as it was set to.
 ///

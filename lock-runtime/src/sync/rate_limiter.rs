@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use lock_store::{LockKey, RateRequest};
+
 use super::rate::Rate;
 use crate::client::LockClient;
 use crate::engine::rate::Turn;
 use crate::error::LockError;
-use crate::key::LockKey;
-use crate::store::RateRequest;
 
 /// Longer waits are cut to this.
 const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);

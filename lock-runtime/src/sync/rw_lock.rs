@@ -1,8 +1,9 @@
 //! [`RwLock`]: many readers, or one writer.
 
+use lock_store::LockKey;
+
 use crate::client::LockClient;
 use crate::config::{Mode, Spec};
-use crate::key::LockKey;
 use crate::request::{Keys, Lock};
 
 /// A read-write lock: any number of readers at once, or one writer, over all processes.

@@ -1,11 +1,11 @@
 //! [`Semaphore`]: so many at once.
 
+use lock_store::{LockKey, Share};
+
 use crate::client::LockClient;
 use crate::config::{Mode, Spec};
 use crate::error::LockError;
-use crate::key::LockKey;
 use crate::request::{Keys, Lock};
-use crate::share::Share;
 
 /// A semaphore: so many permits over all processes, leased and renewed as locks are.
 ///

@@ -15,7 +15,7 @@ pub(super) struct Scripts {
 
 impl Scripts {
     pub(super) fn read() -> Result<Self, String> {
-        let store = repository().join("lock-runtime/src/store/redis");
+        let store = repository().join("lock-runtime/stores/redis/src");
         let table = read(&store.join("scripts.rs"))?;
         // `NAME = "lib.lua", "acquire.lua";`
         let parts: Vec<Vec<String>> = table

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_runtime::Clock;
-use lock_runtime::store::redis::RedisStore;
-use lock_runtime::store::{
+use lock_store::Clock;
+use lock_store::{
     ClientId, LatchRequest, LatchState, LatchVerb, Latched, Link, Listener, Owner, Store, WakeUp,
 };
 use lock_tests::{Backend, eventually};
@@ -58,7 +57,7 @@ impl Clients {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => RedisStore::connect(&redis.url(), "lock", id, &listener, clock).unwrap(),
+                redis => lock_tests::redis_store(&redis.url(), "lock", id, &listener, clock),
             }
         };
         let stores = heard.iter().enumerate().map(store).collect();

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::store::{
+use lock_store::{
     Acquire, AcquiredAll, Claim, Owner, Queue, Release, Released, Renewal, Renewed, Share,
 };
 use lock_tests::{Backend, eventually};

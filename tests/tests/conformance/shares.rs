@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::store::{
+use lock_store::{
     Acquire, Acquired, Claim, Fenced, Inspection, Link, Owner, Queue, Release, Released, Renewal,
     Renewed, Share,
 };

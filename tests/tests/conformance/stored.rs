@@ -7,7 +7,7 @@ mod tokens;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_runtime::store::{
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Owner, Queue, Release, Released, Renewal,
     Renewed, Share,
 };
@@ -166,7 +166,7 @@ fn request(owner: Owner, share: Option<Share>, queue: Queue) -> Acquire {
         first_lease: LEASE / 5,
         tokens: 0,
         instead_of: None,
-        via: lock_runtime::store::Link(0),
+        via: lock_store::Link(0),
         queue,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_runtime::store::{LatchRequest, LatchState, LatchVerb, Latched};
+use lock_store::{LatchRequest, LatchState, LatchVerb, Latched};
 use lock_tests::{RedisServer, eventually};
 
 use crate::stored::Stored;

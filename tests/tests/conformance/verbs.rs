@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_runtime::Clock;
-use lock_runtime::store::redis::RedisStore;
-use lock_runtime::store::{
+use lock_store::Clock;
+use lock_store::{
     Acquire, Acquired, Claim, ClientId, Fenced, Link, Listener, Owner, Queue, Release, Released,
     Renewal, Renewed, Store, WakeUp,
 };
@@ -52,7 +51,7 @@ impl Two {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => RedisStore::connect(&redis.url(), "lock", id, &listener, clock).unwrap(),
+                redis => lock_tests::redis_store(&redis.url(), "lock", id, &listener, clock),
             }
         };
         Self {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_runtime::Pause;
+use lock_store::Pause;
 use tokio::sync::{Notify, mpsc};
 
 use crate::server::Served;

@@ -8,10 +8,9 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use lock_runtime::store::{
-    Answer, ClientId, Failure, Link, Listener, Owner, Store, StoreFuture, WakeUp,
-};
-use lock_runtime::{Clock, Pause, StoreError, StoreErrorKind};
+use lock_runtime::{StoreError, StoreErrorKind};
+use lock_store::{Answer, ClientId, Failure, Link, Listener, Owner, Store, StoreFuture, WakeUp};
+use lock_store::{Clock, Pause};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 

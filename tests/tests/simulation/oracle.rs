@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use lock_runtime::store::Share;
 use lock_runtime::{Guard, Probe};
+use lock_store::Share;
 
 use crate::world::{Check, World, now};
 

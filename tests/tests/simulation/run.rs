@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError, Pause};
+use lock_runtime::{LockClient, LockError};
+use lock_store::Pause;
 use tokio::runtime::{Builder, Handle};
 
 use crate::faults::Faults;

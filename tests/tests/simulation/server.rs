@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockKey;
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::{
+use lock_store::memory::MemoryStore;
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, LatchRequest, Latched, Link, Owner,
     Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
 };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{Guard, Lock, LockClient, LockError, OnLost, Pause, Rate, StoreErrorKind};
+use lock_runtime::{Guard, Lock, LockClient, LockError, OnLost, Rate, StoreErrorKind};
+use lock_store::Pause;
 use lock_tests::polled;
 
 use crate::oracle::{Writer, check_waited};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockKey;
-use lock_runtime::store::{
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, LatchRequest, Latched, Link,
     RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture,
 };

@@ -1,8 +1,8 @@
 //! Releases that nobody waits for, and those that fail.
 
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::{Released, Renewed};
 use lock_runtime::{LockError, LostReason, StoreErrorKind};
+use lock_store::memory::MemoryStore;
+use lock_store::{Released, Renewed};
 
 use crate::desk::{Desk, Fate, ms, of, simulated};
 

@@ -4,14 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::{
+use lock_runtime::{LockClient, LockClientBuilder, LockError, LockKey, StoreError, StoreErrorKind};
+use lock_store::Pause;
+use lock_store::memory::MemoryStore;
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, Failure, Fenced, Inspection, LatchRequest,
     LatchVerb, Latched, Link, Listener, Owner, RateRequest, Rated, Release, Released, Renewal,
     Renewed, Store, StoreFuture,
-};
-use lock_runtime::{
-    LockClient, LockClientBuilder, LockError, LockKey, Pause, StoreError, StoreErrorKind,
 };
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, sleep_until};

@@ -1,7 +1,7 @@
 //! Latches.
 
 use lock_runtime::StoreErrorKind;
-use lock_runtime::store::{LatchState, Latched};
+use lock_store::{LatchState, Latched};
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
 

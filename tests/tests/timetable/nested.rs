@@ -1,7 +1,7 @@
 //! Requests inside of a hold of their own call chain.
 
 use lock_runtime::StoreErrorKind;
-use lock_runtime::store::Fenced;
+use lock_store::Fenced;
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
 

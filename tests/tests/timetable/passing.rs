@@ -1,6 +1,6 @@
 //! Holds that pass from one task of a process to the next.
 
-use lock_runtime::store::memory::MemoryStore;
+use lock_store::memory::MemoryStore;
 
 use crate::desk::{Desk, ms, of, simulated};
 

@@ -1,7 +1,7 @@
 //! Rate limiters.
 
-use lock_runtime::store::Rated;
 use lock_runtime::{Rate, StoreErrorKind};
+use lock_store::Rated;
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
 

@@ -1,7 +1,7 @@
 //! The watchdog.
 
 use lock_runtime::StoreErrorKind;
-use lock_runtime::store::Renewed;
+use lock_store::Renewed;
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
 

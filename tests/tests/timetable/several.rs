@@ -1,7 +1,7 @@
 //! Several locks at once.
 
 use lock_runtime::StoreErrorKind;
-use lock_runtime::store::AcquiredAll;
+use lock_store::AcquiredAll;
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
 

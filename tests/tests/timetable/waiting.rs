@@ -4,8 +4,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use lock_runtime::StoreErrorKind;
-use lock_runtime::store::{Acquired, Link, Released};
 use lock_runtime::{LockClient, LockError};
+use lock_store::{Acquired, Link, Released};
 
 use crate::desk::{Desk, Fate, ms, of, short, simulated};
 

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
+use lock_store::memory::MemoryStore;
+use lock_store::timing::Timeouts;
+use lock_store::{ClientId, Clock, Listener, Namespace, Store, StoreError, StoreErrorKind, Wish};
 use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use crate::client::LockClient;
-use crate::client::checks::{Servers, diagnosis, refuse};
-use crate::clock::Clock;
-use crate::config::{Timeouts, check_lease};
+use crate::client::checks::{diagnosis, refuse};
+use crate::config::check_lease;
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};
-use crate::error::{LockError, StoreError, StoreErrorKind};
-use crate::store::memory::MemoryStore;
-use crate::store::quorum::QuorumStore;
-use crate::store::redis::RedisStore;
-use crate::store::redis::names::Namespace;
-use crate::store::{ClientId, Listener, Store, Wish};
+use crate::error::LockError;
 
 impl LockClientBuilder {
     /// Connects.
@@ -30,18 +27,15 @@ impl LockClientBuilder {
     /// If the future is dropped, so is the connection.
     pub async fn connect(self) -> Result<LockClient, LockError> {
         let (connect_timeout, strict) = (self.connect_timeout, self.strict_checks);
-        let (client, redis) = self.start()?;
-        if let Some(redis) = redis {
-            let by = client.engine().clock().now() + connect_timeout;
-            let failed = |source: StoreError| match source.kind() {
-                StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
-                _ => LockError::Unavailable { key: None, source },
-            };
-            redis.first_attempt(by).await.map_err(failed)?;
-            if strict {
-                let by = client.engine().clock().now() + connect_timeout;
-                refuse(&redis.diagnose(by).await.map_err(failed)?)?;
-            }
+        let (client, store) = self.start()?;
+        let by = || client.engine().clock().now() + connect_timeout;
+        let failed = |source: StoreError| match source.kind() {
+            StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
+            _ => LockError::Unavailable { key: None, source },
+        };
+        store.connected(by()).await.map_err(failed)?;
+        if strict {
+            refuse(&store.servers(by()).await.map_err(failed)?)?;
         }
         Ok(client)
     }
@@ -71,29 +65,31 @@ impl LockClientBuilder {
                 )));
             }
         }
+        #[cfg(feature = "redis")]
         if let Some(replicas) = self.replicas {
             replicas.check(self.defaults.command_timeout)?;
         }
-        Namespace::new(&self.namespace)
+        Ok(Namespace::new(&self.namespace)?)
     }
 
-    fn start(self) -> Result<(LockClient, Option<Servers>), LockError> {
+    fn start(self) -> Result<(LockClient, Arc<dyn Store>), LockError> {
         let namespace = self.check()?;
         let id = self.id()?;
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let lines = Arc::<Lines>::default();
         let listener: Arc<dyn Listener> = Arc::<Lines>::clone(&lines);
-        let (store, redis) = self.open(namespace.clone(), id, &listener, clock.clone())?;
+        let store = self.open(&namespace, id, &listener, clock.clone())?;
+        if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
+            return Err(LockError::config(reason));
+        }
+        let opened = Arc::clone(&store);
         let (engine, task) = Engine::new(id, clock, store, lines, self.defaults);
         runtime.run(task);
-        if let Some(redis) = &redis {
-            let (redis, timeouts) = (redis.clone(), self.timeouts());
-            let clock = engine.clock().clone();
-            let diagnosis = diagnosis(redis, clock.clone(), timeouts);
-            clock.spawn(diagnosis);
-        }
-        Ok((LockClient::new(engine, namespace.as_str().into()), redis))
+        let clock = engine.clock().clone();
+        let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
+        clock.spawn(diagnosis);
+        Ok((LockClient::new(engine, namespace.as_str().into()), opened))
     }
 
     fn timeouts(&self) -> Timeouts {
@@ -104,7 +100,7 @@ impl LockClientBuilder {
     }
 
     fn id(&self) -> Result<ClientId, LockError> {
-        #[cfg(feature = "test-util")]
+        #[cfg(feature = "__internals")]
         if let Some(simulated) = &self.simulated {
             return Ok(simulated.id);
         }
@@ -112,7 +108,7 @@ impl LockClientBuilder {
     }
 
     fn runtime(&self) -> Result<Runtime, LockError> {
-        #[cfg(feature = "test-util")]
+        #[cfg(feature = "__internals")]
         if let Some(simulated) = &self.simulated {
             let clock = Clock::simulated(simulated.runtime.clone());
             return Ok(Runtime {
@@ -131,69 +127,72 @@ impl LockClientBuilder {
 
     fn open(
         &self,
-        namespace: Namespace,
+        namespace: &Namespace,
         id: ClientId,
         listener: &Arc<dyn Listener>,
         clock: Clock,
-    ) -> Result<Opened, LockError> {
-        #[cfg(feature = "test-util")]
+    ) -> Result<Arc<dyn Store>, LockError> {
         if let Some(store) = &self.store {
-            return Ok((store(namespace.as_str(), id, listener, clock), None));
+            return Ok(store(namespace.as_str(), id, listener, clock));
         }
         let Some(url) = &self.url else {
             return Err(LockError::config(
                 "the client has no URL; add `.url(\"redis://…\")`, or use `LockClient::in_memory()`",
             ));
         };
-        if url.starts_with("memory:") && (self.replicas.is_some() || url.contains("replicas=")) {
+        if url.starts_with("memory:") && (self.has_replicas() || url.contains("replicas=")) {
             return Err(LockError::config(
                 "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
             ));
         }
         if url.trim_end_matches('/') == "memory:" {
-            return Ok((
-                MemoryStore::new().connect(namespace.as_str(), id, listener, clock),
-                None,
-            ));
+            return Ok(MemoryStore::new().connect(namespace.as_str(), id, listener, clock));
         }
-        let quorum = QuorumStore::open(
-            url,
-            self.timeouts(),
-            &namespace,
-            id,
-            Arc::downgrade(listener),
-            clock.clone(),
-            self.replicas,
-        )?;
-        if let Some(store) = quorum {
-            if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
-                return Err(LockError::config(reason));
-            }
-            let store = Arc::new(store);
-            return Ok((
-                Arc::<QuorumStore>::clone(&store),
-                Some(Servers::Quorum(store)),
-            ));
-        }
-        let store = RedisStore::open(
-            url,
-            self.timeouts(),
-            namespace,
-            id,
-            Arc::downgrade(listener),
-            clock,
-            self.replicas,
-        )?;
-        let store = Arc::new(store);
-        Ok((
-            Arc::<RedisStore>::clone(&store),
-            Some(Servers::Redis(store)),
+        self.open_server(url, namespace, id, listener, clock)
+    }
+
+    #[cfg(feature = "redis")]
+    fn has_replicas(&self) -> bool {
+        self.replicas.is_some()
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn has_replicas(&self) -> bool {
+        false
+    }
+
+    #[cfg(feature = "redis")]
+    fn open_server(
+        &self,
+        url: &str,
+        namespace: &Namespace,
+        id: ClientId,
+        listener: &Arc<dyn Listener>,
+        clock: Clock,
+    ) -> Result<Arc<dyn Store>, LockError> {
+        let settings = lock_store_redis::Settings {
+            timeouts: self.timeouts(),
+            replicas: self.replicas,
+        };
+        let listener = Arc::downgrade(listener);
+        let store = lock_store_redis::open(url, namespace, id, listener, clock, settings)?;
+        Ok(store)
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn open_server(
+        &self,
+        _url: &str,
+        _namespace: &Namespace,
+        _id: ClientId,
+        _listener: &Arc<dyn Listener>,
+        _clock: Clock,
+    ) -> Result<Arc<dyn Store>, LockError> {
+        Err(LockError::config(
+            "the URL is not `memory:`, and this build of lock-runtime knows no other store; switch its feature `redis` on",
         ))
     }
 }
-
-/// A store, and the same one as what `connect` waits for.
-type Opened = (Arc<dyn Store>, Option<Servers>);
 
 /// Where an engine's tasks run.
 struct Runtime {

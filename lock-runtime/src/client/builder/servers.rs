@@ -1,9 +1,12 @@
 //! Where the store is, and what is asked of its servers.
 
+#[cfg(feature = "redis")]
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
+use lock_store_redis::Replicas;
+
 use super::LockClientBuilder;
-use crate::config::Replicas;
 
 impl LockClientBuilder {
     /// Where the store is. Read at `connect`.
@@ -49,6 +52,7 @@ impl LockClientBuilder {
     /// # Errors
     /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for no replicas, a zero timeout, or one of more than half of the
     /// [command timeout](Self::command_timeout).
+    #[cfg(feature = "redis")]
     pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
         self.replicas = Some(Replicas { count, timeout });
         self

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lock_store::{Acquired, Link, Queue, StoreErrorKind};
+
 use super::{Attempt, Step};
 use crate::engine::hold::Late;
 use crate::engine::line::{Place, Signal};
 use crate::engine::{time, too_late, unavailable};
-use crate::error::{LockError, StoreErrorKind};
-use crate::store::{Acquired, Link, Queue};
+use crate::error::LockError;
 
 impl Attempt<'_> {
     /// From now on, commands ask for a place in the queue, and grants are heard.

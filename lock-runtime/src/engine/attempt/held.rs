@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use lock_store::Queue;
+
 use super::Attempt;
 use crate::engine::hold::{Grant, Hold, Part, Parts};
 use crate::engine::line::{Granted, Place};
 use crate::engine::time;
 use crate::engine::turn::{Baton, Turn};
-use crate::store::Queue;
 
 impl Attempt<'_> {
     /// Goes on with the hold of another task, if the store need not be asked.

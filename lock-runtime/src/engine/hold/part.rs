@@ -3,9 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::key::LockKey;
-use crate::store::{Link, Owner};
-use crate::token::FencingToken;
+use lock_store::{FencingToken, Link, LockKey, Owner};
 
 /// At least one; nearly always there is no more.
 #[derive(Debug)]

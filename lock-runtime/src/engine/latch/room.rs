@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use lock_store::{LockKey, StoreError};
+
 use super::board::Board;
 use crate::engine::line::Signal;
 use crate::engine::unavailable;
-use crate::error::{LockError, LostReason, StoreError};
-use crate::key::LockKey;
+use crate::error::{LockError, LostReason};
 
 /// The rooms of a client: one for each latch that somebody waits for.
 #[derive(Debug, Default)]

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lock_store::timing::QUEUE_TTL;
+use lock_store::{Clock, LatchRequest, LatchState, LatchVerb, Latched, LockKey, Owner, Store};
+
 use super::room::{Failure, News, Refusal, Room, Rooms};
-use crate::clock::Clock;
-use crate::config::QUEUE_TTL;
 use crate::engine::line::Lines;
 use crate::engine::pulse::Pulse;
 use crate::engine::reaper::Reaper;
 use crate::engine::shutdown::{Active, Entered};
 use crate::engine::{Engine, time};
-use crate::key::LockKey;
-use crate::store::{LatchRequest, LatchState, LatchVerb, Latched, Owner, Store};
 
 /// Lives as long as anybody is in the room, and until its place in the store is given up.
 #[derive(Debug)]
@@ -216,7 +215,7 @@ impl Watcher {
         self.room.board.change(change);
     }
 
-    async fn ask(&self, verb: LatchVerb, sent: Instant) -> Result<Latched, crate::store::Failure> {
+    async fn ask(&self, verb: LatchVerb, sent: Instant) -> Result<Latched, lock_store::Failure> {
         let request = LatchRequest {
             key: self.key.clone(),
             owner: self.place,

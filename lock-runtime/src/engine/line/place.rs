@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use lock_store::LockKey;
+
 use super::{Line, Signal};
 use crate::engine::turn::Baton;
-use crate::key::LockKey;
 
 /// A request's place; dropping it lets the next one move up.
 #[derive(Debug)]

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use lock_store::Link;
+
 use super::Signal;
-use crate::store::Link;
 
 #[derive(Debug, Default)]
 pub(super) struct Queued {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::time::Instant;
 
+use lock_store::{Link, WakeUp};
 use tokio::sync::Notify;
 
 use crate::engine::turn::Baton;
-use crate::store::{Link, WakeUp};
 
 /// What reaches a waiting request.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use foldhash::fast::RandomState;
+use lock_store::LockKey;
 use tokio::sync::Notify;
 
 use super::Signal;
-use crate::key::LockKey;
 
 /// So many lines may be empty, or twice as many as are not.
 const EMPTY_LINES: usize = 256;

@@ -1,10 +1,10 @@
 //! What counts as a sign of life, and when one is asked for.
 
+use lock_store::memory::MemoryStore;
+use lock_store::{ClientId, Link, Listener, Owner, WakeUp};
 use tokio::runtime::Handle;
 
 use super::*;
-use crate::store::memory::MemoryStore;
-use crate::store::{ClientId, Link, Listener, Owner, WakeUp};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -33,7 +33,7 @@ fn failed(kind: StoreErrorKind) -> Result<Answer<()>, Failure> {
 fn answered() -> Result<Answer<()>, Failure> {
     Ok(Answer {
         value: (),
-        link: crate::store::Link(0),
+        link: lock_store::Link(0),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_runtime::store::{ClientId, LatchRequest, LatchState, LatchVerb, Latched, Owner};
+use lock_store::{ClientId, LatchRequest, LatchState, LatchVerb, Latched, Owner};
 
 use super::super::verbs::by;
 use super::{Both, Random, Side, to_commands};

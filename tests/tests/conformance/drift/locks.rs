@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::store::{
+use lock_store::{
     Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal, Share,
 };
 

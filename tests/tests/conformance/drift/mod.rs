@@ -11,10 +11,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lock_runtime::Clock;
-use lock_runtime::store::memory::MemoryStore;
-use lock_runtime::store::redis::RedisStore;
-use lock_runtime::store::{ClientId, Listener, Owner, Store};
+use lock_store::Clock;
+use lock_store::memory::MemoryStore;
+use lock_store::{ClientId, Listener, Owner, Store};
 use lock_tests::RedisServer;
 use tokio::runtime::{Builder, Runtime};
 
@@ -134,7 +133,7 @@ impl<'g> Both<'g> {
                     let _entered = ground.real.enter();
                     let clock = Clock::new(ground.real.handle().clone());
                     let url = ground.server.url();
-                    RedisStore::connect(&url, &namespace, id, &listener, clock).unwrap()
+                    lock_tests::redis_store(&url, &namespace, id, &listener, clock)
                 } else {
                     let clock = Clock::simulated(ground.paused.handle().clone());
                     embedded.connect(&namespace, id, &listener, clock)

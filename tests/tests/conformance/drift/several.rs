@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::LockKey;
-use lock_runtime::store::{
+use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal,
 };
 

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::store::{
-    Acquire, Acquired, AcquiredAll, Fenced, Queue, Released, Renewed, Share,
-};
+use lock_store::{Acquire, Acquired, AcquiredAll, Fenced, Queue, Released, Renewed, Share};
 
 use super::{KINDS, LOCK, QUEUE, Stored, WHOLES, claim, permits, request};
 use crate::verbs::{LEASE, by, owner};

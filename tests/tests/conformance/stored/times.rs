@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::store::{Acquire, Acquired, AcquiredAll, Queue, Renewed};
+use lock_store::{Acquire, Acquired, AcquiredAll, Queue, Renewed};
 
 use super::{LOCK, QUEUE, Stored, micros, permits, request};
 use crate::verbs::{LEASE, by, owner};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::store::{AcquiredAll, Fenced};
+use lock_store::{AcquiredAll, Fenced};
 use lock_tests::eventually;
 
 use super::{FENCE, LAST_TOKEN, LOCK, Stored, WHOLES, micros, permits};

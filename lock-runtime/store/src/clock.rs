@@ -1,0 +1,156 @@
+//! The client's own clock: monotonic, and never a caller's paused one.
+
+use std::future::Future;
+use std::pin::Pin;
+#[cfg(feature = "__internals")]
+use std::sync::Arc;
+#[cfg(feature = "__internals")]
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::{Context, Poll};
+#[cfg(feature = "__internals")]
+use std::time::Duration;
+use std::time::Instant;
+
+use pin_project_lite::pin_project;
+use tokio::runtime::Handle;
+use tokio::time::Sleep;
+
+#[cfg(feature = "__internals")]
+use crate::pause::Pause;
+
+pin_project! {
+    /// See [`Clock::by`]. (`select!` in an `async fn` would have room for the future twice.)
+    pub struct By<F> {
+        #[pin]
+        future: F,
+        #[pin]
+        sleep: Sleep,
+    }
+}
+
+impl<F: Future> Future for By<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        this.sleep.poll(cx).map(|()| None)
+    }
+}
+
+/// Reads time and makes timers on the client's own runtime, from any thread and without a runtime of the caller's.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    handle: Handle,
+    /// Simulation: `handle` is a runtime whose time is paused, and its clock is the one that counts.
+    #[cfg(feature = "__internals")]
+    simulated: bool,
+    /// Simulation: how many milliseconds it is ahead of its runtime.
+    #[cfg(feature = "__internals")]
+    ahead: Option<Arc<AtomicI64>>,
+    /// Simulation: stops the tasks that it starts.
+    #[cfg(feature = "__internals")]
+    pause: Option<Pause>,
+}
+
+impl Clock {
+    /// The clock of a runtime whose time is real.
+    #[must_use]
+    pub fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            #[cfg(feature = "__internals")]
+            simulated: false,
+            #[cfg(feature = "__internals")]
+            ahead: None,
+            #[cfg(feature = "__internals")]
+            pause: None,
+        }
+    }
+
+    /// The clock of a runtime whose time is paused.
+    #[cfg(feature = "__internals")]
+    #[must_use]
+    pub fn simulated(handle: Handle) -> Self {
+        Self {
+            handle,
+            simulated: true,
+            ahead: None,
+            pause: None,
+        }
+    }
+
+    /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server whose clock jumps.
+    /// Its timers are not.
+    #[cfg(feature = "__internals")]
+    #[must_use]
+    pub fn ahead(mut self, milliseconds: Arc<AtomicI64>) -> Self {
+        self.ahead = Some(milliseconds);
+        self
+    }
+
+    /// The same clock, whose tasks stop while this says so.
+    #[cfg(feature = "__internals")]
+    pub fn pausable(mut self, pause: Option<Pause>) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Now, on the monotonic clock.
+    pub fn now(&self) -> Instant {
+        #[cfg(feature = "__internals")]
+        if self.simulated {
+            let _entered = self.handle.enter();
+            let now = tokio::time::Instant::now().into_std();
+            let ahead = self.ahead.as_ref();
+            return match ahead.map_or(0, |ahead| ahead.load(Ordering::Relaxed)) {
+                ahead @ 0.. => now + Duration::from_millis(ahead.unsigned_abs()),
+                behind => now - Duration::from_millis(behind.unsigned_abs()),
+            };
+        }
+        Instant::now()
+    }
+
+    /// A timer of the client's runtime.
+    pub fn sleep_until(&self, at: Instant) -> Sleep {
+        let _entered = self.handle.enter();
+        tokio::time::sleep_until(at.into())
+    }
+
+    /// The future's output, or `None` if it is not there at `by`.
+    pub fn by<F: Future>(&self, by: Instant, future: F) -> By<F> {
+        let sleep = self.sleep_until(by);
+        By { future, sleep }
+    }
+
+    /// The client's runtime.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Starts a task of the client on its runtime.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(self.stoppable(task)));
+    }
+
+    /// The future, as one that a simulation can stop.
+    #[cfg(feature = "__internals")]
+    pub fn stoppable<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        let pause = self.pause.clone();
+        async move {
+            match pause {
+                Some(pause) => pause.gate(future).await,
+                None => future.await,
+            }
+        }
+    }
+
+    /// The future, as one that a simulation can stop.
+    #[cfg(not(feature = "__internals"))]
+    pub fn stoppable<F: Future>(&self, future: F) -> F {
+        future
+    }
+}

@@ -1,0 +1,151 @@
+//! [`StoreError`]: what a store said, or that it did not; [`ConfigError`]: what it can't be opened with.
+
+use std::fmt;
+
+/// A setting or URL that a store can't be opened with: what is wrong and what to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError(Box<str>);
+
+impl ConfigError {
+    /// An error with this text.
+    pub fn new(message: impl Into<Box<str>>) -> Self {
+        Self(message.into())
+    }
+
+    /// What is wrong and what to write.
+    #[must_use]
+    pub fn into_message(self) -> Box<str> {
+        self.0
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// What the store said, or that it did not.
+///
+/// # Examples
+/// ```
+/// use lock_runtime::{LockError, StoreErrorKind};
+/// fn worth_a_retry(error: &LockError) -> bool {
+///     match error {
+///         LockError::Unavailable { source, .. } => source.kind() != StoreErrorKind::Denied,
+///         other => other.is_busy(),
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    detail: Box<str>,
+}
+
+/// The kinds of [`StoreError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// No connection: refused, closed, not resolved, handshake failed.
+    Disconnected,
+    /// No answer in time.
+    Timeout,
+    /// The store is out of memory.
+    OutOfMemory,
+    /// The store does not take writes: a replica, or one that can't persist.
+    ReadOnly,
+    /// The store is starting up or busy with a script.
+    Loading,
+    /// Wrong password, or a missing permission. Not tried again.
+    Denied,
+    /// Any other refusal. Not tried again.
+    Refused,
+    /// Too few replicas confirmed the hold, which `LockClientBuilder::replicas` asks for.
+    NotReplicated,
+    /// The store is not what the client's URL says: another kind of Redis, or no master of that name. Not tried again.
+    Misconfigured,
+}
+
+impl StoreErrorKind {
+    /// Whether it may pass within the wait, so that the engine tries again.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_transient(self) -> bool {
+        match self {
+            Self::Disconnected
+            | Self::Timeout
+            | Self::OutOfMemory
+            | Self::ReadOnly
+            | Self::Loading
+            | Self::NotReplicated => true,
+            Self::Denied | Self::Refused | Self::Misconfigured => false,
+        }
+    }
+}
+
+impl StoreError {
+    /// For implementations of the store contract, which is this project's own.
+    #[doc(hidden)]
+    pub fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+        }
+    }
+
+    /// Its own words, without what to do.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// The same, with the name of the server that it is about.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of(&self, server: &str) -> Self {
+        Self::new(self.kind, format!("{server}: {}", self.detail))
+    }
+
+    /// What kind of failure it was.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, todo) = match self.kind {
+            StoreErrorKind::Disconnected => (
+                "no connection",
+                "check that it runs and that host and port are right",
+            ),
+            StoreErrorKind::Timeout => ("no answer in time", "check its load and the network"),
+            StoreErrorKind::OutOfMemory => {
+                ("it is out of memory", "raise `maxmemory` or free some")
+            }
+            StoreErrorKind::ReadOnly => (
+                "it takes no writes",
+                "connect to the master, and check its persistence errors",
+            ),
+            StoreErrorKind::Loading => ("it is not ready yet", "wait until it has started"),
+            StoreErrorKind::Denied => (
+                "it denied access",
+                "check user, password and the ACL rule (`~ns:* &ns:*`)",
+            ),
+            StoreErrorKind::Refused => ("it refused the command", "see its own words"),
+            StoreErrorKind::NotReplicated => (
+                "too few replicas confirmed it",
+                "check the replicas and their links to the master, or ask for fewer",
+            ),
+            StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
+        };
+        write!(f, "{what} ({}); {todo}", self.detail)
+    }
+}
+
+impl std::error::Error for StoreError {}

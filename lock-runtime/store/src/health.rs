@@ -1,0 +1,184 @@
+//! How a server is doing, and what about it endangers locks.
+
+use std::fmt;
+use std::time::Duration;
+
+/// One server, as it says itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerHealth {
+    /// `host:port`, or the path of its socket.
+    pub address: String,
+    /// Its version, as `7.0.15`; empty if it did not answer.
+    pub version: String,
+    /// What it is.
+    pub role: Role,
+    /// How many replicas are connected to it; `None` if the user may not ask, or it did not answer.
+    pub replicas: Option<u32>,
+    /// For how long this client's connection to it has stood.
+    pub connected_for: Duration,
+    /// How often that connection had to be made again since the client was made, whoever was the master then.
+    pub reconnects: u64,
+    /// What is to be mended; empty if nothing is.
+    pub findings: Vec<Finding>,
+}
+
+impl ServerHealth {
+    /// A server of which nothing is known but where it is.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(address: String) -> Self {
+        Self {
+            address,
+            version: String::new(),
+            role: Role::Unknown,
+            replicas: None,
+            connected_for: Duration::ZERO,
+            reconnects: 0,
+            findings: Vec::new(),
+        }
+    }
+}
+
+/// What a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// It takes writes.
+    Master,
+    /// It copies a master, and can't grant locks.
+    Replica,
+    /// It did not answer.
+    Unknown,
+}
+
+/// Something about a server that endangers locks. [`Display`](fmt::Display) says what, and what to do.
+///
+/// Findings are logged once as warnings when a client has connected, and are in the client's health at any time;
+/// `strict_checks` refuses to start with any of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Finding {
+    /// When memory is out, the server may throw locks away.
+    #[non_exhaustive]
+    Evicting {
+        /// Its `maxmemory-policy`.
+        policy: String,
+    },
+    /// A restart of the server loses all locks: it writes neither an append-only file nor snapshots.
+    NoPersistence,
+    /// A master that was cut off from its replicas goes on granting locks that its successor knows nothing of.
+    #[non_exhaustive]
+    NoMinReplicas {
+        /// How many replicas are connected.
+        replicas: u32,
+    },
+    /// The client asks for more confirmations than there are replicas, so that no lock can be had.
+    #[non_exhaustive]
+    TooFewReplicas {
+        /// How many are to confirm.
+        asked: u32,
+        /// How many are connected.
+        connected: u32,
+    },
+    /// The server's wall clock and this machine's are far apart.
+    #[non_exhaustive]
+    ClockDifference {
+        /// At least so much.
+        difference: Duration,
+        /// The server's is ahead.
+        is_ahead: bool,
+    },
+    /// A server of a quorum does not answer: the others go on without it, as long as they are a majority. With another kind
+    /// of store that is an error, and no finding.
+    #[non_exhaustive]
+    NoAnswer {
+        /// What was met instead.
+        reason: String,
+    },
+    /// The server would not say.
+    #[non_exhaustive]
+    Unknown {
+        /// What is not known.
+        what: &'static str,
+        /// What the user may not do, as ACL rules have it.
+        right: &'static str,
+    },
+}
+
+/// For stores: other crates can't write these variants, which may grow.
+#[doc(hidden)]
+impl Finding {
+    #[must_use]
+    pub fn evicting(policy: String) -> Self {
+        Self::Evicting { policy }
+    }
+
+    #[must_use]
+    pub fn no_min_replicas(replicas: u32) -> Self {
+        Self::NoMinReplicas { replicas }
+    }
+
+    #[must_use]
+    pub fn too_few_replicas(asked: u32, connected: u32) -> Self {
+        Self::TooFewReplicas { asked, connected }
+    }
+
+    #[must_use]
+    pub fn clock_difference(difference: Duration, is_ahead: bool) -> Self {
+        Self::ClockDifference {
+            difference,
+            is_ahead,
+        }
+    }
+
+    #[must_use]
+    pub fn no_answer(reason: String) -> Self {
+        Self::NoAnswer { reason }
+    }
+
+    #[must_use]
+    pub fn unknown(what: &'static str, right: &'static str) -> Self {
+        Self::Unknown { what, right }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Evicting { policy } => write!(
+                f,
+                "`maxmemory-policy` is `{policy}`, which throws locks away when memory is out; set it to `noeviction`"
+            ),
+            Self::NoPersistence => f.write_str(
+                "it keeps nothing on disk, so a restart frees every lock that is held; set `appendonly yes` (and `appendfsync always` to keep all of them), or rely on fencing tokens",
+            ),
+            Self::NoMinReplicas { replicas } => write!(
+                f,
+                "it has {replicas} replica(s) and `min-replicas-to-write 0`, so that it goes on granting locks when it is cut off from them and another takes over; set `min-replicas-to-write 1`"
+            ),
+            Self::TooFewReplicas { asked, connected } => write!(
+                f,
+                "{asked} replica(s) are to confirm each lock and {connected} are connected, so that no lock can be had; add replicas, or ask for fewer"
+            ),
+            Self::ClockDifference {
+                difference,
+                is_ahead,
+            } => {
+                let side = if *is_ahead { "ahead of" } else { "behind" };
+                write!(
+                    f,
+                    "its clock is {difference:.1?} {side} this machine's; one of them is wrong, and fencing tokens rise only as far as servers' clocks agree: synchronise both (NTP)"
+                )
+            }
+            Self::NoAnswer { reason } => write!(
+                f,
+                "it does not answer ({reason}); the quorum goes on without it as long as a majority is left: start it, or mend the way to it"
+            ),
+            Self::Unknown { what, right } => write!(
+                f,
+                "{what} can't be checked, since the user may not ask; allow it `{right}`"
+            ),
+        }
+    }
+}

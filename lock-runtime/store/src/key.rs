@@ -1,0 +1,348 @@
+//! What is locked: [`LockKey`], and the writer that renders a key template.
+
+use std::fmt::{self, Write as _};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// The longest key, in bytes of UTF-8, without the client's namespace.
+pub const MAX_KEY_BYTES: usize = 512;
+
+/// The name of what is locked, as `stock:42`.
+///
+/// Two requests exclude each other when their keys are equal and their clients share a store and a namespace.
+/// Make one with `lock_key!` where a part comes from data (the values are escaped, so that different
+/// values can never give the same key), or from a `&str` or `String` that is taken as it is.
+///
+/// A key is checked when it is used: an invalid one gives `LockError::InvalidKey`
+/// and nothing is locked. Invalid are
+/// - the empty key, and one with an empty value in a placeholder,
+/// - more than 512 bytes,
+/// - a `%` in front (kept for the library's helper keys),
+/// - braces, unless they are one non-empty `{…}` pair (Redis Cluster's hash tag),
+/// - a placeholder whose `Display` returned an error.
+///
+/// Cloning is cheap (a reference count).
+///
+/// # Examples
+/// ```
+/// use lock_runtime::LockKey;
+/// let key = LockKey::from("stock:42");
+/// assert_eq!(key.as_str(), "stock:42");
+/// assert_eq!(key.to_string(), "stock:42");
+/// ```
+#[derive(Clone)]
+pub struct LockKey {
+    text: Arc<str>,
+    fault: Option<KeyFault>,
+}
+
+/// Why a key can't be used.
+///
+/// The text of each says what is wrong with the key; `LockError::InvalidKey` carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyFault {
+    /// The key is empty.
+    Empty,
+    /// This placeholder rendered as nothing, so all its empty values would share a lock.
+    EmptyPlaceholder(&'static str),
+    /// The `Display` of this placeholder's value returned an error.
+    DisplayFailed(&'static str),
+    /// The key has this many bytes; 512 are allowed, namespace not counted.
+    TooLong(usize),
+    /// The key begins with `%`, which is kept for helper keys.
+    ReservedPrefix,
+    /// The braces are not one non-empty `{…}` pair.
+    Braces,
+}
+
+impl fmt::Display for KeyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("it is empty; name what is locked, as \"stock:42\""),
+            Self::EmptyPlaceholder(name) => {
+                write!(f, "the placeholder <{name}> rendered as nothing; refuse the empty value before locking")
+            }
+            Self::DisplayFailed(name) => {
+                write!(f, "the `Display` of the placeholder <{name}> returned an error")
+            }
+            Self::TooLong(bytes) => {
+                write!(f, "it has {bytes} bytes and {MAX_KEY_BYTES} are allowed; lock on an id or a hash of the long value")
+            }
+            Self::ReservedPrefix => {
+                f.write_str("it begins with `%`, which is kept for helper keys; put a word in front, as \"stock:…\"")
+            }
+            Self::Braces => {
+                f.write_str("its braces are not one non-empty `{…}` pair (a Redis Cluster hash tag); remove or complete them")
+            }
+        }
+    }
+}
+
+impl LockKey {
+    /// The key as it was written, without the namespace.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Why this key can't be used, if so.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fault(&self) -> Option<KeyFault> {
+        if self.fault.is_some() {
+            return self.fault;
+        }
+        let text = self.as_str();
+        if text.is_empty() {
+            Some(KeyFault::Empty)
+        } else if text.len() > MAX_KEY_BYTES {
+            Some(KeyFault::TooLong(text.len()))
+        } else if text.starts_with('%') {
+            Some(KeyFault::ReservedPrefix)
+        } else if odd_braces(text) {
+            Some(KeyFault::Braces)
+        } else {
+            None
+        }
+    }
+
+    /// The part in braces, which decides the Redis Cluster slot. Only for a key without fault.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn hash_tag(&self) -> Option<&str> {
+        let (_, rest) = self.text.split_once('{')?;
+        rest.split_once('}').map(|(tag, _)| tag)
+    }
+
+    /// For a message: at most 80 bytes, control characters escaped.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn shortened(&self) -> Shortened<'_> {
+        Shortened(&self.text)
+    }
+}
+
+fn odd_braces(text: &str) -> bool {
+    let mut braces = text
+        .bytes()
+        .enumerate()
+        .filter(|(_, byte)| matches!(byte, b'{' | b'}'));
+    match (braces.next(), braces.next(), braces.next()) {
+        (None, _, _) => false,
+        (Some((open, b'{')), Some((close, b'}')), None) => close == open + 1,
+        _ => true,
+    }
+}
+
+impl From<&str> for LockKey {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.into(),
+            fault: None,
+        }
+    }
+}
+
+impl From<String> for LockKey {
+    fn from(text: String) -> Self {
+        Self {
+            text: text.into(),
+            fault: None,
+        }
+    }
+}
+
+impl From<&String> for LockKey {
+    fn from(text: &String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&LockKey> for LockKey {
+    fn from(key: &LockKey) -> Self {
+        key.clone()
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LockKey({:?})", self.as_str())
+    }
+}
+
+impl PartialEq for LockKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for LockKey {}
+
+impl Hash for LockKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl PartialOrd for LockKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for LockKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+/// A key for a message: shortened in the middle, nothing that breaks a log line.
+#[derive(Debug)]
+pub struct Shortened<'k>(&'k str);
+
+impl fmt::Display for Shortened<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const END: usize = 38;
+        let text = self.0;
+        if text.len() <= 2 * END + 4 {
+            return write!(f, "\"{}\"", text.escape_debug());
+        }
+        let head = floor_char_boundary(text, END);
+        let tail = floor_char_boundary(text, text.len() - END);
+        write!(
+            f,
+            "\"{}…{}\" ({} bytes)",
+            text[..head].escape_debug(),
+            text[tail..].escape_debug(),
+            text.len()
+        )
+    }
+}
+
+/// `str::floor_char_boundary` is stable only from Rust 1.91.
+fn floor_char_boundary(text: &str, at: usize) -> usize {
+    (0..=at)
+        .rev()
+        .find(|&i| text.is_char_boundary(i))
+        .unwrap_or(0)
+}
+
+/// Renders a key template into one buffer: literal parts as they are, values escaped.
+///
+/// Of a value, `%`, `:`, `{`, `}`, control characters and white space become `%XX` (upper case, by UTF-8 byte).
+/// With a `:`, `{` or `}` between any two placeholders, which the macro demands, different values give different keys.
+#[derive(Debug)]
+pub struct KeyWriter {
+    text: String,
+    fault: Option<KeyFault>,
+}
+
+impl KeyWriter {
+    /// A writer whose buffer holds `bytes` bytes before it grows.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            text: String::with_capacity(bytes),
+            fault: None,
+        }
+    }
+
+    /// Appends text of the template, as it is.
+    pub fn literal(&mut self, text: &'static str) {
+        self.text.push_str(text);
+    }
+
+    /// Appends the value of `<placeholder>`, escaped.
+    pub fn value<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
+        let before = self.text.len();
+        let written = write!(Escaping(&mut self.text), "{value}");
+        let fault = if written.is_err() {
+            Some(KeyFault::DisplayFailed(placeholder))
+        } else if self.text.len() == before {
+            Some(KeyFault::EmptyPlaceholder(placeholder))
+        } else {
+            None
+        };
+        self.fault = self.fault.or(fault);
+    }
+
+    /// The key; its faults are told when it is used.
+    #[must_use]
+    pub fn finish(self) -> LockKey {
+        LockKey {
+            text: self.text.into(),
+            fault: self.fault,
+        }
+    }
+}
+
+struct Escaping<'t>(&'t mut String);
+
+impl fmt::Write for Escaping<'_> {
+    fn write_str(&mut self, value: &str) -> fmt::Result {
+        let mut plain = 0;
+        for (at, char) in value.char_indices() {
+            if !(matches!(char, '%' | ':' | '{' | '}') || char.is_control() || char.is_whitespace())
+            {
+                continue;
+            }
+            self.0.push_str(&value[plain..at]);
+            plain = at + char.len_utf8();
+            for byte in value[at..plain].bytes() {
+                write!(self.0, "%{byte:02X}")?;
+            }
+        }
+        self.0.push_str(&value[plain..]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_escaped_and_literals_are_not() {
+        let mut writer = KeyWriter::with_capacity(16);
+        writer.literal("a:{");
+        writer.value("x", "50% {ü}: \n\u{2003}");
+        writer.literal("}");
+        assert_eq!(
+            writer.finish().as_str(),
+            "a:{50%25%20%7Bü%7D%3A%20%0A%E2%80%83}"
+        );
+    }
+
+    #[test]
+    fn every_fault_of_a_key_is_found() {
+        let fault = |text: &str| LockKey::from(text).fault();
+        assert_eq!(fault(""), Some(KeyFault::Empty));
+        assert_eq!(fault(&"x".repeat(512)), None);
+        assert_eq!(fault(&"x".repeat(513)), Some(KeyFault::TooLong(513)));
+        assert_eq!(fault("%queue"), Some(KeyFault::ReservedPrefix));
+        for odd in [
+            "{", "}", "a{}", "}{", "{a", "a}", "{a}{b}", "{{a}}", "a}b{c",
+        ] {
+            assert_eq!(fault(odd), Some(KeyFault::Braces), "{odd}");
+        }
+        for fine in ["{a}", "x:{tenant}:stock:1", "plain", "a%b"] {
+            assert_eq!(fault(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_long_key_is_shortened_in_messages_at_character_boundaries() {
+        let text = LockKey::from("ü".repeat(200)).shortened().to_string();
+        assert!(
+            text.len() < 120 && text.contains('…') && text.ends_with("(400 bytes)"),
+            "{text}"
+        );
+    }
+}

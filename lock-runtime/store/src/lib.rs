@@ -1,0 +1,47 @@
+//! The contract between the engine of `lock-runtime` and what keeps the locks: few verbs, all safe to repeat.
+//!
+//! Every request carries the owner token that it is about, and every reply says what is so, never only "failed". A store
+//! knows no queue of tasks, no guard and no configuration but its own; the engine knows no Redis. The embedded
+//! [`memory`] store implements all of it, and is the executable specification of every other one.
+//!
+//! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from semantic versioning until
+//! several engines have proved the contract: the crates of the workspace pin each other's exact version.
+
+mod clock;
+mod contract;
+mod error;
+mod health;
+mod key;
+mod latch;
+mod link;
+mod listener;
+pub mod memory;
+mod namespace;
+mod owner;
+#[cfg(feature = "__internals")]
+mod pause;
+mod rate;
+mod request;
+mod share;
+pub mod timing;
+mod token;
+
+pub use clock::{By, Clock};
+pub use contract::{Asked, Store, StoreFuture, Wish};
+pub use error::{ConfigError, StoreError, StoreErrorKind};
+pub use health::{Finding, Role, ServerHealth};
+pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
+pub use latch::{LatchRequest, LatchState, LatchVerb, Latched};
+pub use link::{Answer, Failure, Link};
+pub use listener::{Ended, Listener, WakeUp};
+pub use namespace::Namespace;
+pub use owner::{ClientId, Owner};
+#[cfg(feature = "__internals")]
+pub use pause::Pause;
+pub use rate::{RateRequest, Rated};
+pub use request::{
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, Queue, Release, Released, Renewal,
+    Renewed,
+};
+pub use share::Share;
+pub use token::FencingToken;

@@ -1,0 +1,186 @@
+//! Who holds one lock: one exclusively, or several with permits.
+
+mod leases;
+
+use std::time::{Duration, Instant};
+
+use self::leases::Leases;
+use crate::{Claim, Owner, Share};
+
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    leases: Leases,
+    used: u64,
+    of: u32,
+    exclusive: bool,
+}
+
+/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
+type Name = (Owner, bool);
+
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    share: Option<Share>,
+    expires: Instant,
+}
+
+/// An exclusive lock has one permit, of one.
+fn size(share: Option<Share>) -> (u64, u32) {
+    share.map_or((1, 1), |share| (share.permits.into(), share.of))
+}
+
+impl Holders {
+    /// Takes out the holds whose lease has ended.
+    pub(super) fn sweep(&mut self, now: Instant) {
+        while let Some((expires, name)) = self.leases.first() {
+            if expires > now {
+                return;
+            }
+            self.remove(name);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.leases.len() == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.leases.len()
+    }
+
+    /// How many hold it at `now`, expired ones not counted.
+    pub(super) fn live(&self, now: Instant) -> usize {
+        self.leases.ending_after(now)
+    }
+
+    pub(super) fn is_exclusive(&self) -> bool {
+        !self.is_empty() && self.exclusive
+    }
+
+    /// Whether what is held is another kind of lock than such a request is for: exclusive, read-write or a semaphore.
+    pub(super) fn is_other_kind(&self, share: Option<Share>) -> bool {
+        let read_write = |of: u32| of == Share::READ_WRITE;
+        !self.is_empty()
+            && (self.exclusive != share.is_none()
+                || read_write(self.of) != read_write(size(share).1))
+    }
+
+    /// Whether it has another number of permits than such a request is for.
+    pub(super) fn has_other_count(&self, share: Option<Share>) -> bool {
+        !self.is_empty() && self.of != size(share).1
+    }
+
+    /// Whether such a request could ever have its share of what is held now.
+    pub(super) fn could_fit(&self, share: Option<Share>) -> bool {
+        self.is_empty() || !self.is_other_kind(share) && size(share).0 <= self.of.into()
+    }
+
+    /// Whether there is enough left.
+    pub(super) fn fits(&self, share: Option<Share>) -> bool {
+        self.is_empty() || !self.is_other_kind(share) && self.used + size(share).0 <= self.of.into()
+    }
+
+    /// Until when the claim is held, if it is.
+    pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
+        let hold = self.leases.get((claim.owner, false))?;
+        let same = match (hold.share, claim.share) {
+            // A downgrade may be carried out before or after a command that was sent around the same time.
+            (Some(has), Some(says)) if has.of == Share::READ_WRITE => has.of == says.of,
+            (Some(has), Some(says)) => has.permits == says.permits,
+            (has, says) => has == says,
+        };
+        same.then_some(hold.expires)
+    }
+
+    /// Lets a hold last at least until then.
+    pub(super) fn prolong(&mut self, owner: Owner, expires: Instant) {
+        if let Some(hold) = self.remove((owner, false)) {
+            self.put((owner, false), hold.share, expires.max(hold.expires));
+        }
+    }
+
+    /// Writes a hold down. One that exists keeps what it has, is prolonged, and never made shorter.
+    pub(super) fn enter(&mut self, owner: Owner, share: Option<Share>, expires: Instant) {
+        let name = (owner, false);
+        match self.remove(name) {
+            Some(hold) => self.put(name, hold.share, expires.max(hold.expires)),
+            None => self.put(name, share, expires),
+        }
+    }
+
+    fn put(&mut self, name: Name, share: Option<Share>, expires: Instant) {
+        let (permits, of) = size(share);
+        if self.is_empty() {
+            (self.exclusive, self.of) = (share.is_none(), of);
+        }
+        self.used += permits;
+        // Of a semaphore that was resized, those who had waited before may have another count in mind.
+        let share = share.map(|share| Share {
+            of: self.of,
+            ..share
+        });
+        self.leases.insert(name, Hold { share, expires });
+    }
+
+    /// Ends a hold; its key stays taken until `keep`, if that is later than now.
+    pub(super) fn leave(&mut self, claim: &Claim, now: Instant, keep: Duration) {
+        if let Some(hold) = self.remove((claim.owner, false))
+            && keep > Duration::ZERO
+        {
+            self.remove((claim.owner, true));
+            self.put((claim.owner, true), hold.share, now + keep);
+        }
+    }
+
+    /// Gives back all but `permits` of a hold in shares.
+    pub(super) fn shrink(&mut self, owner: Owner, permits: u32) {
+        let name = (owner, false);
+        if let Some(hold) = self.remove(name) {
+            let rest = hold.share.map(|share| Share {
+                permits: share.permits.min(permits),
+                ..share
+            });
+            self.put(name, rest, hold.expires);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn remove(&mut self, name: Name) -> Option<Hold> {
+        let hold = self.leases.remove(name)?;
+        self.used -= size(hold.share).0;
+        Some(hold)
+    }
+
+    /// Changes how many permits there are of a semaphore that is held.
+    pub(super) fn resize(&mut self, of: u32) {
+        self.of = of;
+        self.leases.for_each(|hold| {
+            if let Some(share) = &mut hold.share {
+                share.of = of;
+            }
+        });
+    }
+
+    pub(super) fn is_read_write(&self) -> bool {
+        !self.is_empty() && self.of == Share::READ_WRITE
+    }
+
+    /// When the first lease ends.
+    pub(super) fn first_end(&self) -> Option<Instant> {
+        self.leases.first().map(|(expires, _)| expires)
+    }
+
+    /// The holder with the longest lease, as Redis shows it, and when that ends.
+    pub(super) fn last(&self) -> Option<(String, Instant)> {
+        let ((owner, kept), hold) = self.leases.last()?;
+        let kept = if kept { ":kept" } else { "" };
+        let permits = hold
+            .share
+            .map(|share| format!(":{}", share.permits))
+            .unwrap_or_default();
+        Some((format!("{owner}{kept}{permits}"), hold.expires))
+    }
+}

@@ -1,0 +1,110 @@
+//! Token buckets of rate limiters: what `rate.lua` does, in Rust.
+//!
+//! The algorithm is the *generic cell rate algorithm* in its virtual scheduling form (ATM Forum, *Traffic Management
+//! Specification 4.0*, af-tm-0056.000; increment T = interval, tolerance τ = (burst − 1)·T), which throttled and
+//! redis-cell made known for web services. It needs no tick: a bucket is one instant, the *theoretical arrival time*,
+//! at which it is full again.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::{Connected, Name};
+use crate::{RateRequest, Rated};
+
+/// All buckets that are not full.
+#[derive(Debug)]
+pub(super) struct Buckets {
+    buckets: HashMap<Name, Bucket>,
+    /// When there are this many, full ones are removed.
+    sweep_at: usize,
+}
+
+/// A bucket as it was when tokens were last taken.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    at: Instant,
+    /// How long from `at` until the last one who took tokens passes. Longer than zero if somebody waits.
+    turn: Duration,
+    /// How long from `at` until the bucket is full.
+    debt: Duration,
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self {
+            buckets: HashMap::new(),
+            sweep_at: 64,
+        }
+    }
+}
+
+impl Buckets {
+    pub(super) fn clear(&mut self) {
+        self.buckets.clear();
+    }
+
+    /// How many are not full.
+    pub(super) fn count(&self, now: Instant) -> usize {
+        let open = self.buckets.values().filter(|bucket| !bucket.is_full(now));
+        open.count()
+    }
+
+    fn take(&mut self, name: Name, now: Instant, request: &RateRequest) -> Rated {
+        let known = self.buckets.get(&name);
+        let (rated, changed) = decide(known, now, request);
+        if let Some(bucket) = changed {
+            self.buckets.insert(name, bucket);
+            if self.buckets.len() >= self.sweep_at {
+                self.buckets.retain(|_, bucket| !bucket.is_full(now));
+                self.sweep_at = (self.buckets.len() * 2).max(64);
+            }
+        }
+        rated
+    }
+}
+
+impl Bucket {
+    fn is_full(&self, now: Instant) -> bool {
+        self.debt <= now.saturating_duration_since(self.at)
+    }
+}
+
+/// The reply, and the bucket after it if it changes.
+fn decide(known: Option<&Bucket>, now: Instant, request: &RateRequest) -> (Rated, Option<Bucket>) {
+    let window = request.interval * request.burst;
+    let (turn, debt) = known.map_or_else(Default::default, |bucket| {
+        let elapsed = now.saturating_duration_since(bucket.at);
+        // Another rate may have been in force: when the last one passed, the bucket was at worst empty.
+        let debt = bucket.debt.min(bucket.turn + window);
+        (
+            bucket.turn.saturating_sub(elapsed),
+            debt.saturating_sub(elapsed),
+        )
+    });
+    let debt = debt + request.interval * request.tokens;
+    let delay = debt.saturating_sub(window);
+    if delay > request.wait {
+        return (Rated::Limited { retry_after: delay }, None);
+    }
+    let free = window.saturating_sub(debt).as_nanos();
+    let left = free.checked_div(request.interval.as_nanos()).unwrap_or(0);
+    let passed = Rated::Passed {
+        delay,
+        left: u32::try_from(left).unwrap_or(u32::MAX),
+    };
+    let bucket = Bucket {
+        at: now,
+        turn: turn.max(delay),
+        debt,
+    };
+    (passed, (request.tokens > 0).then_some(bucket))
+}
+
+impl Connected {
+    pub(super) fn take_tokens(&self, request: &RateRequest) -> Rated {
+        let mut server = self.store.lock();
+        let now = self.clock.now();
+        let name = (self.namespace.clone(), request.key.clone());
+        server.rates.take(name, now, request)
+    }
+}

@@ -1,0 +1,53 @@
+//! [`Namespace`]: what every key and channel of a client begins with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::ConfigError;
+
+/// A namespace that can't nest in another. The empty one is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Namespace(Arc<str>);
+
+impl Namespace {
+    /// A namespace of this name.
+    ///
+    /// # Errors
+    /// [`ConfigError`] if it has a `:`, `{`, `}`, `%` or a control character.
+    pub fn new(name: &str) -> Result<Self, ConfigError> {
+        let bad = |c: &char| matches!(c, ':' | '{' | '}' | '%') || c.is_control();
+        match name.chars().find(bad) {
+            Some(bad) => Err(ConfigError::new(format!(
+                "the namespace {name:?} has a {bad:?}; use letters, digits, `-`, `_` and `.`, so that namespaces never nest"
+            ))),
+            None => Ok(Self(name.into())),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_could_nest_is_refused() {
+        for bad in ["a:b", "a{", "}", "50%", "a\nb"] {
+            assert!(Namespace::new(bad).is_err(), "{bad}");
+        }
+        for good in ["shop", ""] {
+            assert!(Namespace::new(good).is_ok_and(|it| it.as_str() == good));
+        }
+    }
+}

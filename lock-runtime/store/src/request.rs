@@ -1,0 +1,149 @@
+//! What the verbs of locks take and reply.
+
+use std::time::Duration;
+
+use crate::key::LockKey;
+use crate::link::Link;
+use crate::owner::Owner;
+use crate::share::Share;
+
+/// One hold, or one wished for: of what, for whom, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// What is locked, without namespace.
+    pub key: LockKey,
+    /// For whom.
+    pub owner: Owner,
+    /// How much of it; `None` is an exclusive lock.
+    pub share: Option<Share>,
+}
+
+/// A request for a hold.
+#[derive(Clone, Debug)]
+pub struct Acquire {
+    /// What, for whom, and how much.
+    pub claim: Claim,
+    /// For how long.
+    pub lease: Duration,
+    /// For how long when the hold is handed over, until the owner renews it.
+    pub first_lease: Duration,
+    /// How many consecutive fencing tokens are reserved with the grant, which brings the first of them; 0 for none.
+    pub tokens: u32,
+    /// What to do when the key is taken.
+    pub queue: Queue,
+    /// The owner of an exclusive hold that ends with this command, if it is held still: the key then goes to the first
+    /// in the queue, and to this request if nobody waits.
+    pub instead_of: Option<Owner>,
+    /// The link to send it over, if that is still there and the command can go over it.
+    pub via: Link,
+}
+
+/// What an acquire does besides trying.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// The first try of an owner that can't hold or queue yet: takes a free key even if others queue for it.
+    /// Not for shares, which are always given in order.
+    Barge,
+    /// Respects the queue's order, but does not join it.
+    Respect,
+    /// Joins the queue, or keeps its place.
+    Join,
+}
+
+/// The reply to [`Store::acquire`](crate::Store::acquire).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// The owner holds the key.
+    Granted {
+        /// The fencing token, if asked for.
+        token: Option<u64>,
+    },
+    /// Somebody else holds it.
+    Busy {
+        /// How long the holder can still have it, or the one of several whose lease ends first; `None` if the store
+        /// can't say or the holder has no lease.
+        remaining: Option<Duration>,
+        /// Whether the owner stands in the queue.
+        queued: bool,
+    },
+    /// The key, or a helper key, is something else.
+    Conflict,
+}
+
+/// The reply to [`Store::acquire_all`](crate::Store::acquire_all).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AcquiredAll {
+    /// The owners hold all keys.
+    Granted {
+        /// The fencing tokens, in the order of the requests, if asked for.
+        tokens: Vec<Option<u64>>,
+    },
+    /// Somebody else holds the key of this request, or waited for it and the request respects that.
+    Busy(usize),
+    /// The key of this request, or a helper key of it, is something else.
+    Conflict(usize),
+    /// The keys lie in different parts of the store, and nothing was tried: they can only be had one after the other.
+    Apart,
+}
+
+/// One hold of a batch to renew.
+#[derive(Clone, Debug)]
+pub struct Renewal {
+    /// The hold.
+    pub claim: Claim,
+    /// For how long from now.
+    pub lease: Duration,
+}
+
+/// What became of one [`Renewal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Renewed {
+    /// It lasts at least as long as asked.
+    Renewed,
+    /// The owner does not hold the key.
+    Gone,
+    /// The part of the store that has the key did not answer, and others did.
+    Unanswered,
+}
+
+/// The reply to [`Store::fence`](crate::Store::fence).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fenced {
+    /// The token; higher than every one before it.
+    Token(u64),
+    /// The owner does not hold the key.
+    Gone,
+    /// The counter, or the key, is something else.
+    Conflict,
+}
+
+/// The end of a hold.
+#[derive(Clone, Debug)]
+pub struct Release {
+    /// The hold.
+    pub claim: Claim,
+    /// How long the key stays taken still, by nobody who could renew it; zero frees it.
+    pub keep: Duration,
+}
+
+/// The reply to [`Store::release`](crate::Store::release) and [`Store::abandon`](crate::Store::abandon).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Released {
+    /// The hold was ended.
+    Released,
+    /// The owner did not hold the key.
+    NotHeld,
+}
+
+/// The reply to [`Store::inspect`](crate::Store::inspect).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The value in the key: an owner token, or what another client wrote. Of several, the one with the longest lease.
+    pub holder: Option<String>,
+    /// How many hold it.
+    pub holders: usize,
+    /// How long that holder can still have it; `None` if it has no lease.
+    pub remaining: Option<Duration>,
+    /// Places in the store's queue.
+    pub waiting: usize,
+}

@@ -1,0 +1,113 @@
+//! What a Redis error means: may it pass, was the command carried out, and what to tell the user.
+
+use lock_store::{StoreError, StoreErrorKind};
+use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+
+/// The kind of an error reply or of a broken connection.
+///
+/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came wrapped in another.
+pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
+    use StoreErrorKind as Kind;
+    if error.is_timeout() {
+        return Kind::Timeout;
+    }
+    if error.is_io_error() || error.is_connection_dropped() || error.is_connection_refusal() {
+        return Kind::Disconnected;
+    }
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return Kind::Denied;
+    }
+    let text = text(error);
+    // Whole words: a key that an error repeats may contain anything.
+    let has = |codes: &[&str]| {
+        text.split(|c: char| !c.is_ascii_uppercase())
+            .any(|word| codes.contains(&word))
+    };
+    let says = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
+    if has(&["NOAUTH", "WRONGPASS", "NOPERM"]) || says(&["can't run this command", "can't access"])
+    {
+        Kind::Denied
+    } else if has(&["OOM"]) {
+        Kind::OutOfMemory
+    } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
+        Kind::ReadOnly
+    } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"])
+        || has(&["MOVED", "ASK"])
+        || says(&["max number of clients"])
+    {
+        Kind::Loading
+    } else {
+        Kind::Refused
+    }
+}
+
+/// Whether the server is a replica: the master may be elsewhere by now.
+pub(super) fn is_replica(error: &RedisError) -> bool {
+    text(error).contains("READONLY")
+}
+
+/// Whether the keys of a lock are on their way from one node of a cluster to another.
+pub(super) fn is_try_again(error: &RedisError) -> bool {
+    error.code() == Some("TRYAGAIN")
+}
+
+/// Whether the cluster, or its part for this slot, is down.
+pub(super) fn is_cluster_down(error: &RedisError) -> bool {
+    error.code() == Some("CLUSTERDOWN")
+}
+
+/// Whether the reply says that a key of ours holds another type.
+pub(super) fn is_wrong_type(error: &RedisError) -> bool {
+    text(error).contains("WRONGTYPE")
+}
+
+/// Whether the server does not know the script, so that its text must be sent.
+pub(super) fn is_no_script(error: &RedisError) -> bool {
+    error.code() == Some("NOSCRIPT")
+}
+
+/// Whether an error reply leaves open if the script changed something before it failed. Codes that the server checks
+/// before it starts a command leave nothing open, and our scripts change nothing before their first denied write.
+pub(super) fn may_have_acted(error: &RedisError) -> bool {
+    matches!(
+        kind(error),
+        StoreErrorKind::Refused | StoreErrorKind::Timeout | StoreErrorKind::Disconnected
+    ) || text(error).contains("can't run this command")
+}
+
+pub(super) fn store_error(error: &RedisError) -> StoreError {
+    StoreError::new(kind(error), text(error))
+}
+
+/// Why there is no connection. Where one side expects TLS and the other does not, neither says so.
+pub(super) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreError {
+    let plain = matches!(to.addr(), ConnectionAddr::Tcp(..));
+    if plain && error.is_io_error() && !error.is_connection_refusal() {
+        let text = text(error);
+        let text = format!(
+            "{text}; so does a server that expects TLS there, for which the URL begins with `rediss`"
+        );
+        return StoreError::new(kind(error), text);
+    }
+    store_error(error)
+}
+
+/// The same, if nothing is heard.
+pub(super) fn silent(what: &str, to: &ConnectionInfo) -> StoreError {
+    let text = match to.addr() {
+        ConnectionAddr::TcpTls { .. } => format!(
+            "{what}; nor does a server that does not speak TLS there, for which the URL begins with `redis` and not with `rediss`"
+        ),
+        _ => what.to_owned(),
+    };
+    StoreError::new(StoreErrorKind::Timeout, text)
+}
+
+/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports here.
+fn text(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        (Some(code), None) => code.to_owned(),
+        (None, _) => error.to_string(),
+    }
+}

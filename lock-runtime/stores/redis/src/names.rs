@@ -1,0 +1,285 @@
+//! What keys and channels are called in Redis.
+
+use std::fmt;
+use std::io::Write as _;
+
+use lock_store::{LockKey, Namespace, Owner};
+use redis::{RedisWrite, ToRedisArgs};
+
+use super::slots::{slot_of, tag_in};
+
+/// On so many channels of a namespace is told which locks of a quorum are free.
+const FREED_CHANNELS: u16 = 64;
+
+/// A namespace, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Prefix {
+    /// Ends in `:` unless empty.
+    prefix: Box<str>,
+}
+
+/// A lock's key in Redis.
+#[derive(Clone, Copy)]
+pub(super) struct Name<'n> {
+    prefix: &'n str,
+    key: &'n LockKey,
+}
+
+/// A key of our own beside that of a lock, in the same slot.
+#[derive(Clone, Copy)]
+pub(super) struct Helper<'n> {
+    kind: &'static str,
+    lock: Name<'n>,
+}
+
+/// The keys of one lock, all in one Cluster slot.
+pub(super) struct Names<'n> {
+    pub(super) lock: Name<'n>,
+    pub(super) queue: Helper<'n>,
+    pub(super) fence: Helper<'n>,
+}
+
+/// What channels begin with.
+#[derive(Clone, Copy)]
+pub(super) struct Channels<'n> {
+    prefix: &'n str,
+    slot: Option<u16>,
+}
+
+/// A name, piece by piece: what is written into a command needs no formatting.
+pub(super) trait Pieces {
+    fn pieces(&self, put: impl FnMut(&str));
+}
+
+impl Pieces for Channels<'_> {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        put(self.prefix);
+        put("%granted:");
+        if let Some(slot) = self.slot {
+            put("{");
+            put(&tag_in(slot).to_string());
+            put("}:");
+        }
+    }
+}
+
+impl Pieces for Name<'_> {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        put(self.prefix);
+        put(self.key.as_str());
+    }
+}
+
+impl Pieces for Helper<'_> {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        let Self { kind, lock } = self;
+        put(lock.prefix);
+        put("%");
+        put(kind);
+        put(":{");
+        if let Some(tag) = lock.key.hash_tag() {
+            put(tag);
+            put("}:");
+            lock.pieces(put);
+        } else {
+            lock.pieces(&mut put);
+            put("}");
+        }
+    }
+}
+
+/// As its `Display`.
+impl Pieces for Owner {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        let mut client = [0; 32];
+        for (digits, byte) in client.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
+            digits.copy_from_slice(&HEXADECIMAL[usize::from(byte)]);
+        }
+        let (mut request, mut first, mut rest) = ([0; 16], 16, self.request);
+        while first == 16 || rest > 0 {
+            first -= 1;
+            request[first] = HEXADECIMAL[usize::from(rest as u8 & 15)][1];
+            rest >>= 4;
+        }
+        for digits in [&client[..], b"-", &request[first..]] {
+            put(std::str::from_utf8(digits).unwrap_or_default());
+        }
+    }
+}
+
+/// Each byte's two digits.
+static HEXADECIMAL: [[u8; 2]; 256] = {
+    let (digits, mut all, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+    while byte < all.len() {
+        all[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
+    }
+    all
+};
+
+/// A name as it is written, into a command or anywhere else.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<T>(pub(super) T);
+
+impl<T: Pieces> ToRedisArgs for Shown<T> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        let mut argument = out.writer_for_next_arg();
+        self.0.pieces(|piece| {
+            // Into memory, which does not fail.
+            let _ = argument.write_all(piece.as_bytes());
+        });
+    }
+}
+
+impl<T: Pieces> fmt::Display for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut result = Ok(());
+        self.0.pieces(|piece| {
+            if result.is_ok() {
+                result = f.write_str(piece);
+            }
+        });
+        result
+    }
+}
+
+/// The keys of one latch and of one call on it, all in one Cluster slot.
+pub(super) struct LatchNames {
+    pub(super) latch: String,
+    pub(super) waiters: String,
+    pub(super) call: String,
+}
+
+impl Prefix {
+    pub(crate) fn new(namespace: &Namespace) -> Self {
+        let prefix = match namespace.as_str() {
+            "" => String::new(),
+            name => format!("{name}:"),
+        };
+        Self {
+            prefix: prefix.into(),
+        }
+    }
+
+    pub(super) fn lock<'n>(&'n self, key: &'n LockKey) -> Name<'n> {
+        Name {
+            prefix: &self.prefix,
+            key,
+        }
+    }
+
+    pub(super) fn names<'n>(&'n self, key: &'n LockKey) -> Names<'n> {
+        let lock = self.lock(key);
+        let helper = |kind| Helper { kind, lock };
+        Names {
+            lock,
+            queue: helper("queue"),
+            fence: helper("fence"),
+        }
+    }
+
+    /// The bucket of a rate limiter, which lives beside a lock of the same key.
+    pub(super) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+        let lock = self.lock(key);
+        Helper { kind: "rate", lock }
+    }
+
+    pub(super) fn latch(&self, key: &LockKey, call: Owner) -> LatchNames {
+        let lock = self.lock(key);
+        let helper = |kind| Helper { kind, lock };
+        LatchNames {
+            waiters: Shown(helper("latch")).to_string(),
+            call: format!("{}:{call}", Shown(helper("call"))),
+            latch: Shown(lock).to_string(),
+        }
+    }
+
+    /// The Cluster slot of a lock and of all that belongs to it.
+    pub(super) fn slot(&self, key: &LockKey) -> u16 {
+        match key.hash_tag() {
+            Some(tag) => slot_of(tag),
+            None => slot_of(&Shown(self.lock(key)).to_string()),
+        }
+    }
+
+    /// What the channel of every client of this namespace begins with; in a cluster, where it tells of one slot's locks.
+    pub(super) fn channels(&self, slot: Option<u16>) -> Channels<'_> {
+        let prefix = &self.prefix;
+        Channels { prefix, slot }
+    }
+
+    /// The channel on which those who wait for a lock of a quorum hear that it is free. Few, so that a client that waits
+    /// for many locks in turn listens to no more.
+    pub(super) fn freed(&self, key: &LockKey) -> String {
+        format!(
+            "{}%freed:{}",
+            self.prefix,
+            slot_of(&Shown(self.lock(key)).to_string()) % FREED_CHANNELS
+        )
+    }
+
+    /// Whether a message of this channel tells that a lock is free.
+    pub(super) fn is_freed(channel: &[u8]) -> bool {
+        channel.windows(7).any(|part| part == b"%freed:")
+    }
+
+    /// The slot of such a channel.
+    pub(super) fn slot_of_channel(channel: &str) -> Option<u16> {
+        let (_, rest) = channel.split_once('{')?;
+        rest.split_once('}').map(|(tag, _)| slot_of(tag))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+    use lock_store::ClientId;
+
+    fn slot(name: &str) -> u16 {
+        let tag = name
+            .split_once('{')
+            .and_then(|(_, rest)| rest.split_once('}'))
+            .map(|(tag, _)| tag);
+        slot_of(tag.filter(|tag| !tag.is_empty()).unwrap_or(name))
+    }
+
+    #[test]
+    fn helper_keys_lie_in_the_slot_of_the_lock() {
+        for namespace in ["", "lock", "shop"] {
+            let namespace = Prefix::new(&Namespace::new(namespace).unwrap());
+            for key in ["stock:42", "{tenant}:stock:42", "a:{b}:c"] {
+                let key = LockKey::from(key);
+                let names = namespace.names(&key);
+                let lock = Shown(names.lock).to_string();
+                let own = slot(&lock);
+                assert_eq!(namespace.slot(&key), own);
+                let channel = Shown(namespace.channels(Some(own))).to_string();
+                assert_eq!(Prefix::slot_of_channel(&channel), Some(own));
+                assert_eq!(own, slot(&channel), "{channel}");
+                let client = ClientId(1);
+                let latch = namespace.latch(&key, Owner { client, request: 2 });
+                assert_eq!(latch.latch, lock);
+                let (queue, fence) = (
+                    Shown(names.queue).to_string(),
+                    Shown(names.fence).to_string(),
+                );
+                let bucket = Shown(namespace.bucket(&key)).to_string();
+                for helper in [queue, fence, bucket, latch.waiters, latch.call] {
+                    assert_eq!(own, slot(&helper), "{helper}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_owner_is_written_as_it_is_shown() {
+        for request in [0, 1, 15, 16, 255, 256, 0xab_cdef, u64::MAX >> 4, u64::MAX] {
+            for client in [0, 0x1234_5678_9abc_def0, u128::MAX] {
+                let client = ClientId(client);
+                let owner = Owner { client, request };
+                assert_eq!(Shown(owner).to_string(), owner.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What the servers say of themselves, and which of them say nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
+use lock_store::{Finding, Role, ServerHealth, StoreError, StoreErrorKind};
+
+use super::QuorumStore;
+use crate::diagnosis;
+
+/// When a majority has said how it is, the others have so long for it at most.
+const OTHERS: Duration = DEFAULT_COMMAND_TIMEOUT;
+
+/// What was logged of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logged {
+    Nothing,
+    /// That it does not answer.
+    NoAnswer,
+    Findings,
+}
+
+impl QuorumStore {
+    /// What each server says of itself, or that it says nothing. A server without its data does not count for a while, so
+    /// that it keeps nothing on disk is a finding only where it counts at once. An error if none answers.
+    pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+        self.look(by, |_| true).await
+    }
+
+    /// The same of those servers whose findings were not logged yet.
+    pub(crate) async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
+        let logged = self.logged.lock().await.clone();
+        let is_new = |at: usize| logged[at] != Logged::Findings;
+        self.look(by, is_new).await.map(drop)
+    }
+
+    async fn look(
+        &self,
+        by: Instant,
+        wanted: impl Fn(usize) -> bool,
+    ) -> Result<Vec<ServerHealth>, StoreError> {
+        let mut asking: BTreeSet<usize> = (0..self.nodes.len()).filter(|at| wanted(*at)).collect();
+        let mut asked = self.each(|at, node| {
+            let wanted = asking.contains(&at);
+            async move {
+                match wanted {
+                    true => Some(node.diagnose(by).await),
+                    false => None,
+                }
+            }
+        });
+        let (mut servers, mut silent, mut failed) = (BTreeMap::new(), 0, None);
+        let (mut heard, mut until) = (0, by);
+        while let Some(Some((at, said))) = self.clock.by(until, asked.recv()).await {
+            heard += 1;
+            if heard == self.majority() {
+                until = by.min(self.clock.now() + OTHERS);
+            }
+            asking.remove(&at);
+            let Some(said) = said else { continue };
+            let name = self.roster.name(at);
+            let server = said.map(|said| said.into_iter().next());
+            let server = match server {
+                Ok(Some(server)) => server,
+                Ok(None) => continue,
+                Err(error) => {
+                    silent += 1;
+                    let server = no_answer(name, error.to_string());
+                    failed = Some(error.of(name));
+                    server
+                }
+            };
+            servers.insert(at, server);
+        }
+        for at in asking {
+            let (silence, name) = (
+                "it does not answer questions about itself",
+                self.roster.name(at),
+            );
+            let error = StoreError::new(StoreErrorKind::Timeout, silence);
+            servers.insert(at, no_answer(name, error.to_string()));
+            (silent, failed) = (silent + 1, Some(error.of(name)));
+        }
+        if let (true, Some(error)) = (silent == servers.len(), failed) {
+            return Err(error);
+        }
+        let mut logged = self.logged.lock().await;
+        for (at, server) in &mut servers {
+            let answers = server.role != Role::Unknown;
+            if !self.roster.rejoin_after().is_zero() {
+                server.findings.retain(|one| *one != Finding::NoPersistence);
+            }
+            let now = match answers {
+                true => Logged::Findings,
+                false => Logged::NoAnswer,
+            };
+            // Each of the two once, and nothing after the findings.
+            if logged[*at] != now && logged[*at] != Logged::Findings {
+                diagnosis::log(std::slice::from_ref(server));
+                logged[*at] = now;
+            }
+        }
+        Ok(servers.into_values().collect())
+    }
+
+    /// Whether the findings of all servers were logged.
+    pub(crate) async fn is_diagnosed(&self) -> bool {
+        let logged = self.logged.lock().await;
+        logged.iter().all(|one| *one == Logged::Findings)
+    }
+}
+
+/// What is known of a server that says nothing.
+fn no_answer(name: &str, reason: String) -> ServerHealth {
+    let mut server = ServerHealth::new(name.to_owned());
+    server.findings.push(Finding::no_answer(reason));
+    server
+}

@@ -1,0 +1,364 @@
+//! What the replies of single servers come to.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use lock_store::{Failure, StoreError, StoreErrorKind};
+
+use crate::node::Taken;
+use crate::roster::Roster;
+
+/// How many of so many servers decide.
+pub(super) fn majority(servers: usize) -> usize {
+    servers / 2 + 1
+}
+
+/// The replies to one round, so far.
+#[derive(Debug)]
+pub(super) struct Votes {
+    servers: usize,
+    /// Grants of servers that count, and the highest token that they propose.
+    granted: usize,
+    highest: u64,
+    /// Grants of servers that were restarted lately.
+    uncounted: usize,
+    /// Who has it elsewhere, and how long still.
+    holders: HashMap<String, usize>,
+    remaining: Vec<Option<Duration>>,
+    conflicts: usize,
+    failures: Vec<(usize, StoreError)>,
+}
+
+/// What a round has come to.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Granted {
+        highest: u64,
+    },
+    /// Somebody has it.
+    Busy {
+        remaining: Option<Duration>,
+    },
+    /// Somebody has parts of it, and a majority only if servers that said nothing, or do not count, are among them.
+    Perhaps {
+        holder: String,
+        remaining: Option<Duration>,
+    },
+    /// Several have parts of it, and nobody a majority.
+    Split,
+    Conflict,
+    Failed(StoreError),
+}
+
+impl Votes {
+    pub(super) fn new(servers: usize) -> Self {
+        Self {
+            servers,
+            granted: 0,
+            highest: 0,
+            uncounted: 0,
+            holders: HashMap::new(),
+            remaining: Vec::new(),
+            conflicts: 0,
+            failures: Vec::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, at: usize, reply: Result<Taken, Failure>) {
+        match reply {
+            Ok(Taken::Granted { next, counts: true }) => {
+                self.granted += 1;
+                self.highest = self.highest.max(next.unwrap_or(0));
+            }
+            Ok(Taken::Granted { counts: false, .. }) => self.uncounted += 1,
+            Ok(Taken::Held { by, remaining }) => {
+                *self.holders.entry(by).or_default() += 1;
+                self.remaining.push(remaining);
+            }
+            Ok(Taken::Conflict) => {
+                self.conflicts += 1;
+                self.remaining.push(None);
+            }
+            Err(failure) => self.failures.push((at, failure.error)),
+        }
+    }
+
+    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if that depends on them.
+    /// Those that can't be reached for now are waited for only if the others are too few.
+    pub(super) fn verdict(&self, roster: &Roster, unreachable: usize) -> Option<Verdict> {
+        let enough = majority(self.servers);
+        if self.granted >= enough {
+            let highest = self.highest;
+            return Some(Verdict::Granted { highest });
+        }
+        // A server that never was what the URL says makes every majority another one than was meant. One that was, and is
+        // not any more, counts as one that failed.
+        let wrong = |(at, error): &&(usize, StoreError)| {
+            error.kind() == StoreErrorKind::Misconfigured && !roster.is_known(*at)
+        };
+        if let Some((at, error)) = self.failures.iter().find(wrong) {
+            return Some(Verdict::Failed(error.of(roster.name(*at))));
+        }
+        if self.conflicts >= enough {
+            return Some(Verdict::Conflict);
+        }
+        if self.failures.len() > self.servers - enough {
+            return Some(Verdict::Failed(self.error(roster)));
+        }
+        let held = self.remaining.len();
+        let answered = self.granted + self.uncounted + held;
+        let pending = self.servers - answered - self.failures.len();
+        let pending = pending.saturating_sub(unreachable);
+        if self.granted + pending >= enough || answered < enough {
+            return None;
+        }
+        // Nobody else has what would be enough.
+        if held == 0 || self.granted + self.uncounted >= enough {
+            return Some(Verdict::Failed(self.error(roster)));
+        }
+        let remaining = self.free_in(enough - self.granted);
+        let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
+        let (holder, most) = most.map_or(("", 0), |(holder, parts)| (holder.as_str(), *parts));
+        if most >= enough || self.conflicts > 0 {
+            return Some(Verdict::Busy { remaining });
+        }
+        // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
+        let perhaps = self.servers - self.granted - held;
+        if self.holders.len() > 1 || most + perhaps < enough {
+            return Some(Verdict::Split);
+        }
+        let holder = holder.to_owned();
+        Some(Verdict::Perhaps { holder, remaining })
+    }
+
+    /// When so many more servers could be had, if all that said nothing of it can.
+    fn free_in(&self, more: usize) -> Option<Duration> {
+        let mut remaining: Vec<_> = self.remaining.iter().flatten().copied().collect();
+        remaining.sort_unstable();
+        let others = self.servers - self.granted - self.remaining.len();
+        remaining.get(more.saturating_sub(others + 1)).copied()
+    }
+
+    fn error(&self, roster: &Roster) -> StoreError {
+        if self.granted + self.uncounted >= majority(self.servers) {
+            let text = format!(
+                "{} or more of {} servers were started less than {:?} ago and do not count before, since they may have forgotten what they \
+                 granted; `?rejoin_after=…` in the URL sets how long, as `0s` for servers that write every change to disk",
+                self.uncounted,
+                self.servers,
+                roster.rejoin_after()
+            );
+            return StoreError::new(StoreErrorKind::Loading, text);
+        }
+        too_few(roster, self.servers, &self.failures)
+    }
+}
+
+/// The error of a quorum of which too few servers said yes: who did not answer, and who refused, and how. With nobody who
+/// failed, nobody was asked any more.
+pub(super) fn too_few(
+    roster: &Roster,
+    servers: usize,
+    failures: &[(usize, StoreError)],
+) -> StoreError {
+    let enough = majority(servers);
+    // What does not pass by waiting is told as such only if the others alone are too few.
+    let lasting = |error: &StoreError| !error.kind().is_transient();
+    let lasting_ones = failures.iter().filter(|(_, error)| lasting(error)).count();
+    let tells =
+        |(_, error): &&(usize, StoreError)| lasting(error) == (servers - lasting_ones < enough);
+    let Some((_, told)) = failures.iter().find(tells).or(failures.first()) else {
+        return StoreError::new(StoreErrorKind::Refused, "the client was shut down");
+    };
+    let silent = |error: &StoreError| {
+        use StoreErrorKind::{Disconnected, Timeout};
+        matches!(error.kind(), Disconnected | Timeout)
+    };
+    let mut text = format!("of {servers} servers {enough} must answer");
+    for (what, is_silent) in [("did not", true), ("refused", false)] {
+        let those = failures
+            .iter()
+            .filter(|(_, error)| silent(error) == is_silent);
+        let details = those.map(|(at, error)| format!("{}: {}", roster.name(*at), error.detail()));
+        let details: Vec<String> = details.collect();
+        if !details.is_empty() {
+            // Writing to a string does not fail.
+            let _ = write!(text, "; {} {what}: {}", details.len(), details.join(", "));
+        }
+    }
+    StoreError::new(told.kind(), text)
+}
+
+#[cfg(test)]
+#[expect(clippy::panic, reason = "a test that can't go on has failed")]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use lock_store::Clock;
+
+    fn roster(servers: usize) -> Arc<Roster> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let Ok(runtime) = runtime else {
+            panic!("no runtime");
+        };
+        let names = (1..=servers).map(|at| format!("h{at}")).collect();
+        let rejoin_after = Duration::from_secs(60);
+        Roster::new(names, rejoin_after, Clock::new(runtime.handle().clone()))
+    }
+
+    fn granted(next: u64) -> Result<Taken, Failure> {
+        let (next, counts) = (Some(next), true);
+        Ok(Taken::Granted { next, counts })
+    }
+
+    fn restarted() -> Result<Taken, Failure> {
+        let (next, counts) = (Some(99), false);
+        Ok(Taken::Granted { next, counts })
+    }
+
+    fn held(by: &str, seconds: u64) -> Result<Taken, Failure> {
+        Ok(Taken::Held {
+            by: by.to_owned(),
+            remaining: Some(Duration::from_secs(seconds)),
+        })
+    }
+
+    fn failed(kind: StoreErrorKind) -> Result<Taken, Failure> {
+        Err(Failure {
+            error: StoreError::new(kind, "x"),
+            unknown: None,
+        })
+    }
+
+    /// What so many servers come to, and after how many of these replies.
+    fn verdict(servers: usize, replies: Vec<Result<Taken, Failure>>) -> (usize, String) {
+        let (roster, mut votes) = (roster(servers), Votes::new(servers));
+        for (at, reply) in replies.into_iter().enumerate() {
+            votes.add(at, reply);
+            if let Some(verdict) = votes.verdict(&roster, 0) {
+                return (at + 1, format!("{verdict:?}"));
+            }
+        }
+        (0, String::new())
+    }
+
+    use StoreErrorKind::{Denied, Disconnected, Misconfigured, Timeout};
+
+    #[test]
+    fn a_majority_decides_and_nobody_waits_for_the_others() {
+        let (after, said) = verdict(5, vec![granted(3), held("x", 1), granted(9), granted(4)]);
+        assert_eq!((after, said.as_str()), (4, "Granted { highest: 9 }"));
+        let (after, said) = verdict(5, vec![held("x", 3), held("x", 9), held("x", 5)]);
+        assert_eq!(after, 3);
+        assert_eq!(said, "Busy { remaining: Some(3s) }");
+        let gone = || failed(Disconnected);
+        let (after, said) = verdict(5, vec![gone(), gone(), gone()]);
+        assert!(
+            after == 3 && said.contains("Disconnected"),
+            "{after} {said}"
+        );
+    }
+
+    #[test]
+    fn a_split_vote_is_told_from_a_lock_that_somebody_may_have() {
+        let split = vec![held("x", 1), held("y", 1), granted(1)];
+        assert_eq!(verdict(3, split), (2, "Split".to_owned()));
+        let alone = vec![
+            held("x", 1),
+            granted(1),
+            granted(1),
+            held("y", 1),
+            held("y", 1),
+        ];
+        assert_eq!(verdict(5, alone), (5, "Split".to_owned()));
+        let somebody = vec![held("x", 1), held("y", 1), held("y", 1), held("y", 1)];
+        assert_eq!(verdict(5, somebody).0, 3);
+    }
+
+    #[test]
+    fn a_part_and_a_silent_server_are_no_majority() {
+        let perhaps = vec![held("x", 1), failed(Timeout), granted(1)];
+        let (after, said) = verdict(3, perhaps);
+        assert_eq!(after, 3);
+        assert_eq!(
+            said,
+            "Perhaps { holder: \"x\", remaining: Some(1s) }".to_owned()
+        );
+        let known = vec![failed(Timeout), held("x", 1), held("x", 2)];
+        assert_eq!(verdict(3, known).1, "Busy { remaining: Some(1s) }");
+    }
+
+    #[test]
+    fn who_can_not_be_reached_is_waited_for_only_if_the_others_are_too_few() {
+        let (roster, mut votes) = (roster(3), Votes::new(3));
+        votes.add(0, granted(1));
+        assert!(votes.verdict(&roster, 1).is_none());
+        assert!(votes.verdict(&roster, 2).is_none());
+        votes.add(1, held("x", 1));
+        assert!(votes.verdict(&roster, 0).is_none());
+        let said = votes.verdict(&roster, 1);
+        assert!(matches!(said, Some(Verdict::Perhaps { .. })), "{said:?}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_what_it_was_counts_as_one_that_failed() {
+        let roster = roster(3);
+        let said = |roster: &Roster| {
+            let mut votes = Votes::new(3);
+            votes.add(0, granted(1));
+            votes.add(2, failed(Misconfigured));
+            let wrong = votes.verdict(roster, 0);
+            votes.add(1, granted(2));
+            (wrong, votes.verdict(roster, 0))
+        };
+        // At the start it is told, whatever the others say.
+        let (wrong, _) = said(&roster);
+        assert!(matches!(wrong, Some(Verdict::Failed(_))), "{wrong:?}");
+        roster.was_good(2);
+        let (wrong, verdict) = said(&roster);
+        assert!(wrong.is_none(), "{wrong:?}");
+        assert!(matches!(verdict, Some(Verdict::Granted { highest: 2 })));
+    }
+
+    #[test]
+    fn who_refuses_is_told_from_who_does_not_answer_and_a_client_that_is_shut_down_from_both() {
+        let (roster, error) = (roster(3), |kind| StoreError::new(kind, "x"));
+        let denied = [(0, error(Denied)), (2, error(StoreErrorKind::OutOfMemory))];
+        let said = too_few(&roster, 3, &denied).to_string();
+        assert!(
+            said.contains("2 must answer; 2 refused: h1: x, h3: x"),
+            "{said}"
+        );
+        let said = too_few(&roster, 3, &[]).to_string();
+        assert!(said.contains("the client was shut down"), "{said}");
+    }
+
+    #[test]
+    fn servers_that_were_restarted_neither_grant_nor_propose() {
+        let (_, said) = verdict(3, vec![restarted(), granted(1), granted(2)]);
+        assert_eq!(said, "Granted { highest: 2 }");
+        let (_, said) = verdict(3, vec![granted(1), held("x", 1), restarted()]);
+        assert!(said.contains("Loading"), "{said}");
+        let (after, said) = verdict(3, vec![restarted(), restarted()]);
+        assert!(
+            after == 2 && said.contains("Loading") && said.contains("2 or more of 3 servers"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn too_few_answers_are_never_busy_and_what_lasts_is_told_if_it_decides() {
+        let (_, said) = verdict(3, vec![held("x", 1), failed(Timeout), failed(Denied)]);
+        assert!(
+            said.contains("Timeout")
+                && said.contains("2 must answer; 1 did not: h2: x; 1 refused: h3: x"),
+            "{said}"
+        );
+        let (_, said) = verdict(3, vec![failed(Denied), failed(Denied)]);
+        assert!(said.contains("Denied"), "{said}");
+        let (after, said) = verdict(5, vec![granted(1), failed(Misconfigured)]);
+        assert!(after == 2 && said.contains("h2: x"), "{said}");
+    }
+}

@@ -1,0 +1,105 @@
+//! The Lua scripts, each sent once by text and then by hash.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, Script};
+
+macro_rules! scripts {
+    ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
+        $($(#[$doc])* pub(super) static $name: LazyLock<Text> =
+            LazyLock::new(|| {
+                Text::new(&[$(source($file, include_str!(concat!("scripts/", $file)))),+].concat())
+            });)+
+    };
+}
+
+/// What a script's file says.
+///
+/// Tests may bring broken scripts, to see that they are found out, without a build for each: a file in the folder named by
+/// `LOCK_SCRIPTS` goes before the text that is built in.
+#[cfg(feature = "__internals")]
+fn source(file: &str, built_in: &'static str) -> std::borrow::Cow<'static, str> {
+    std::env::var_os("LOCK_SCRIPTS")
+        .and_then(|folder| std::fs::read_to_string(std::path::Path::new(&folder).join(file)).ok())
+        .map_or(built_in.into(), Into::into)
+}
+
+#[cfg(not(feature = "__internals"))]
+fn source(_: &str, built_in: &'static str) -> &'static str {
+    built_in
+}
+
+scripts! {
+    ACQUIRE = "tokens.lua", "acquire_first.lua", "lib.lua", "acquire.lua";
+    ACQUIRE_ALL = "tokens.lua", "lib.lua", "acquire_all.lua";
+    RELEASE = "release_first.lua", "tokens.lua", "lib.lua", "release.lua";
+    ABANDON = "tokens.lua", "lib.lua", "abandon.lua";
+    SHRINK = "tokens.lua", "lib.lua", "shrink.lua";
+    RESIZE = "tokens.lua", "lib.lua", "resize.lua";
+    FORCE_RELEASE = "tokens.lua", "lib.lua", "force_release.lua";
+    FENCE = "tokens.lua", "lib.lua", "fence.lua";
+    INSPECT = "tokens.lua", "lib.lua", "inspect.lua";
+    RENEW = "renew.lua";
+    QUORUM_TAKE = "tokens.lua", "lib.lua", "quorum_take.lua";
+    QUORUM_CONFIRM = "tokens.lua", "lib.lua", "quorum_confirm.lua";
+    QUORUM_END = "tokens.lua", "lib.lua", "quorum_end.lua";
+    RATE = "rate.lua";
+    RIGHTS = "rights.lua";
+    LATCH_SET = "latch.lua", "latch_set.lua";
+    LATCH_COUNT_DOWN = "latch.lua", "latch_count_down.lua";
+    LATCH_LOOK = "latch.lua", "latch_look.lua";
+}
+
+/// A script, for one server and for the nodes of a cluster.
+pub(super) struct Text {
+    plain: Form,
+    sharded: Form,
+}
+
+/// A script's text and its SHA-1, by which the server knows it.
+pub(super) struct Form {
+    code: String,
+    hash: String,
+}
+
+impl Text {
+    fn new(code: &str) -> Self {
+        // In a cluster, a plain message would go to every node.
+        let sharded = code
+            .replace("'PUBLISH'", "'SPUBLISH'")
+            .replace("'NUMSUB'", "'SHARDNUMSUB'");
+        Self {
+            plain: Form::new(code),
+            sharded: Form::new(&sharded),
+        }
+    }
+
+    pub(super) fn form(&self, sharded: bool) -> &Form {
+        if sharded { &self.sharded } else { &self.plain }
+    }
+}
+
+impl Form {
+    fn new(code: &str) -> Self {
+        Self {
+            code: code.to_owned(),
+            hash: Script::new(code).get_hash().to_owned(),
+        }
+    }
+
+    pub(super) fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The same command with the script's text.
+    pub(super) fn by_text(&self, by_hash: &Cmd) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&self.code);
+        for argument in by_hash.args_iter().skip(2) {
+            if let redis::Arg::Simple(argument) = argument {
+                command.arg(argument);
+            }
+        }
+        command
+    }
+}
