@@ -16,6 +16,7 @@ mod latch;
 mod link;
 mod listener;
 pub mod memory;
+mod mutex;
 mod namespace;
 mod owner;
 #[cfg(feature = "__internals")]
@@ -23,6 +24,7 @@ mod pause;
 mod rate;
 mod request;
 mod share;
+mod sweeping_map;
 pub mod timing;
 mod token;
 
@@ -34,6 +36,8 @@ pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchRequest, LatchState, LatchVerb, Latched};
 pub use link::{Answer, Failure, Link};
 pub use listener::{Ended, Listener, WakeUp};
+#[doc(hidden)]
+pub use mutex::Mutex;
 pub use namespace::Namespace;
 pub use owner::{ClientId, Owner};
 #[cfg(feature = "__internals")]
@@ -44,4 +48,6 @@ pub use request::{
     Renewed,
 };
 pub use share::Share;
+#[doc(hidden)]
+pub use sweeping_map::SweepingMap;
 pub use token::FencingToken;
