@@ -1,11 +1,13 @@
 //! [`Semaphore`]: so many at once.
 
+use std::sync::Arc;
+
 use lock_store::{LockKey, Share};
 
-use crate::client::LockClient;
+use super::request::{Keys, Lock};
 use crate::config::{Mode, Spec};
+use crate::engine::Engine;
 use crate::error::LockError;
-use crate::request::{Keys, Lock};
 
 /// A semaphore: so many permits over all processes, leased and renewed as locks are.
 ///
@@ -36,15 +38,15 @@ use crate::request::{Keys, Lock};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Semaphore {
-    client: LockClient,
+    engine: Arc<Engine>,
     key: LockKey,
     permits: u32,
 }
 
 impl Semaphore {
-    pub(crate) fn new(client: LockClient, key: LockKey, permits: u32) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, permits: u32) -> Self {
         Self {
-            client,
+            engine,
             key,
             permits,
         }
@@ -63,7 +65,7 @@ impl Semaphore {
             of: self.permits,
         };
         let key = Keys::One(self.key.clone());
-        Lock::new(self.client.clone(), key, Spec::DEFAULT).mode(Mode::Permits(share))
+        Lock::new(&self.engine, key, Spec::DEFAULT).mode(Mode::Permits(share))
     }
 
     /// Makes the number of permits that this handle has the one that is in force, while others hold some of another
@@ -93,9 +95,6 @@ impl Semaphore {
     /// # }
     /// ```
     pub async fn resize(&self) -> Result<(), LockError> {
-        self.client
-            .engine()
-            .resize(self.key.clone(), self.permits)
-            .await
+        self.engine.resize(self.key.clone(), self.permits).await
     }
 }

@@ -11,7 +11,6 @@ use crate::engine::hold::{Hold, Part};
 use crate::engine::scope::{self, Frame, Lend, Loan};
 use crate::engine::{Engine, Held};
 use crate::error::LockError;
-use crate::run::Run;
 
 /// A lock that is held, until this is released or dropped, or the hold is lost.
 ///
@@ -363,10 +362,6 @@ impl Guard {
             Some(borrowed) => borrowed.give_back(),
             None => self.engine.release_in_background(&self.hold),
         }
-    }
-
-    pub(crate) fn run<F: Future>(&self, body: F) -> Run<'_, F> {
-        Run::new(self, body)
     }
 }
 

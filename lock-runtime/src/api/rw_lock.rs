@@ -1,10 +1,12 @@
 //! [`RwLock`]: many readers, or one writer.
 
+use std::sync::Arc;
+
 use lock_store::LockKey;
 
-use crate::client::LockClient;
+use super::request::{Keys, Lock};
 use crate::config::{Mode, Spec};
-use crate::request::{Keys, Lock};
+use crate::engine::Engine;
 
 /// A read-write lock: any number of readers at once, or one writer, over all processes.
 ///
@@ -34,13 +36,13 @@ use crate::request::{Keys, Lock};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RwLock {
-    client: LockClient,
+    engine: Arc<Engine>,
     key: LockKey,
 }
 
 impl RwLock {
-    pub(crate) fn new(client: LockClient, key: LockKey) -> Self {
-        Self { client, key }
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey) -> Self {
+        Self { engine, key }
     }
 
     /// A request to read; see [`Lock`] for its options.
@@ -55,6 +57,6 @@ impl RwLock {
 
     fn request(&self, mode: Mode) -> Lock {
         let key = Keys::One(self.key.clone());
-        Lock::new(self.client.clone(), key, Spec::DEFAULT).mode(mode)
+        Lock::new(&self.engine, key, Spec::DEFAULT).mode(mode)
     }
 }

@@ -9,10 +9,10 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::sync::futures::OwnedNotified;
 
+use super::guard::Guard;
 use crate::config::OnLost;
 use crate::engine::scope::{self, Frame};
 use crate::error::{LockError, LostReason};
-use crate::guard::Guard;
 
 pin_project! {
     /// Runs a body inside a hold, stops it when the hold is lost, releases, and then gives the body's output.

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use lock_store::LockKey;
 
-use crate::client::LockClient;
+use super::guard::Guard;
+use super::run::Run;
 use crate::config::{Mode, OnLost, Spec, Wait};
+use crate::engine::Engine;
 use crate::error::LockError;
-use crate::guard::Guard;
 
 /// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
 /// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before. Awaiting the request itself is `acquire`,
@@ -39,7 +40,7 @@ use crate::guard::Guard;
 #[derive(Clone, Debug)]
 #[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or until it is awaited"]
 pub struct Lock {
-    client: LockClient,
+    engine: Arc<Engine>,
     keys: Keys,
     spec: Spec,
 }
@@ -61,8 +62,9 @@ impl Keys {
 }
 
 impl Lock {
-    pub(crate) fn new(client: LockClient, keys: Keys, spec: Spec) -> Self {
-        Self { client, keys, spec }
+    pub(crate) fn new(engine: &Arc<Engine>, keys: Keys, spec: Spec) -> Self {
+        let engine = Arc::clone(engine);
+        Self { engine, keys, spec }
     }
 
     pub(crate) fn mode(mut self, mode: Mode) -> Self {
@@ -158,15 +160,15 @@ impl Lock {
     /// ```
     // An `async fn` would have room for the request twice, and for its options before and after they are resolved.
     pub fn acquire(self) -> impl Future<Output = Result<Guard, LockError>> + Send {
-        let Self { client, keys, spec } = self;
-        let options = spec.resolve(client.engine().defaults());
+        let Self { engine, keys, spec } = self;
+        let options = spec.resolve(engine.defaults());
         async move {
             match options {
                 Err(error) => Err(error),
                 Ok(ref options) => {
-                    let (engine, keys) = (client.engine(), keys.as_slice());
+                    let keys = keys.as_slice();
                     let held = engine.acquire(keys, options).await?;
-                    Ok(Guard::new(Arc::clone(engine), keys, held, spec.on_lost))
+                    Ok(Guard::new(engine, keys, held, spec.on_lost))
                 }
             }
         }
@@ -212,7 +214,7 @@ impl Lock {
     /// Dropping the future drops the body and releases in the background.
     pub async fn run<F: Future>(self, body: F) -> Result<F::Output, LockError> {
         let guard = self.acquire().await?;
-        guard.run(body).await
+        Run::new(&guard, body).await
     }
 
     /// As [`run`](Self::run), for a body that uses its guard.
@@ -236,7 +238,7 @@ impl Lock {
     /// ```
     pub async fn run_with<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
         let guard = self.acquire().await?;
-        guard.run(body(&guard)).await
+        Run::new(&guard, body(&guard)).await
     }
 }
 

@@ -1,12 +1,13 @@
 //! [`RateLimiter`]: no more than so many in a time, over all processes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{LockKey, RateRequest};
 
 use super::rate::Rate;
-use crate::client::LockClient;
-use crate::engine::rate::Turn;
+use crate::engine::Engine;
+use crate::engine::rate::RateOutcome;
 use crate::error::LockError;
 
 /// Longer waits are cut to this.
@@ -50,7 +51,7 @@ const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 #[derive(Clone, Debug)]
 #[must_use = "a rate limiter does nothing until it is asked"]
 pub struct RateLimiter {
-    client: LockClient,
+    engine: Arc<Engine>,
     key: LockKey,
     rate: Rate,
     wait: Duration,
@@ -81,30 +82,16 @@ impl Decision {
     }
 }
 
-impl LockClient {
-    /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before it is asked.
-    ///
-    /// # Examples
-    /// ```
-    /// # use lock_runtime::{LockClient, LockError, Rate};
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), LockError> {
-    /// # let client = LockClient::in_memory();
-    /// client.rate_limiter("mail", Rate::per_second(100).burst(20)).acquire().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn rate_limiter(&self, key: impl Into<LockKey>, rate: Rate) -> RateLimiter {
-        RateLimiter {
-            client: self.clone(),
-            key: key.into(),
+impl RateLimiter {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, rate: Rate) -> Self {
+        Self {
+            engine,
+            key,
             rate,
             wait: Duration::ZERO,
         }
     }
-}
 
-impl RateLimiter {
     /// How long [`acquire`](Self::acquire) may wait for its turn (at most 30 days). Zero, the default, decides at once.
     ///
     /// Who waits takes tokens in advance and then sleeps exactly until they are there. If that would take longer than
@@ -157,8 +144,8 @@ impl RateLimiter {
     /// As [`acquire`](Self::acquire).
     pub async fn acquire_many(&self, tokens: u32) -> Result<(), LockError> {
         match self.ask(tokens, self.wait).await? {
-            Turn::Passed { .. } => Ok(()),
-            Turn::Limited { retry_after } => Err(LockError::RateLimited {
+            RateOutcome::Passed { .. } => Ok(()),
+            RateOutcome::Limited { retry_after } => Err(LockError::RateLimited {
                 key: self.key.clone(),
                 retry_after,
             }),
@@ -201,12 +188,12 @@ impl RateLimiter {
     /// As [`try_acquire`](Self::try_acquire).
     pub async fn try_acquire_many(&self, tokens: u32) -> Result<Decision, LockError> {
         Ok(match self.ask(tokens, Duration::ZERO).await? {
-            Turn::Passed { left } => Decision::Passed { remaining: left },
-            Turn::Limited { retry_after } => Decision::Limited { retry_after },
+            RateOutcome::Passed { left } => Decision::Passed { remaining: left },
+            RateOutcome::Limited { retry_after } => Decision::Limited { retry_after },
         })
     }
 
-    async fn ask(&self, tokens: u32, wait: Duration) -> Result<Turn, LockError> {
+    async fn ask(&self, tokens: u32, wait: Duration) -> Result<RateOutcome, LockError> {
         let (interval, burst) = self.rate.resolve(tokens)?;
         let request = RateRequest {
             key: self.key.clone(),
@@ -215,6 +202,6 @@ impl RateLimiter {
             tokens,
             wait: wait.min(MAX_WAIT),
         };
-        self.client.engine().take_tokens(request).await
+        self.engine.take_tokens(request).await
     }
 }

@@ -1,11 +1,12 @@
 //! [`Latch`]: waits until something has happened so many times.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::LockKey;
 
-use crate::client::LockClient;
 use crate::config::{FAR, LATCH_TTL, Wait, check_lease};
+use crate::engine::Engine;
 use crate::error::LockError;
 
 /// A count-down latch that processes share: whoever waits goes on when it was counted down as often as it was set to.
@@ -55,15 +56,15 @@ use crate::error::LockError;
 #[derive(Clone, Debug)]
 #[must_use = "a latch does nothing until `set`, `count_down`, `count` or `wait`"]
 pub struct Latch {
-    client: LockClient,
+    engine: Arc<Engine>,
     key: LockKey,
     ttl: Duration,
 }
 
 impl Latch {
-    pub(crate) fn new(client: LockClient, key: LockKey) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey) -> Self {
         Self {
-            client,
+            engine,
             key,
             ttl: LATCH_TTL,
         }
@@ -113,8 +114,7 @@ impl Latch {
                 "a latch that is set to 0 would be open from the start; set it to how often `count_down` will be called",
             ));
         }
-        let engine = self.client.engine();
-        engine.set_latch(&self.key, count, self.ttl).await
+        self.engine.set_latch(&self.key, count, self.ttl).await
     }
 
     /// Counts down by one. How many are left: zero means that the latch is open, and it is never below. Of all calls
@@ -146,7 +146,7 @@ impl Latch {
     /// # }
     /// ```
     pub async fn count_down(&self) -> Result<u32, LockError> {
-        self.client.engine().count_down(&self.key).await
+        self.engine.count_down(&self.key).await
     }
 
     /// How many counts are left: zero if the latch is open, `None` if it is not set. It may have changed when you read
@@ -170,7 +170,7 @@ impl Latch {
     /// # }
     /// ```
     pub async fn count(&self) -> Result<Option<u32>, LockError> {
-        self.client.engine().latch_count(&self.key).await
+        self.engine.latch_count(&self.key).await
     }
 
     /// Waits until the latch is open, at most for `timeout`; zero is one look. A latch that is not set yet is waited
@@ -207,7 +207,7 @@ impl Latch {
     /// ```
     pub async fn wait(&self, timeout: Duration) -> Result<(), LockError> {
         let wait = Wait::For(timeout.min(FAR));
-        self.client.engine().wait_for_latch(&self.key, wait).await
+        self.engine.wait_for_latch(&self.key, wait).await
     }
 
     /// Waits until the latch is open, as long as it takes, but not for a dead store: that is told after the client's
@@ -232,7 +232,6 @@ impl Latch {
     /// # }
     /// ```
     pub async fn wait_forever(&self) -> Result<(), LockError> {
-        let engine = self.client.engine();
-        engine.wait_for_latch(&self.key, Wait::Forever).await
+        self.engine.wait_for_latch(&self.key, Wait::Forever).await
     }
 }
