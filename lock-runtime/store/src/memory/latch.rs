@@ -3,21 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
-use super::{Connected, Name, Step};
-use crate::key::LockKey;
+use super::space::Name;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use crate::{LatchRequest, LatchState, LatchVerb, Latched, Owner, WakeUp};
+use crate::{LatchRequest, LatchState, LatchVerb, Latched, Owner, SweepingMap};
 
 /// All latches, and what is remembered beside them.
 #[derive(Debug, Default)]
 pub(super) struct Latches {
-    entries: HashMap<Name, Entry>,
-    /// When `entries` has grown to this, what has expired is removed.
-    sweep_at: usize,
+    entries: SweepingMap<Name, Entry>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+pub(super) struct Entry {
     latch: Option<Latch>,
     /// Until when each place counts.
     /// In an order that is the same in every run.
@@ -58,17 +55,24 @@ impl Latches {
         self.entries.values().map(count).sum()
     }
 
-    fn entry(&mut self, name: Name, now: Instant) -> &mut Entry {
-        if self.entries.len() >= self.sweep_at {
-            self.entries.retain(|_, entry| {
-                entry.sweep(now);
-                !entry.is_empty()
-            });
-            self.sweep_at = (self.entries.len() * 2).max(64);
-        }
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn entry(&mut self, name: Name, now: Instant) -> &mut Entry {
+        self.entries.sweep(|entry| {
+            entry.sweep(now);
+            !entry.is_empty()
+        });
         let entry = self.entries.entry(name).or_default();
         entry.sweep(now);
         entry
+    }
+
+    pub(super) fn forget_if_empty(&mut self, name: &Name) {
+        if self.entries.get(name).is_some_and(Entry::is_empty) {
+            self.entries.remove(name);
+        }
     }
 }
 
@@ -79,12 +83,22 @@ impl Entry {
         self.calls.retain(|_, (_, until)| *until > now);
     }
 
+    /// The places of those who wait, which are gone then.
+    pub(super) fn take_waiters(&mut self) -> impl Iterator<Item = Owner> + use<> {
+        std::mem::take(&mut self.waiters).into_keys()
+    }
+
     fn is_empty(&self) -> bool {
         self.latch.is_none() && self.waiters.is_empty() && self.calls.is_empty()
     }
 
     /// Runs one verb. If the latch opens, the second is its generation, and who waited is in `waiters` still.
-    fn run(&mut self, request: &LatchRequest, now: Instant, micros: u64) -> (Latched, Option<u64>) {
+    pub(super) fn run(
+        &mut self,
+        request: &LatchRequest,
+        now: Instant,
+        micros: u64,
+    ) -> (Latched, Option<u64>) {
         if let Some((earlier, _)) = self.calls.get(&request.owner) {
             return (*earlier, None);
         }
@@ -142,43 +156,5 @@ impl Entry {
                 remaining: Some(latch.expires.saturating_duration_since(now)),
             })
         })
-    }
-}
-
-impl Connected {
-    /// Runs one verb on a latch, and wakes those for whom it opened.
-    pub(super) fn latch_now(&self, request: &LatchRequest) -> Latched {
-        let mut guard = self.store.lock();
-        let server = &mut *guard;
-        let now = self.clock.now();
-        let micros = server.micros(now);
-        let name = self.name(&request.key);
-        let lock = server.spaces[self.space].get(&request.key);
-        if lock.is_some_and(|lock| lock.holders.live(now) > 0) {
-            return Latched::Conflict;
-        }
-        let entry = server.latches.entry(name.clone(), now);
-        let (reply, opened) = entry.run(request, now, micros);
-        // Who waits hears of it before anybody can learn more from this server, and is woken when it is unlocked.
-        let mut wake_ups = Vec::<WakeUp>::new();
-        if let Some(generation) = opened {
-            for (owner, _) in std::mem::take(&mut entry.waiters) {
-                let listener = server.listeners.get(&owner.client);
-                if let Some(listener) = listener.and_then(std::sync::Weak::upgrade) {
-                    wake_ups.push(listener.granted(super::LINK, owner, Some(generation)));
-                }
-            }
-        }
-        if entry.is_empty() {
-            server.latches.entries.remove(&name);
-        }
-        drop(guard);
-        drop(wake_ups);
-        reply
-    }
-
-    /// Whether the key is a latch, which no lock can be taken on.
-    pub(super) fn is_latch(&self, step: &Step<'_>, key: &LockKey) -> bool {
-        !step.latches.entries.is_empty() && step.latches.has(&self.name(key), step.now)
     }
 }
