@@ -1,16 +1,16 @@
 //! Rates as they are written in the attribute: `"100/s"`, `"5/m"`, `"10/500ms"`.
 
-use crate::duration;
+use crate::parse::duration;
 
-pub(crate) const FORMS: &str =
+const FORMS: &str =
     "how many, a slash, and in how long: \"100/s\", \"5/m\", \"1000/h\", \"10/500ms\"";
 
-/// As the runtime has it.
+/// As in the runtime.
 const MOST_PER_MILLISECOND: u64 = 1_000;
 const LONGEST_WINDOW: u64 = 30 * 24 * 60 * 60 * 1_000;
 const NANOS: u64 = 1_000_000;
 
-/// So many in so many milliseconds.
+/// `tokens` in `millis` milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     pub(crate) tokens: u32,
@@ -60,7 +60,7 @@ impl Rate {
         })
     }
 
-    /// Whether a bucket of this size is full again in time when it was empty.
+    /// Whether an empty bucket of this size is full again within the longest window.
     pub(crate) fn fills(self, burst: u32) -> bool {
         let nanos = self.millis.saturating_mul(NANOS);
         let interval = nanos.div_ceil(u64::from(self.tokens).max(1));
@@ -98,7 +98,7 @@ fn time(tokens: &str, period: &str) -> Result<u64, String> {
         ));
     }
     if let Ok(millis) = duration::parse(&format!("1{period}")) {
-        // Of `1m30s` as well, which is the next case: only a unit alone begins with a letter.
+        // A unit alone. `1m30s` would pass as `11m30s`, and is read below.
         if !period.starts_with(|c: char| c.is_ascii_digit()) {
             return Ok(millis);
         }

@@ -1,16 +1,16 @@
-//! Writes out what is asked for: the keys, how many permits, from which client, with which options.
+//! Writes out the request for a lock: the keys, the permits, the client and the options.
 
-use crate::args::{Args, Opt};
-use crate::check::Keys;
-use crate::convert;
-use crate::expand;
-use crate::value::Value;
+use crate::args::{CANCEL, CONTINUE, EXCLUSIVE, Opt, READ, WRITE};
+use crate::expand::{client, key};
+use crate::key::Keys;
+use crate::parse::Args;
+use crate::parse::value::Value;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 pub(crate) struct Request {
-    /// The statements that look at the function's parameters, before anything waits.
+    /// The statements that read the function's parameters, before anything waits.
     pub(crate) prepare: TokenStream,
     /// The future that asks for the lock.
     pub(crate) acquire: TokenStream,
@@ -18,10 +18,10 @@ pub(crate) struct Request {
 
 pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
     let runtime = args.runtime();
-    let private = convert::private(args);
+    let private = args.private();
     let (taken, verb, takes) = match keys {
         Keys::Several(keys) => {
-            let keys = keys.iter().map(|key| expand::key(key, &runtime));
+            let keys = keys.iter().map(|key| key::of(key, &runtime));
             (
                 quote_spanned!(Span::mixed_site()=> let __lock_keys = [#(#keys),*];),
                 quote!(acquire_all),
@@ -29,7 +29,7 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
             )
         }
         Keys::One(key) => {
-            let key = expand::key(key, &runtime);
+            let key = key::of(key, &runtime);
             let key = quote_spanned!(Span::mixed_site()=> let __lock_key = #key;);
             match args.expression(Opt::Permits) {
                 Some(permits) => {
@@ -53,7 +53,7 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
             }
         }
     };
-    let client = convert::client(args);
+    let client = client::of(args);
     let spec = spec(args, &runtime);
     Request {
         prepare: quote_spanned! {Span::mixed_site()=>
@@ -106,17 +106,17 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
         fields.extend(quote!(wait: ::core::option::Option::Some(#wait),));
     }
     for (word, mode) in [
-        ("exclusive", quote!(Exclusive)),
-        ("read", quote!(Read)),
-        ("write", quote!(Write)),
+        (EXCLUSIVE, quote!(Exclusive)),
+        (READ, quote!(Read)),
+        (WRITE, quote!(Write)),
     ] {
         if args.is_word(Opt::Mode, word) {
             fields.extend(quote!(mode: #private::Mode::#mode,));
         }
     }
-    if args.is_word(Opt::OnLost, "continue") {
+    if args.is_word(Opt::OnLost, CONTINUE) {
         fields.extend(quote!(on_lost: #runtime::OnLost::Continue,));
-    } else if args.is_word(Opt::OnLost, "cancel") {
+    } else if args.is_word(Opt::OnLost, CANCEL) {
         fields.extend(quote!(on_lost: #runtime::OnLost::Cancel,));
     }
     if args.name(Opt::Fence).is_some() {

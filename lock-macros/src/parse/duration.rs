@@ -1,6 +1,6 @@
 //! Durations as they are written in the attribute: `"500ms"`, `"10s"`, `"1m30s"`.
 
-pub(crate) const FORMS: &str = "a whole number and a unit (`ms`, `s`, `m` or `h`), one or more, no spaces: \"500ms\", \"10s\", \"1m30s\"";
+const FORMS: &str = "a whole number and a unit (`ms`, `s`, `m` or `h`), one or more, no spaces: \"500ms\", \"10s\", \"1m30s\"";
 
 /// The duration in milliseconds, or what is wrong with the text.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
@@ -78,7 +78,7 @@ pub(crate) fn unit_meant(word: &str) -> Option<&'static str> {
     }
 }
 
-/// The shortest usual way to write so many milliseconds.
+/// The shortest usual way to write a number of milliseconds.
 pub(crate) fn print(millis: u64) -> String {
     let mut rest = millis;
     let mut text = String::new();

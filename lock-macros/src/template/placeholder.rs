@@ -1,7 +1,7 @@
 //! What may stand in a placeholder of a key template, and what it means.
 
-use crate::fallback::Faults;
-use crate::params;
+use crate::faults::Faults;
+use crate::function::parameters;
 use crate::suggest;
 use proc_macro2::Ident;
 use syn::{Expr, LitStr};
@@ -15,7 +15,7 @@ pub(crate) struct Placeholder {
     pub(crate) calls_method: bool,
 }
 
-/// Reads `text`, which stands in `literal`. With `names`, it has to begin with one of them.
+/// Reads `text`, a part of `literal`. With `names`, it has to begin with one of them.
 pub(crate) fn read(
     text: &str,
     literal: &LitStr,
@@ -46,7 +46,8 @@ pub(crate) fn read(
             faults.on(literal, unknown(&shown, &root.to_string(), names));
             return None;
         };
-        // Inside a macro the parameter and the literal can come from different places; the parameter's counts.
+        // Inside a macro the parameter and the literal can have different hygiene. The parameter's
+        // counts.
         root.set_span(literal.span().resolved_at(name.span()));
     }
     let root = root.clone();
@@ -83,7 +84,7 @@ fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
     let (taken_apart, words): (Vec<String>, Vec<String>) = names
         .iter()
         .map(Ident::to_string)
-        .partition(|name| params::is_stand_in_of_async_trait(name));
+        .partition(|name| parameters::is_stand_in_of_async_trait(name));
     let count = words.len();
     let words = || words.iter().map(String::as_str);
     let what = format!("`<{shown}>`: there is no parameter `{root}`");

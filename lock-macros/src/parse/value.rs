@@ -1,17 +1,17 @@
-//! What stands behind the `=` of an option.
+//! The value behind the `=` of an option.
 
-use crate::args::{Kind, Spelling};
-use crate::duration;
-use crate::fallback::Faults;
-use crate::rate::Rate;
+use crate::args::{FOREVER, Spelling, ValueKind};
+use crate::faults::Faults;
+use crate::parse::duration;
+use crate::parse::rate::Rate;
 use crate::template::Template;
 use proc_macro2::Ident;
 use std::collections::HashSet;
 use syn::{Expr, ExprArray, ExprLit, ExprPath, ExprUnary, Lit, LitStr, Path, UnOp};
 
-/// All of them are taken in one step of the store, which nobody else may have to wait for long.
+/// One step of the store takes all of them, and everybody else waits for that step.
 const MOST_KEYS: usize = 64;
-/// As the runtime has it: one more is all of a read-write lock.
+/// As in the runtime: one more is the whole of a read-write lock.
 const MOST_PERMITS: u64 = (1 << 31) - 2;
 
 pub(crate) enum Value {
@@ -50,7 +50,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
         Value::Wrong
     };
     match spelling.kind {
-        Kind::Key => match (text(&expression), &expression) {
+        ValueKind::Key => match (text(&expression), &expression) {
             (Some(literal), _) => {
                 let template = template(&literal, faults);
                 Value::Template(literal, template)
@@ -62,7 +62,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             ),
             _ => Value::Expression(expression),
         },
-        Kind::Keys => match &expression {
+        ValueKind::Keys => match &expression {
             Expr::Array(array) => keys(array, spelling, faults),
             _ => wrong(
                 &expression,
@@ -70,9 +70,9 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 faults,
             ),
         },
-        Kind::Permits => match permits(&expression) {
-            Permits::Fine => Value::Expression(expression),
-            Permits::OutOfRange => {
+        ValueKind::Permits => match permits(&expression) {
+            Ok(()) => Value::Expression(expression),
+            Err(WrongPermits::OutOfRange) => {
                 faults.on(
                     &expression,
                     format!(
@@ -81,17 +81,17 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 );
                 Value::Wrong
             }
-            Permits::NotANumber => wrong(
+            Err(WrongPermits::NotANumber) => wrong(
                 &expression,
                 "a whole number, or an expression that gives a `u32`",
                 faults,
             ),
         },
-        Kind::Expression(what) => match &expression {
+        ValueKind::Expression(what) => match &expression {
             Expr::Lit(_) => wrong(&expression, what, faults),
             _ => Value::Expression(expression),
         },
-        Kind::Rate => match (text(&expression), &expression) {
+        ValueKind::Rate => match (text(&expression), &expression) {
             (Some(literal), _) => match Rate::parse(&literal.value()) {
                 Ok(rate) => Value::Rate(rate),
                 Err(message) => {
@@ -106,7 +106,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             ),
             _ => Value::Expression(expression),
         },
-        Kind::Count => match &expression {
+        ValueKind::Count => match &expression {
             Expr::Lit(ExprLit {
                 lit: Lit::Int(number),
                 ..
@@ -119,8 +119,8 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             }
             _ => Value::Expression(expression),
         },
-        Kind::Duration | Kind::DurationOrForever => {
-            let forever = matches!(spelling.kind, Kind::DurationOrForever);
+        ValueKind::Duration | ValueKind::DurationOrForever => {
+            let forever = matches!(spelling.kind, ValueKind::DurationOrForever);
             let Some(literal) = text(&expression) else {
                 let what = if forever {
                     "a duration in quotes, or \"forever\""
@@ -130,9 +130,9 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 return wrong(&expression, what, faults);
             };
             match duration::parse(&literal.value()) {
-                _ if forever && literal.value() == "forever" => Value::Forever,
+                _ if forever && literal.value() == FOREVER => Value::Forever,
                 Ok(millis) => Value::Millis(millis),
-                Err(_) if literal.value() == "forever" => {
+                Err(_) if literal.value() == FOREVER => {
                     faults.on(
                         &literal,
                         format!("`{name}` can't be forever: write, for example, `{example}`"),
@@ -146,14 +146,14 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 }
             }
         }
-        Kind::Bool => match &expression {
+        ValueKind::Bool => match &expression {
             Expr::Lit(ExprLit {
                 lit: Lit::Bool(value),
                 ..
             }) => Value::Bool(value.value),
             _ => wrong(&expression, "`true` or `false`", faults),
         },
-        Kind::OneOf(words) => {
+        ValueKind::OneOf(words) => {
             let given = text(&expression).map(|literal| literal.value());
             let known = words.iter().find(|word| given.as_deref() == Some(word));
             match known {
@@ -161,7 +161,7 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 None => wrong(&expression, &one_of(words), faults),
             }
         }
-        Kind::Name => match path(&expression).and_then(Path::get_ident) {
+        ValueKind::Name => match path(&expression).and_then(Path::get_ident) {
             Some(name)
                 if name != "self" && name != "Self" && name != "crate" && name != "super" =>
             {
@@ -169,14 +169,14 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
             }
             _ => wrong(&expression, "the name of a variable for the body", faults),
         },
-        Kind::Path => match path(&expression) {
+        ValueKind::Path => match path(&expression) {
             Some(path) => Value::Path(path.clone()),
             None => wrong(&expression, "a path without quotes", faults),
         },
     }
 }
 
-/// All of them are looked at, whatever is wrong with one.
+/// Every key is read, also after a wrong one.
 fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
     let name = spelling.name;
     let example = spelling.example;
@@ -197,7 +197,7 @@ fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
     }
     let mut literals = HashSet::new();
     let each = Spelling {
-        kind: Kind::Key,
+        kind: ValueKind::Key,
         ..*spelling
     };
     let values = array.elems.iter().cloned().map(|element| {
@@ -226,29 +226,28 @@ fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
     Value::Keys(values.collect())
 }
 
-enum Permits {
-    /// Also every expression: what it gives is seen when it runs.
-    Fine,
+enum WrongPermits {
     OutOfRange,
     NotANumber,
 }
 
-fn permits(expression: &Expr) -> Permits {
+/// Only a literal can be wrong here. What another expression gives is seen when it runs.
+fn permits(expression: &Expr) -> Result<(), WrongPermits> {
     match expression {
         Expr::Lit(ExprLit {
             lit: Lit::Int(literal),
             ..
         }) => match literal.base10_parse::<u64>() {
-            Ok(1..=MOST_PERMITS) => Permits::Fine,
-            _ => Permits::OutOfRange,
+            Ok(1..=MOST_PERMITS) => Ok(()),
+            _ => Err(WrongPermits::OutOfRange),
         },
-        Expr::Lit(_) => Permits::NotANumber,
+        Expr::Lit(_) => Err(WrongPermits::NotANumber),
         Expr::Unary(ExprUnary {
             op: UnOp::Neg(_),
             expr: negated,
             ..
-        }) if matches!(**negated, Expr::Lit(_)) => Permits::OutOfRange,
-        _ => Permits::Fine,
+        }) if matches!(**negated, Expr::Lit(_)) => Err(WrongPermits::OutOfRange),
+        _ => Ok(()),
     }
 }
 
@@ -261,7 +260,7 @@ fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// The template in `literal`; its mistakes are reported.
+/// The template in `literal`. Its mistakes are reported.
 pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Template {
     let is_expression = |text: &str| syn::parse_str::<Expr>(text).is_ok();
     let (template, messages) = Template::parse(&literal.value(), is_expression);

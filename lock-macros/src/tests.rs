@@ -1,7 +1,9 @@
-//! The whole way, on tokens: what functions expand to, and what an editor gets while somebody is typing.
+//! All steps together, on tokens: what functions expand to, and what an editor gets while somebody
+//! is typing.
 
-use super::{distributed_lock, lock_key};
-use crate::rate_limited::rate_limited;
+use crate::distributed_lock::expand as distributed_lock;
+use crate::lock_key::expand as lock_key;
+use crate::rate_limited::expand as rate_limited;
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use quote::ToTokens;

@@ -1,24 +1,68 @@
 //! Which parameters the options' expressions use, by their tokens.
 
+use crate::args::Opt;
+use crate::key::{Key, Keys, Segment};
+use crate::parse::Args;
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{Expr, UnOp};
+use syn::{Expr, FnArg, Pat, Signature, Stmt, UnOp, parse_quote};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Usage {
     None,
-    /// Only looked at: it can still move into the body.
+    /// It can still move into the body.
     Borrowed,
-    /// Perhaps moved away before the body: then nothing may touch it that the user did not write.
+    /// It may be gone before the body: only what the user wrote may touch it.
     Moved,
+}
+
+/// By all options of the lock and by its keys.
+pub(crate) fn by_options(name: &Ident, args: &Args, keys: &Keys) -> Usage {
+    let mut usage = Usage::None;
+    for key in keys.all() {
+        usage = usage.max(by_key(key, name));
+    }
+    if let Some(permits) = args.expression(Opt::Permits) {
+        usage = usage.max(of_number(name, permits));
+    }
+    if let Some(client) = args.expression(Opt::Client) {
+        usage = usage.max(of(name, client.to_token_stream()));
+    }
+    if let Some(handler) = args.expression(Opt::OnError)
+        && of(name, handler.to_token_stream()) != Usage::None
+    {
+        // The handler lives as long as the body, and so does what it borrows.
+        usage = Usage::Moved;
+    }
+    usage
+}
+
+fn by_key(key: &Key, name: &Ident) -> Usage {
+    let segments = match key {
+        Key::Expression(expression) => return of(name, expression.to_token_stream()),
+        Key::Template { segments, .. } => segments,
+    };
+    let mut usage = Usage::None;
+    for segment in segments {
+        if let Segment::Value(value) = segment {
+            let arguments = value.expression.to_token_stream();
+            let arguments = arguments.into_iter().skip(1).collect();
+            usage = usage.max(of(name, arguments));
+            if value.root == *name {
+                usage = usage.max(Usage::Borrowed);
+            }
+        }
+    }
+    usage
 }
 
 pub(crate) fn of(name: &Ident, tokens: TokenStream) -> Usage {
     scan(&name.unraw().to_string(), tokens, false)
 }
 
-/// Of an expression that gives a number: it is copied out of a field or from behind a reference, which stay whole.
+/// By an expression that gives a number. A number is copied out of a field or from behind a
+/// reference, which stay whole.
 pub(crate) fn of_number(name: &Ident, expression: &Expr) -> Usage {
     match expression {
         Expr::Field(_) | Expr::Index(_) => of_place(name, expression),
@@ -86,6 +130,29 @@ fn is_captured(name: &str, literal: &str) -> bool {
             .skip(1)
             .any(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
     })
+}
+
+/// Silences a false warning: `#[async_trait]` writes `let id = id;`, which looks unused when only the
+/// options mention `id`.
+pub(crate) fn allow_unused(
+    sig: &Signature,
+    statements: &mut [Stmt],
+    is_used: impl Fn(&Ident) -> bool,
+) {
+    let is_parameter = |name: &Ident| {
+        sig.inputs.iter().any(|input| {
+            matches!(input, FnArg::Typed(typed) if matches!(&*typed.pat, Pat::Ident(pat) if pat.ident == *name))
+        })
+    };
+    for statement in statements {
+        if let Stmt::Local(local) = statement
+            && let Pat::Ident(bound) = &local.pat
+            && is_parameter(&bound.ident)
+            && is_used(&bound.ident)
+        {
+            local.attrs.push(parse_quote!(#[allow(unused_variables)]));
+        }
+    }
 }
 
 #[cfg(test)]

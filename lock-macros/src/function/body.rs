@@ -1,35 +1,33 @@
-//! Where the body's future is: in an `async fn` it is the body; what `#[async_trait]` hands over, and functions that
-//! return a future by hand, end with `async move { … }` or `Box::pin(async move { … })`.
+//! The future in a function's body: the body of an `async fn`, or the last expression of a function
+//! that returns a future (by hand, or by `#[async_trait]`): `async move { … }` or
+//! `Box::pin(async move { … })`.
 
 use crate::args::Vocabulary;
-use crate::fallback::Faults;
-use crate::function::{self, Function};
+use crate::faults::Faults;
+use crate::function::Function;
+use crate::function::return_type;
 use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::ToTokens;
 use syn::parse::Parser;
-use syn::{
-    Attribute, Block, Expr, ExprAsync, GenericArgument, PathArguments, ReturnType, Stmt, Type,
-    TypeParamBound,
-};
+use syn::{Attribute, Block, Expr, ExprAsync, Stmt, Type};
 
 pub(crate) enum Shape {
-    /// The attributes written inside the body, and the statements in their braces.
-    AsyncFn { inner: Vec<Attribute>, body: Group },
+    /// The attributes inside the body, and its statements in their braces.
+    AsyncFn {
+        inner: Vec<Attribute>,
+        braces: Group,
+    },
     /// A block whose last expression makes the future.
     Future { block: Block },
 }
 
-pub(crate) struct Shaped {
+pub(crate) struct Body {
     pub(crate) shape: Shape,
     /// What the body gives.
     pub(crate) output: Type,
 }
 
-pub(crate) fn of(
-    function: &Function,
-    attribute: &Vocabulary,
-    faults: &mut Faults,
-) -> Option<Shaped> {
+pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Faults) -> Option<Body> {
     let name = &function.sig.ident;
     let Some(body) = &function.body else {
         faults.on(
@@ -54,12 +52,12 @@ pub(crate) fn of(
     }
     if function.sig.asyncness.is_some() {
         let (inner, statements) = split_inner_attributes(body.stream());
-        return Some(Shaped {
+        return Some(Body {
             shape: Shape::AsyncFn {
                 inner,
-                body: regroup(body, statements),
+                braces: regroup(body, statements),
             },
-            output: function::nameable(&function.sig),
+            output: return_type::nameable(&function.sig),
         });
     }
     let parsed = syn::parse2::<Block>(body.to_token_stream())
@@ -76,7 +74,7 @@ pub(crate) fn of(
         );
         return None;
     };
-    let Some(output) = output_of(&function.sig.output) else {
+    let Some(output) = return_type::output_of_future(&function.sig.output) else {
         faults.on(
             &function.sig.output,
             "what the future gives has to stand here: write `impl Future<Output = …>`, \
@@ -84,13 +82,13 @@ pub(crate) fn of(
         );
         return None;
     };
-    Some(Shaped {
+    Some(Body {
         shape: Shape::Future { block },
-        output: function::nameable_type(&output),
+        output: return_type::nameable_type(&output),
     })
 }
 
-/// Puts something else in the place of the `async` block that the last expression is or wraps.
+/// Replaces the `async` block that the last expression is or wraps.
 pub(crate) fn replace_future(block: &mut Block, with: impl FnOnce(&mut ExprAsync) -> TokenStream) {
     if let Some(slot) = future_of(block)
         && let Expr::Async(future) = slot
@@ -126,55 +124,8 @@ fn future_in(expression: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-fn output_of(output: &ReturnType) -> Option<Type> {
-    match output {
-        ReturnType::Default => None,
-        ReturnType::Type(_, ty) => future_output(ty),
-    }
-}
-
-fn future_output(ty: &Type) -> Option<Type> {
-    match ty {
-        Type::ImplTrait(ty) => ty.bounds.iter().find_map(bound_output),
-        Type::TraitObject(ty) => ty.bounds.iter().find_map(bound_output),
-        Type::Paren(ty) => future_output(&ty.elem),
-        Type::Group(ty) => future_output(&ty.elem),
-        Type::Path(ty) => {
-            let last = ty.path.segments.last()?;
-            let PathArguments::AngleBracketed(arguments) = &last.arguments else {
-                return None;
-            };
-            let first = arguments.args.iter().find_map(|argument| match argument {
-                GenericArgument::Type(ty) => Some(ty),
-                _ => None,
-            })?;
-            if last.ident == "BoxFuture" || last.ident == "LocalBoxFuture" {
-                Some(first.clone())
-            } else {
-                future_output(first)
-            }
-        }
-        _ => None,
-    }
-}
-
-fn bound_output(bound: &TypeParamBound) -> Option<Type> {
-    let TypeParamBound::Trait(bound) = bound else {
-        return None;
-    };
-    let last = bound.path.segments.last()?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
-        return None;
-    };
-    arguments.args.iter().find_map(|argument| match argument {
-        GenericArgument::AssocType(assoc) if last.ident == "Future" && assoc.ident == "Output" => {
-            Some(assoc.ty.clone())
-        }
-        _ => None,
-    })
-}
-
-/// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into a block.
+/// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into a
+/// block.
 pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>, TokenStream) {
     let split = |input: syn::parse::ParseStream<'_>| {
         let inner = input.call(Attribute::parse_inner)?;
@@ -191,7 +142,7 @@ pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>
     }
 }
 
-/// Other contents in the same braces: messages about "the body" point there.
+/// Other contents in the same braces: errors about "the body" point there.
 pub(crate) fn regroup(group: &Group, contents: TokenStream) -> Group {
     let mut other = Group::new(group.delimiter(), contents);
     other.set_span(group.span());
