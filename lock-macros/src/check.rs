@@ -1,4 +1,5 @@
-//! The options of a lock that contradict each other, or the function's parameters.
+//! What is wrong with the options of a lock once all are known: limits, contradictions, and names
+//! that hide a parameter.
 
 use crate::args::{Opt, READ, SKIP, WRITE};
 use crate::faults::Faults;

@@ -143,8 +143,8 @@ impl Expansion<'_> {
         (value, arm)
     }
 
-    /// Never runs. It tells the compiler the block's type, so that a wrong type is an error on its own
-    /// line.
+    /// Never runs. It tells the compiler the block's type, so that a wrong type is an error on its
+    /// own line.
     fn return_edge(&self) -> TokenStream {
         let output = &self.output;
         quote_spanned! {Span::mixed_site().located_at(self.return_span)=>

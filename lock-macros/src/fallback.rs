@@ -15,8 +15,8 @@ pub(crate) fn emit(faults: Faults, item: TokenStream, args: &Args) -> TokenStrea
     quote!(#item #errors)
 }
 
-/// Declares what `fence` and `guard` bind, and uses every parameter, as the expansion would have done.
-/// Otherwise the body would cause more errors.
+/// Declares what `fence` and `guard` bind, and uses every parameter, as the expansion would have
+/// done. Otherwise the body would cause more errors.
 fn with_names_declared(item: &TokenStream, args: &Args) -> Option<TokenStream> {
     let mut function = syn::parse2::<Function>(item.clone()).ok()?;
     let body = function.body.take()?;

@@ -11,7 +11,7 @@ use crate::key;
 use crate::parse::Args;
 use proc_macro2::TokenStream;
 
-pub(crate) fn expand(tokens: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn apply(tokens: TokenStream, item: TokenStream) -> TokenStream {
     let mut faults = Faults::default();
     let args = Args::parse(tokens.clone(), &RATE_LIMITED, &mut faults);
     let function = function::read(&item, args.attribute, &mut faults);

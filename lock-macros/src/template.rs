@@ -37,7 +37,8 @@ impl Display for Template {
 
 impl Template {
     /// Takes a template apart, and says what is wrong with its text. `is_expression` tells where a
-    /// placeholder ends that contains `>` itself. The parts found are good also when the text is wrong.
+    /// placeholder ends that contains `>` itself. The parts found are good also when the text is
+    /// wrong.
     pub(crate) fn parse(text: &str, is_expression: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
         let mut messages = Vec::new();
         let template = read(text, is_expression, &mut messages);
@@ -218,7 +219,8 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<Str
     Template { parts }
 }
 
-/// The first `>` up to which there is an expression (`<a.get::<u8>()>` has two), else the first `>`.
+/// The first `>` up to which there is an expression (`<a.get::<u8>()>` has two), else the first
+/// `>`.
 fn end_of_placeholder(text: &str, is_expression: impl Fn(&str) -> bool) -> Option<usize> {
     let first = text.find('>')?;
     let whole = text

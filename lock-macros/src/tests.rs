@@ -1,17 +1,17 @@
 //! All steps together, on tokens: what functions expand to, and what an editor gets while somebody
 //! is typing.
 
-use crate::distributed_lock::expand as distributed_lock;
+use crate::distributed_lock::apply as distributed_lock;
 use crate::lock_key::expand as lock_key;
-use crate::rate_limited::expand as rate_limited;
+use crate::rate_limited::apply as rate_limited;
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use quote::ToTokens;
 use std::path::PathBuf;
 use syn::{Attribute, Item, ItemFn, Meta};
 
-/// Expands `expansions/<name>.rs` and compares with `expansions/<name>.expanded.rs`. With the environment variable
-/// `UPDATE_EXPANSIONS` set it writes that file.
+/// Expands `expansions/<name>.rs` and compares with `expansions/<name>.expanded.rs`. With the
+/// environment variable `UPDATE_EXPANSIONS` set it writes that file.
 fn expands_as_written_down(name: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("expansions");
     let text = std::fs::read_to_string(folder.join(format!("{name}.rs"))).expect(name);
@@ -192,7 +192,8 @@ fn a_half_typed_option_leaves_the_function() {
     }
 }
 
-/// Each mistake of a list is one error, in the order of the list, and a wrong one does not hide another.
+/// Each mistake of a list is one error, in the order of the list, and a wrong one does not hide
+/// another.
 #[test]
 fn every_mistake_in_keys_is_reported_in_one_build() {
     let expanded = expand(

@@ -8,9 +8,9 @@ use syn::Type;
 
 /// What is prepared, and the conversion of `error`.
 ///
-/// A function pointer makes of a wrong return type one error, at the return type. A bound of the call
-/// would make several, at the attribute. For the same reason a handler's type does not say what it
-/// is called with.
+/// A function pointer makes of a wrong return type one error, at the return type. A bound of the
+/// call would make several, at the attribute. For the same reason a handler's type does not say
+/// what it is called with.
 pub(crate) fn of(args: &Args, output: &Type, return_span: Span) -> (TokenStream, TokenStream) {
     let runtime = args.runtime();
     let name = Ident::new("__lock_convert", Span::mixed_site());

@@ -88,7 +88,8 @@ pub(crate) fn move_into_body(
             }
         }
     }
-    // Captured variables drop in the order of their capture; parameters drop from the last to the first.
+    // Captured variables drop in the order of their capture; parameters drop from the last to the
+    // first.
     captured.reverse();
     outer.extend(wrapped);
     Moves {
@@ -153,8 +154,8 @@ pub(crate) fn move_into_future(
     moves
 }
 
-/// The attributes that the statements need too: conditions, and the levels of lints, which now see the
-/// statements.
+/// The attributes that the statements need too: conditions, and the levels of lints, which now see
+/// the statements.
 fn take_attributes(attrs: &mut Vec<Attribute>) -> Vec<Attribute> {
     let copied = attrs.clone();
     // An `expect` is met where the body binds the variable, and could not be met here as well.
@@ -166,8 +167,8 @@ fn is_expectation(attr: &Attribute) -> bool {
     attr.path().is_ident("expect")
 }
 
-/// A name for a parameter whose pattern moves into the body. It is made of the pattern's names, since
-/// documentation shows it.
+/// A name for a parameter whose pattern moves into the body. It is made of the pattern's names,
+/// since documentation shows it.
 fn parameter_name(pat: &Pat, at: usize, taken: &mut HashSet<String>) -> Ident {
     let names: Vec<Ident> = parameters::bindings(pat);
     let plain = names.iter().all(|name| name.unraw() == *name);

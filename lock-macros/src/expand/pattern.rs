@@ -3,7 +3,8 @@
 use proc_macro2::Ident;
 use syn::{Pat, PatIdent, parse_quote};
 
-/// The names of a pattern that leaves nothing behind in the parameter; `None` for all other patterns.
+/// The names of a pattern that leaves nothing behind in the parameter; `None` for all other
+/// patterns.
 pub(crate) fn by_value_names(pat: &Pat) -> Option<Vec<Ident>> {
     match pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
@@ -54,7 +55,7 @@ pub(crate) fn prune(pat: &Pat, wanted: &impl Fn(&Ident) -> bool) -> Pat {
             }
         }
         Pat::Paren(pat) => prune(&pat.pat, wanted),
-        // A reference to a reference is looked through by itself.
+        // Matching looks through a reference to a reference by itself.
         Pat::Reference(pat) => prune(&pat.pat, wanted),
         Pat::Tuple(pat) => {
             let mut pat = pat.clone();

@@ -33,7 +33,7 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
             let key = quote_spanned!(Span::mixed_site()=> let __lock_key = #key;);
             match args.expression(Opt::Permits) {
                 Some(permits) => {
-                    // A wrong type is one error, and all of it is said at the expression.
+                    // A wrong type is one error, at the expression.
                     let at = Span::mixed_site().located_at(permits.span());
                     let number = quote_spanned!(at=> ::core::primitive::u32);
                     (
@@ -66,7 +66,7 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
     }
 }
 
-/// What is known when the code compiles, as one constant.
+/// The options known at compile time, as one constant.
 fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
     let private = quote!(#runtime::__private);
     let duration = |millis: u64| {

@@ -132,8 +132,8 @@ fn is_captured(name: &str, literal: &str) -> bool {
     })
 }
 
-/// Silences a false warning: `#[async_trait]` writes `let id = id;`, which looks unused when only the
-/// options mention `id`.
+/// Silences a false warning: `#[async_trait]` writes `let id = id;`, which looks unused when only
+/// the options mention `id`.
 pub(crate) fn allow_unused(
     sig: &Signature,
     statements: &mut [Stmt],

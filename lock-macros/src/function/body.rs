@@ -124,8 +124,8 @@ fn future_in(expression: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into a
-/// block.
+/// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into
+/// a block.
 pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>, TokenStream) {
     let split = |input: syn::parse::ParseStream<'_>| {
         let inner = input.call(Attribute::parse_inner)?;

@@ -1,4 +1,5 @@
-//! What the function returns: as a type that can stand in its body, and where errors about it point.
+//! What the function returns: as a type that can stand in its body, and where errors about it
+//! point.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;

@@ -1,4 +1,4 @@
-//! What may stand in a placeholder of a key template, and what it means.
+//! One placeholder of a key template: reads its expression, and finds the parameter it begins with.
 
 use crate::faults::Faults;
 use crate::function::parameters;
