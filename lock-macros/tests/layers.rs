@@ -43,13 +43,17 @@ fn no_file_and_no_folder_is_in_a_circle() {
     assert_no_circle(&rooms);
 }
 
-/// Takes away whatever uses nothing that is left, until only circles are left, and what is above.
+/// Takes away, as long as there is any, what uses nothing that is left or what nothing left uses.
+/// Only circles stay, and what lies between two of them.
 fn assert_no_circle(uses: &BTreeMap<Module, BTreeSet<Module>>) {
     let mut left = uses.clone();
     loop {
+        let before = left.len();
         let names: BTreeSet<Module> = left.keys().cloned().collect();
         left.retain(|_, used| used.iter().any(|used| names.contains(used)));
-        if left.len() == names.len() {
+        let used: BTreeSet<Module> = left.values().flatten().cloned().collect();
+        left.retain(|name, _| used.contains(name));
+        if left.len() == before {
             break;
         }
     }
