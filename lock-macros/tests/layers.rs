@@ -135,7 +135,11 @@ fn is_tests(item: &syn::Item) -> bool {
 fn used_by(module: &Module, file: &syn::File, modules: &BTreeSet<Module>) -> BTreeSet<Module> {
     let mut paths = Paths::default();
     paths.visit_file(file);
-    let is_child = |name: &String| modules.contains(&[module.as_slice(), &[name.clone()]].concat());
+    let is_child = |name: &String| {
+        let mut child = module.clone();
+        child.push(name.clone());
+        modules.contains(&child)
+    };
     let from_here = |path: &Vec<String>| {
         let first = path.first().unwrap();
         ["crate", "super", "self"].contains(&first.as_str()) || is_child(first)

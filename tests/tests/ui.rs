@@ -94,8 +94,7 @@ fn every_option_has_its_files() {
     let options = options_listed_in("ui/fail/options.stderr");
     assert!(options.contains("key") && options.contains("crate"));
     for option in options {
-        let pass = format!("ui/pass/option_{option}.rs");
-        assert!(Path::new(&pass).exists(), "{pass} is missing");
+        exists(&format!("ui/pass/option_{option}.rs"));
         every_mistake_exists("option", &option);
     }
 }
@@ -121,7 +120,8 @@ fn every_option_of_the_rate_limiter_has_its_files() {
 
 fn every_mistake_exists(folder: &str, option: &str) {
     let file = format!("ui/fail/{folder}/{option}.rs");
-    let text = fs::read_to_string(&file).expect(&file);
+    exists(&file);
+    let text = fs::read_to_string(&file).unwrap();
     for mistake in ["doubled", "wrong_value", "without_value"] {
         let before = text
             .split(&format!("\nasync fn {mistake}("))
@@ -133,6 +133,10 @@ fn every_mistake_exists(folder: &str, option: &str) {
             "{file}: `{mistake}` is missing"
         );
     }
+}
+
+fn exists(file: &str) {
+    assert!(Path::new(file).exists(), "{file} is missing");
 }
 
 /// The options, as the message about one that is none lists them.
