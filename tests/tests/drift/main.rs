@@ -1,6 +1,11 @@
 //! The two stores side by side, driven by the same random commands: the same replies, and the same grants told.
 //!
 //! `LOCK_DRIFT_COMMANDS` says how many (50,000 unless set), `LOCK_DRIFT_SEED` runs one seed only.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
 
 mod latches;
 mod locks;
@@ -14,10 +19,8 @@ use std::time::{Duration, Instant};
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Listener, Owner, Store};
-use lock_tests::RedisServer;
+use lock_tests::{Heard, RedisServer};
 use tokio::runtime::{Builder, Runtime};
-
-use super::verbs::Heard;
 
 /// Leases end in the middle between the moments to which time is set, so that what the test takes itself decides nothing.
 const LEASES: [u64; 3] = [1050, 2050, 3050];
@@ -102,6 +105,11 @@ impl Side {
             assert!(last < Some(token), "{token} after {last:?}");
         }
     }
+}
+
+/// Far more time than a command needs.
+fn by() -> Instant {
+    Instant::now() + Duration::from_secs(10)
 }
 
 /// Rounded so that what the test takes itself makes no difference.

@@ -8,8 +8,7 @@ use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal,
 };
 
-use super::super::verbs::by;
-use super::{Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, rounded, to_commands};
+use crate::{Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, by, rounded, to_commands};
 
 const STEPS: usize = 400;
 

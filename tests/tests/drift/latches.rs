@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use lock_store::{ClientId, LatchRequest, LatchState, LatchVerb, Latched, Owner};
 
-use super::super::verbs::by;
-use super::{Both, Random, Side, to_commands};
+use crate::{Both, Random, Side, by, to_commands};
 
 const STEPS: usize = 400;
 
