@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, Rate};
-use lock_tests::{RedisServer, Request, RequestLog, eventually};
+use lock_testkit::{RedisServer, Request, RequestLog, eventually};
 
 /// A client that has heard what the server says of itself, and does not ask again.
 async fn settled(server: &RedisServer) -> LockClient {

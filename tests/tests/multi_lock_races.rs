@@ -17,7 +17,7 @@ use lock_store::{
     LatchRequest, Latched, Link, Listener, Owner, RateRequest, Rated, Release, Released, Renewal,
     Renewed, Store, StoreFuture, WakeUp,
 };
-use lock_tests::eventually;
+use lock_testkit::eventually;
 use tokio::sync::Semaphore;
 
 /// What becomes of a command.
@@ -172,7 +172,7 @@ async fn failure() -> Failure {
     let listener: Arc<dyn Listener> = Arc::new(Deaf);
     let clock = Clock::new(tokio::runtime::Handle::current());
     let nowhere = "redis://127.0.0.1:1/";
-    let store = lock_tests::redis_store(nowhere, "lock", ClientId(1), &listener, clock);
+    let store = lock_testkit::redis_store(nowhere, "lock", ClientId(1), &listener, clock);
     let by = Instant::now() + Duration::from_secs(1);
     store.ping(by).await.unwrap_err()
 }

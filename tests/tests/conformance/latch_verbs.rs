@@ -7,7 +7,7 @@ use lock_store::Clock;
 use lock_store::{
     ClientId, LatchRequest, LatchState, LatchVerb, Latched, Link, Listener, Owner, Store, WakeUp,
 };
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 crate::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
@@ -57,7 +57,7 @@ impl Clients {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => lock_tests::redis_store(&redis.url(), "lock", id, &listener, clock),
+                redis => lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock),
             }
         };
         let stores = heard.iter().enumerate().map(store).collect();

@@ -10,6 +10,8 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod arguments;
+mod bodies;
 mod servers;
 mod store;
 mod trials;
@@ -41,8 +43,7 @@ mod waiting;
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use libtest_mimic::Arguments;
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 /// What every store does; a quorum has neither a queue, nor an order of arrival, nor shares.
 const EVERY_STORE: &[&[Behaviour]] = &[
@@ -129,5 +130,5 @@ macro_rules! on_one_server {
 }
 
 fn main() -> ExitCode {
-    trials::run(Arguments::from_args())
+    trials::run(arguments::read())
 }

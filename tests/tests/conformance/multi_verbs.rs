@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_store::{
     Acquire, AcquiredAll, Claim, Owner, Queue, Release, Released, Renewal, Renewed, Share,
 };
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 use crate::verbs::{LEASE, Two, by, claim, is_granted, owner, request};
 

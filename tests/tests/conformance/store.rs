@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 use crate::{Behaviour, EVERY_STORE, ONE_SERVER, QUORUM};
 

@@ -11,7 +11,7 @@ use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Owner, Queue, Release, Released, Renewal,
     Renewed, Share,
 };
-use lock_tests::{Backend, RedisServer, eventually};
+use lock_testkit::{Backend, RedisServer, eventually};
 
 use crate::verbs::{LEASE, Two, by, store_of};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_store::{LatchRequest, LatchState, LatchVerb, Latched};
-use lock_tests::{Backend, RedisServer, eventually};
+use lock_testkit::{Backend, RedisServer, eventually};
 
 use crate::stored::Stored;
 use crate::verbs::{by, owner};

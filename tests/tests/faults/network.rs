@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::{Proxy, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisServer, eventually};
 
 use crate::{client, unavailable, until_waiting};
 
@@ -346,12 +346,12 @@ async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undo
         eventually("the late command is carried out", async || {
             let requests = log.take().await;
             let late =
-                |one: &lock_tests::Request| one.command == "set" && one.text.contains("lock:k");
+                |one: &lock_testkit::Request| one.command == "set" && one.text.contains("lock:k");
             requests.iter().any(late)
         })
         .await;
         let limit = Duration::from_secs(20);
-        lock_tests::eventually_within(limit, "it is undone, not by its lease", async || {
+        lock_testkit::eventually_within(limit, "it is undone, not by its lease", async || {
             server.keys("lock:*").await.is_empty()
         })
         .await;

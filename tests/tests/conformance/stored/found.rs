@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{Acquire, Acquired, AcquiredAll, Fenced, Queue, Released, Renewed, Share};
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 use super::{KINDS, LOCK, QUEUE, Stored, WHOLES, claim, permits, request};
 use crate::verbs::{LEASE, by, owner};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{Acquire, Acquired, AcquiredAll, Queue, Renewed};
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 use super::{LOCK, QUEUE, Stored, micros, permits, request};
 use crate::verbs::{LEASE, by, owner};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::{AcquiredAll, Fenced};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 use super::{FENCE, LAST_TOKEN, LOCK, Stored, WHOLES, micros, permits};
 use crate::verbs::owner;
