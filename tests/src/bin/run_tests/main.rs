@@ -5,6 +5,7 @@
 //! `MESSAGES` is what `cargo test --no-run --message-format=json` wrote. Each test is a process of its own, so that it is
 //! alone with its statics, its time is known, and a slow one holds up nobody. A program that keeps servers up between its
 //! tests runs as a whole. What a failed test wrote is printed, and what others wrote is not.
+//! Programs that compute run beside those that wait, one on each core.
 //! `FILE` gets a line for each test: its seconds, and its name. The exit status is 1 if a test failed, or if there was none
 //! although nothing was filtered out.
 
@@ -12,9 +13,9 @@ mod programs;
 mod queue;
 mod trial;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use self::queue::Queue;
@@ -68,26 +69,34 @@ fn run() -> Result<bool, String> {
     for program in &programs {
         trials.extend(trial::of(program, &options.filters)?);
     }
-    let queue = Queue::new(trials);
+    let (computing, waiting): (Vec<_>, Vec<_>) = trials
+        .into_iter()
+        .partition(|trial| trial.program.is_computing());
+    let (computing, waiting) = (Queue::new(computing), Queue::new(waiting));
     let done: Mutex<Vec<(&Trial<'_>, Outcome)>> = Mutex::default();
-    let work = || {
-        while let Some(turn) = queue.next() {
-            let outcome = turn.trial().run(&options.times);
-            if let Some(output) = &outcome.failure {
-                println!("---- {} failed ----\n{output}", turn.trial().name());
-            }
-            let mut done = done.lock().unwrap_or_else(|error| error.into_inner());
-            done.push((turn.trial(), outcome));
-        }
-    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
-            scope.spawn(work);
+        for (queue, threads) in [(&computing, cores), (&waiting, options.jobs)] {
+            for _ in 0..threads {
+                scope.spawn(|| work(queue, &done, &options.times));
+            }
         }
     });
-    let done = done.into_inner().unwrap_or_else(|error| error.into_inner());
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     let passed = report(&done, programs.len(), began);
     Ok(failed_none(&done) && (passed > 0 || !options.filters.is_empty()))
+}
+
+/// Runs what is in a queue until nothing is left.
+fn work<'q>(queue: &'q Queue<'_>, done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>, times: &Path) {
+    while let Some(turn) = queue.next() {
+        let outcome = turn.trial().run(times);
+        if let Some(output) = &outcome.failure {
+            println!("---- {} failed ----\n{output}", turn.trial().name());
+        }
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.push((turn.trial(), outcome));
+    }
 }
 
 fn failed_none(done: &[(&Trial<'_>, Outcome)]) -> bool {
