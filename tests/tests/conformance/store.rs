@@ -38,11 +38,11 @@ impl Store {
         }
     }
 
-    /// How many of it are up at once. A store costs one to six processes.
+    /// How many of it are up at once. Behaviours wait for most of their time, and two cores do with ten of them.
     pub(crate) fn at_once(self) -> usize {
         match self {
-            Self::Memory | Self::Redis => 4,
-            Self::Quorum | Self::Replicated | Self::Sentinels | Self::Cluster => 2,
+            Self::Memory | Self::Quorum => 1,
+            Self::Redis | Self::Replicated | Self::Sentinels | Self::Cluster => 2,
         }
     }
 
