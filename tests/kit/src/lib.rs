@@ -13,6 +13,7 @@
 //! - [`history`]: what processes did with locks, and the checks that find what must not have happened.
 //! - [`nemesis`]: processes under load, and faults at random while their histories are written.
 //! - [`polled`]: drops a future after so many polls.
+//! - [`store_decorator`]: a store whose every command a test sees and decides about.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -47,6 +48,7 @@ mod resp;
 mod rights;
 pub mod seeded;
 mod sentinels;
+pub mod store_decorator;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
