@@ -14,6 +14,7 @@
 //! - [`nemesis`]: processes under load, and faults at random while their histories are written.
 //! - [`script_mutants`]: the Lua scripts with small mistakes, and whether the tests find them.
 //! - [`polled`]: drops a future after so many polls.
+//! - [`store_decorator`]: a store whose every command a test sees and decides about.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -49,6 +50,7 @@ mod rights;
 pub mod script_mutants;
 pub mod seeded;
 mod sentinels;
+pub mod store_decorator;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
