@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, Failure, Fenced, Inspection,
-    LatchRequest, LatchVerb, Latched, Link, LockKey, Queue, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, Failure, Fenced, Inspection, LatchCall,
+    LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
 };
 
 /// What a test does with each command of a client: record, delay or fail it, drop its reply, answer something else.
@@ -174,23 +174,29 @@ verbs! {
     inspect(key: LockKey) -> Inspect(Option<Inspection>);
     force_release(key: LockKey) -> ForceRelease(Option<bool>);
     rate(request: RateRequest) -> Rate(Rated);
-    latch(request: LatchRequest) -> Latch(Latched);
+    latch_set(call: LatchCall, count: u32, ttl: Duration) -> LatchSet(LatchSet);
+    latch_count_down(call: LatchCall) -> LatchCountDown(LatchCounted);
+    latch_look(key: LockKey) -> LatchLook(LatchFound);
+    latch_wait(place: LatchCall) -> LatchWait(LatchFound);
+    latch_leave(place: LatchCall) -> LatchLeave(());
     ping() -> Ping(());
 }
 
 impl Request {
-    /// The name of the method; of the latch's, the name of what is done with it.
+    /// The name of the method, which says of a latch only what is done with it.
     #[must_use]
     pub fn verb(&self) -> &'static str {
-        let Self::Latch(request) = self else {
-            return self.method();
-        };
-        match request.verb {
-            LatchVerb::Set { .. } => "set",
-            LatchVerb::CountDown => "count_down",
-            LatchVerb::Look => "look",
-            LatchVerb::Wait => "wait",
-            LatchVerb::Leave => "leave",
+        let method = self.method();
+        method.strip_prefix("latch_").unwrap_or(method)
+    }
+
+    /// The call on a latch, or the place of one that waits.
+    #[must_use]
+    pub fn latch_call(&self) -> Option<&LatchCall> {
+        match self {
+            Self::LatchSet(call, ..) | Self::LatchCountDown(call) => Some(call),
+            Self::LatchWait(place) | Self::LatchLeave(place) => Some(place),
+            _ => None,
         }
     }
 
@@ -212,10 +218,15 @@ impl Request {
     #[must_use]
     pub fn keys(&self) -> Vec<&LockKey> {
         match self {
-            Self::Resize(key, _) | Self::Inspect(key) | Self::ForceRelease(key) => vec![key],
+            Self::Resize(key, _)
+            | Self::Inspect(key)
+            | Self::ForceRelease(key)
+            | Self::LatchLook(key) => vec![key],
             Self::Rate(request) => vec![&request.key],
-            Self::Latch(request) => vec![&request.key],
-            _ => self.claims().map(|claim| &claim.key).collect(),
+            _ => match self.latch_call() {
+                Some(call) => vec![&call.key],
+                None => self.claims().map(|claim| &claim.key).collect(),
+            },
         }
     }
 

@@ -3,14 +3,15 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::latch::Entry;
 use super::lock::{LINK, Lock, Step, released};
 use super::queue::Place;
 use super::server::MemoryStore;
 use super::space::{Name, Space};
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Clock, Failure, Fenced, Inspection,
-    LatchRequest, Latched, Link, Listener, LockKey, Queue, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, Share, Store, StoreFuture, WakeUp,
+    LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Queue, RateRequest,
+    Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture, WakeUp,
 };
 
 impl MemoryStore {
@@ -135,19 +136,23 @@ impl MemoryClient {
         server.rates.take(name, now, request)
     }
 
-    /// Runs one verb on a latch, and wakes those for whom it opened.
-    fn latch_now(&self, request: &LatchRequest) -> Latched {
+    /// Runs one verb on a latch; `None` if the key is a lock that is held.
+    fn with_latch<T>(
+        &self,
+        key: &LockKey,
+        verb: impl FnOnce(&mut Entry, Instant, u64) -> (T, Option<u64>),
+    ) -> Option<T> {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
         let micros = server.micros(now);
-        let name = self.name(&request.key);
-        let lock = server.spaces[self.space].get(&request.key);
+        let name = self.name(key);
+        let lock = server.spaces[self.space].get(key);
         if lock.is_some_and(|lock| lock.holders.live(now) > 0) {
-            return Latched::Conflict;
+            return None;
         }
         let entry = server.latches.entry(name.clone(), now);
-        let (reply, opened) = entry.run(request, now, micros);
+        let (reply, opened) = verb(entry, now, micros);
         // Who waits hears of it before anybody can learn more from this server, and is woken when it is unlocked.
         let mut wake_ups = Vec::<WakeUp>::new();
         if let Some(generation) = opened {
@@ -161,7 +166,7 @@ impl MemoryClient {
         server.latches.forget_if_empty(&name);
         drop(guard);
         drop(wake_ups);
-        reply
+        Some(reply)
     }
 
     /// Whether the key is a latch, which no lock can be taken on.
@@ -293,8 +298,39 @@ impl Store for MemoryClient {
         Self::reply(self.take_tokens(&request))
     }
 
-    fn latch(&self, request: LatchRequest, _by: Instant) -> StoreFuture<'_, Latched> {
-        Self::reply(self.latch_now(&request))
+    fn latch_set(
+        &self,
+        call: LatchCall,
+        count: u32,
+        ttl: Duration,
+        _by: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        let reply = self.with_latch(&call.key, |latch, now, micros| {
+            (latch.set(call.owner, count, ttl, now, micros), None)
+        });
+        Self::reply(reply.unwrap_or(LatchSet::Conflict))
+    }
+
+    fn latch_count_down(&self, call: LatchCall, _by: Instant) -> StoreFuture<'_, LatchCounted> {
+        let reply = self.with_latch(&call.key, |latch, now, _| latch.count_down(call.owner, now));
+        Self::reply(reply.unwrap_or(LatchCounted::Conflict))
+    }
+
+    fn latch_look(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, LatchFound> {
+        let reply = self.with_latch(&key, |latch, now, _| (latch.look(now), None));
+        Self::reply(reply.unwrap_or(LatchFound::Conflict))
+    }
+
+    fn latch_wait(&self, place: LatchCall, _by: Instant) -> StoreFuture<'_, LatchFound> {
+        let reply = self.with_latch(&place.key, |latch, now, _| {
+            (latch.wait(place.owner, now), None)
+        });
+        Self::reply(reply.unwrap_or(LatchFound::Conflict))
+    }
+
+    fn latch_leave(&self, place: LatchCall, _by: Instant) -> StoreFuture<'_, ()> {
+        self.with_latch(&place.key, |latch, _, _| (latch.leave(place.owner), None));
+        Self::reply(())
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

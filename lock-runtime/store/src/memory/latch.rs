@@ -1,11 +1,11 @@
 //! Count-down latches of the embedded store.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::space::Name;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use crate::{LatchRequest, LatchState, LatchVerb, Latched, Owner, SweepingMap};
+use crate::{LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
 
 /// All latches, and what is remembered beside them.
 #[derive(Debug, Default)]
@@ -19,8 +19,8 @@ pub(super) struct Entry {
     /// Until when each place counts.
     /// In an order that is the same in every run.
     waiters: BTreeMap<Owner, Instant>,
-    /// What each call came to, and until when that is remembered.
-    calls: HashMap<Owner, (Latched, Instant)>,
+    /// How many each call left to count, and until when that is remembered.
+    calls: HashMap<Owner, (u32, Instant)>,
 }
 
 #[derive(Debug)]
@@ -92,64 +92,67 @@ impl Entry {
         self.latch.is_none() && self.waiters.is_empty() && self.calls.is_empty()
     }
 
-    /// Runs one verb. If the latch opens, the second is its generation, and who waited is in `waiters` still.
-    pub(super) fn run(
+    pub(super) fn set(
         &mut self,
-        request: &LatchRequest,
+        owner: Owner,
+        count: u32,
+        ttl: Duration,
         now: Instant,
         micros: u64,
-    ) -> (Latched, Option<u64>) {
-        if let Some((earlier, _)) = self.calls.get(&request.owner) {
-            return (*earlier, None);
+    ) -> LatchSet {
+        if self.calls.contains_key(&owner) {
+            return LatchSet::Set;
         }
-        let owner = request.owner;
-        match request.verb {
-            LatchVerb::Set { count, ttl } => {
-                let before = self.latch.as_ref();
-                if before.is_some_and(|latch| latch.count > 0) {
-                    return (Latched::Set(false), None);
-                }
-                let opened = before.map_or(0, |latch| latch.generation);
-                self.latch = Some(Latch {
-                    count,
-                    generation: (opened + 1).max(micros),
-                    opened,
-                    expires: now + ttl,
-                });
-                (self.remember(owner, Latched::Set(true), now), None)
-            }
-            LatchVerb::CountDown => match &mut self.latch {
-                None => (Latched::NotSet, None),
-                Some(latch) if latch.count == 0 => (Latched::Counted(0), None),
-                Some(latch) => {
-                    latch.count -= 1;
-                    let (left, generation) = (latch.count, latch.generation);
-                    let reply = self.remember(owner, Latched::Counted(left), now);
-                    (reply, (left == 0).then_some(generation))
-                }
-            },
-            LatchVerb::Look => (self.state(now), None),
-            LatchVerb::Wait => {
-                if self.latch.as_ref().is_none_or(|latch| latch.count > 0) {
-                    self.waiters.insert(owner, now + QUEUE_TTL);
-                }
-                (self.state(now), None)
-            }
-            LatchVerb::Leave => {
-                self.waiters.remove(&owner);
-                (Latched::Left, None)
+        let before = self.latch.as_ref();
+        if before.is_some_and(|latch| latch.count > 0) {
+            return LatchSet::SetBefore;
+        }
+        let opened = before.map_or(0, |latch| latch.generation);
+        self.latch = Some(Latch {
+            count,
+            generation: (opened + 1).max(micros),
+            opened,
+            expires: now + ttl,
+        });
+        self.remember(owner, count, now);
+        LatchSet::Set
+    }
+
+    /// If the latch opens, the second is its generation, and who waited is in `waiters` still.
+    pub(super) fn count_down(&mut self, owner: Owner, now: Instant) -> (LatchCounted, Option<u64>) {
+        if let Some((left, _)) = self.calls.get(&owner) {
+            return (LatchCounted::Left(*left), None);
+        }
+        match &mut self.latch {
+            None => (LatchCounted::NotSet, None),
+            Some(latch) if latch.count == 0 => (LatchCounted::Left(0), None),
+            Some(latch) => {
+                latch.count -= 1;
+                let (left, generation) = (latch.count, latch.generation);
+                self.remember(owner, left, now);
+                (LatchCounted::Left(left), (left == 0).then_some(generation))
             }
         }
     }
 
-    fn remember(&mut self, owner: Owner, reply: Latched, now: Instant) -> Latched {
-        self.calls.insert(owner, (reply, now + CALL_REMEMBERED));
-        reply
+    pub(super) fn wait(&mut self, owner: Owner, now: Instant) -> LatchFound {
+        if self.latch.as_ref().is_none_or(|latch| latch.count > 0) {
+            self.waiters.insert(owner, now + QUEUE_TTL);
+        }
+        self.look(now)
     }
 
-    fn state(&self, now: Instant) -> Latched {
-        self.latch.as_ref().map_or(Latched::NotSet, |latch| {
-            Latched::Is(LatchState {
+    pub(super) fn leave(&mut self, owner: Owner) {
+        self.waiters.remove(&owner);
+    }
+
+    fn remember(&mut self, owner: Owner, left: u32, now: Instant) {
+        self.calls.insert(owner, (left, now + CALL_REMEMBERED));
+    }
+
+    pub(super) fn look(&self, now: Instant) -> LatchFound {
+        self.latch.as_ref().map_or(LatchFound::NotSet, |latch| {
+            LatchFound::Is(LatchState {
                 count: latch.count,
                 generation: latch.generation,
                 opened: latch.opened,

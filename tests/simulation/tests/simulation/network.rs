@@ -130,8 +130,8 @@ fn expires(request: &Request) -> Option<Instant> {
     let after = match request {
         Request::Acquire(_) | Request::AcquireAll(_) => request.lease(),
         // A place of a process that is gone is forgotten after a minute.
-        Request::Latch(_) => Some(Duration::from_secs(1)),
-        _ => None,
+        Request::LatchLook(_) => Some(Duration::from_secs(1)),
+        other => other.latch_call().map(|_| Duration::from_secs(1)),
     };
     after.map(|after| now() + after)
 }

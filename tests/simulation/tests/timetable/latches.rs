@@ -1,7 +1,7 @@
 //! Latches.
 
 use lock_runtime::StoreErrorKind;
-use lock_store::{LatchState, Latched};
+use lock_store::{LatchFound, LatchState};
 use lock_testkit::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
@@ -99,15 +99,15 @@ fn a_look_that_fails_is_tried_again() {
 }
 
 /// Counts left, generation, and the one that opened before it.
-fn name(reply: &Latched) -> String {
+fn name(reply: &LatchFound) -> String {
     match reply {
-        Latched::Is(latch) => format!("{}/{}/{}", latch.count, latch.generation, latch.opened),
+        LatchFound::Is(latch) => format!("{}/{}/{}", latch.count, latch.generation, latch.opened),
         other => format!("{other:?}"),
     }
 }
 
-fn state(count: u32, generation: u64, opened: u64) -> Latched {
-    Latched::Is(LatchState {
+fn state(count: u32, generation: u64, opened: u64) -> LatchFound {
+    LatchFound::Is(LatchState {
         count,
         generation,
         opened,
@@ -126,19 +126,24 @@ fn what_a_waiter_learns_from_two_looks() {
             (state(1, 5, 0), state(1, 7, 6), None, 1000),
             (state(1, 5, 0), state(1, 6, 0), lost, 1000),
             (state(1, 5, 0), state(1, 6, 4), lost, 1000),
-            (state(1, 5, 0), Latched::NotSet, lost, 1000),
-            (Latched::NotSet, state(1, 5, 0), busy, 1700),
-            (Latched::NotSet, state(1, 5, 4), None, 1000),
-            (Latched::NotSet, Latched::NotSet, busy, 1700),
-            (Latched::NotSet, state(0, 5, 0), None, 1000),
-            (Latched::Conflict, Latched::NotSet, Some("conflict"), 0),
-            (state(1, 5, 0), Latched::Conflict, Some("conflict"), 1000),
+            (state(1, 5, 0), LatchFound::NotSet, lost, 1000),
+            (LatchFound::NotSet, state(1, 5, 0), busy, 1700),
+            (LatchFound::NotSet, state(1, 5, 4), None, 1000),
+            (LatchFound::NotSet, LatchFound::NotSet, busy, 1700),
+            (LatchFound::NotSet, state(0, 5, 0), None, 1000),
+            (
+                LatchFound::Conflict,
+                LatchFound::NotSet,
+                Some("conflict"),
+                0,
+            ),
+            (state(1, 5, 0), LatchFound::Conflict, Some("conflict"), 1000),
         ] {
             let (store, client) = RecordingStore::open().await;
             let title = format!("{} then {}", name(&first), name(&second));
             store.title(&title);
-            store.answers(Reply::Latch(first));
-            store.answers(Reply::Latch(second));
+            store.answers(Reply::LatchWait(first));
+            store.answers(Reply::LatchWait(second));
             let latch = client.latch("l");
             let answer = store.asks(1700, latch.wait(of(1700))).await;
             let answer = answer.map_err(|error| short(&error));
@@ -156,18 +161,18 @@ fn messages_that_a_latch_has_opened() {
     simulated(async {
         for (message, first, opens) in [
             (Some(5), state(1, 5, 0), true),
-            (Some(5), Latched::NotSet, true),
+            (Some(5), LatchFound::NotSet, true),
             (Some(4), state(1, 5, 0), false),
-            (Some(4), Latched::NotSet, true),
+            (Some(4), LatchFound::NotSet, true),
             (Some(6), state(1, 5, 0), true),
-            (Some(6), Latched::NotSet, true),
+            (Some(6), LatchFound::NotSet, true),
             (None, state(1, 5, 0), false),
-            (None, Latched::NotSet, false),
+            (None, LatchFound::NotSet, false),
         ] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{} and the message {message:?}", name(&first)));
             for _ in 0..4 {
-                store.answers(Reply::Latch(first));
+                store.answers(Reply::LatchWait(first));
             }
             let latch = client.latch("l");
             let waits = async move { latch.wait(of(2700)).await };
@@ -202,12 +207,12 @@ fn what_is_heard_during_a_look_counts() {
         for (reply, message, expected, looks_again) in [
             (state(1, 5, 0), Some(5), "open at 100", false),
             (state(1, 5, 0), None, "busy after 1.4s at 1400", true),
-            (Latched::NotSet, Some(5), "busy after 1.4s at 1400", true),
+            (LatchFound::NotSet, Some(5), "busy after 1.4s at 1400", true),
         ] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{} and the message {message:?}", name(&reply)));
             for _ in 0..9 {
-                store.answers(Reply::Latch(reply));
+                store.answers(Reply::LatchWait(reply));
             }
             store.next("wait", &[Fate::Replies(100, 0)]);
             let latch = client.latch("l");
@@ -228,7 +233,7 @@ fn what_is_heard_during_a_look_counts() {
 fn a_latch_that_opens_while_a_sign_of_life_is_awaited_is_open() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(Reply::Latch(state(1, 5, 0)));
+        store.answers(Reply::LatchWait(state(1, 5, 0)));
         store.next("ping", &[Fate::Replies(350, 0)]);
         let latch = client.latch("l");
         let waits = async move { latch.wait(of(700)).await };

@@ -294,8 +294,11 @@ impl Interceptor for RecordingStore {
         })));
         match &request {
             Request::Acquire(request) => self.owners.lock().unwrap().push(request.claim.owner),
-            Request::Latch(request) => self.owners.lock().unwrap().push(request.owner),
-            _ => {}
+            other => {
+                let call = other.latch_call();
+                let owner = call.map(|call| call.owner);
+                self.owners.lock().unwrap().extend(owner);
+            }
         }
         let (fate, instead) = self.fates.lock().unwrap().of(&request);
         Box::pin(async move {

@@ -68,11 +68,17 @@ fn asks(schedule: &Schedule) -> Vec<&Ask> {
 
 /// Whether it wants something for a request, rather than keeping or ending what was had.
 fn wants(command: &Command) -> bool {
-    match command.request {
-        Request::Acquire(_) | Request::AcquireAll(_) | Request::Rate(_) | Request::Fence(_) => true,
-        Request::Latch(_) => command.verb() != "leave",
-        _ => false,
-    }
+    matches!(
+        command.request,
+        Request::Acquire(_)
+            | Request::AcquireAll(_)
+            | Request::Rate(_)
+            | Request::Fence(_)
+            | Request::LatchSet(..)
+            | Request::LatchCountDown(_)
+            | Request::LatchLook(_)
+            | Request::LatchWait(_)
+    )
 }
 
 impl Ask {

@@ -4,7 +4,10 @@
 use std::fmt;
 
 use lock_runtime::StoreErrorKind;
-use lock_store::{Acquired, AcquiredAll, Fenced, Latched, Link, Rated, Released, Renewed};
+use lock_store::{
+    Acquired, AcquiredAll, Fenced, LatchCounted, LatchFound, LatchSet, Link, Rated, Released,
+    Renewed,
+};
 use lock_testkit::store_decorator::{Reply, Request};
 
 /// All instants are in milliseconds since the client was opened.
@@ -150,13 +153,18 @@ fn reply(reply: &Reply) -> String {
         Reply::Rate(Rated::Passed { delay, .. }) if delay.is_zero() => "passes".to_owned(),
         Reply::Rate(Rated::Passed { delay, .. }) => format!("passes after {delay:?}"),
         Reply::Rate(Rated::Limited { .. }) => "limited".to_owned(),
-        Reply::Latch(Latched::Is(latch)) => format!("{} left to count", latch.count),
-        Reply::Latch(Latched::Counted(left)) => format!("{left} left to count"),
-        Reply::Latch(Latched::Set(true)) => "set".to_owned(),
-        Reply::Latch(Latched::Set(false)) => "was set before".to_owned(),
-        Reply::Latch(Latched::NotSet) => "not set".to_owned(),
+        Reply::LatchWait(found) | Reply::LatchLook(found) => match found {
+            LatchFound::Is(latch) => format!("{} left to count", latch.count),
+            LatchFound::NotSet => "not set".to_owned(),
+            LatchFound::Conflict => "conflict".to_owned(),
+        },
+        Reply::LatchCountDown(LatchCounted::Left(left)) => format!("{left} left to count"),
+        Reply::LatchCountDown(LatchCounted::NotSet) => "not set".to_owned(),
+        Reply::LatchSet(LatchSet::Set) => "set".to_owned(),
+        Reply::LatchSet(LatchSet::SetBefore) => "was set before".to_owned(),
         Reply::Inspect(Some(found)) if found.holder.is_none() => "free".to_owned(),
         Reply::Inspect(Some(_)) => "held".to_owned(),
+        Reply::LatchLeave(()) => "left".to_owned(),
         Reply::Ping(()) => "alive".to_owned(),
         other => format!("{other:?}").to_lowercase(),
     }

@@ -1,22 +1,23 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
-mod board;
-mod room;
+mod view;
+mod waiter;
+mod watch;
 mod watcher;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lock_store::{LatchRequest, LatchVerb, Latched, LockKey, StoreError, StoreErrorKind, Wish};
+use lock_store::{LatchCall, LatchCounted, LatchFound, LatchSet, LockKey, StoreFuture, Wish};
 
-use self::room::Word;
-use self::watcher::Watcher;
+use self::waiter::{Known, LatchWaiter};
+use self::watcher::LatchWatcher;
 use super::shutdown::Active;
 use super::time::{self, Budget};
 use super::{Engine, unavailable};
 use crate::config::{CALL_REPEATED, Wait};
 use crate::error::{LockError, LostReason};
 
-pub(crate) use self::room::Rooms;
+pub(crate) use self::watch::LatchWatches;
 
 impl Engine {
     /// Sets the latch. True if this call did.
@@ -26,44 +27,60 @@ impl Engine {
         count: u32,
         ttl: Duration,
     ) -> Result<bool, LockError> {
-        match self.call(key, LatchVerb::Set { count, ttl }).await? {
-            Latched::Set(set) => Ok(set),
-            other => Err(misunderstood(key, other)),
+        let call = self.latch_call(key)?;
+        let set = |by| self.store.latch_set(call.clone(), count, ttl, by);
+        match self.repeat(key, &self.call_budget(), set).await? {
+            LatchSet::Set => Ok(true),
+            LatchSet::SetBefore => Ok(false),
+            LatchSet::Conflict => Err(conflict(key)),
         }
     }
 
     /// Counts down by one. How many are left.
     pub(crate) async fn count_down(&self, key: &LockKey) -> Result<u32, LockError> {
-        match self.call(key, LatchVerb::CountDown).await? {
-            Latched::Counted(left) => Ok(left),
-            Latched::NotSet => Err(LockError::Lost {
+        let call = self.latch_call(key)?;
+        let count_down = |by| self.store.latch_count_down(call.clone(), by);
+        match self.repeat(key, &self.call_budget(), count_down).await? {
+            LatchCounted::Left(left) => Ok(left),
+            LatchCounted::NotSet => Err(LockError::Lost {
                 key: key.clone(),
                 reason: LostReason::NotSet,
             }),
-            other => Err(misunderstood(key, other)),
+            LatchCounted::Conflict => Err(conflict(key)),
         }
     }
 
     /// How many are left, if the latch is set.
     pub(crate) async fn latch_count(&self, key: &LockKey) -> Result<Option<u32>, LockError> {
-        let reply = self.call(key, LatchVerb::Look).await?;
-        count(key, reply)
+        self.check_latch(key)?;
+        self.look_at_latch(key, &self.call_budget()).await
+    }
+
+    async fn look_at_latch(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+    ) -> Result<Option<u32>, LockError> {
+        let look = |by| self.store.latch_look(key.clone(), by);
+        match self.repeat(key, budget, look).await? {
+            LatchFound::Is(latch) => Ok(Some(latch.count)),
+            LatchFound::NotSet => Ok(None),
+            LatchFound::Conflict => Err(conflict(key)),
+        }
     }
 
     /// Waits until the latch is open.
     pub(crate) async fn wait_for_latch(&self, key: &LockKey, wait: Wait) -> Result<(), LockError> {
-        self.check(key)?;
-        self.can(Wish::Latch)?;
+        self.check_latch(key)?;
         let budget = Budget::new(self.clock.now(), wait, &self.defaults);
         if !budget.may_wait() {
-            let reply = self.repeat(key, LatchVerb::Look, &budget).await?;
-            return match count(key, reply)? {
+            return match self.look_at_latch(key, &budget).await? {
                 Some(0) => Ok(()),
                 _ => Err(self.busy(key, &budget)),
             };
         }
-        let mut visitor = self.latches.enter(key, |room| {
-            let watcher = Watcher::new(self, key.clone(), room.clone());
+        let mut waiter = LatchWaiter::enter(&self.latches, key, |watch| {
+            let watcher = LatchWatcher::new(self, key.clone(), watch.clone());
             self.clock.spawn(watcher.run());
         });
         loop {
@@ -71,11 +88,11 @@ impl Engine {
             if self.is_closing() {
                 return Err(LockError::Shutdown);
             }
-            let word = visitor.word();
+            let known = waiter.known();
             let patience = async {
-                let wake_at = match &word {
-                    Word::Over(_) => return None,
-                    Word::Unasked => {
+                let wake_at = match &known {
+                    Known::Over(_) => return None,
+                    Known::Unasked => {
                         let gives_up = budget.gives_up(self.pulse.answered());
                         if self.clock.now() >= gives_up {
                             let failure = self.pulse.last_failure(budget.started);
@@ -83,7 +100,7 @@ impl Engine {
                         }
                         gives_up
                     }
-                    Word::Wait(failing) => {
+                    Known::Wait(failing) => {
                         let failing = failing.as_ref().map(|(since, error)| (*since, error));
                         let error = self.time_is_up(key, &budget, failing, false).await;
                         if error.is_some() {
@@ -92,7 +109,7 @@ impl Engine {
                         self.wake_at(&budget, None, failing)
                     }
                 };
-                let _ = self.clock.by(wake_at, visitor.changed()).await;
+                let _ = self.clock.by(wake_at, waiter.changed()).await;
                 None
             };
             let error = tokio::select! {
@@ -101,12 +118,12 @@ impl Engine {
                 error = patience => error,
             };
             // It may have opened while the store was asked for a sign of life.
-            match (word, error) {
-                (Word::Over(result), _) => return result,
+            match (known, error) {
+                (Known::Over(result), _) => return result,
                 (_, None) => {}
                 (_, Some(error)) => {
-                    return match visitor.word() {
-                        Word::Over(result) => result,
+                    return match waiter.known() {
+                        Known::Over(result) => result,
                         _ => Err(error),
                     };
                 }
@@ -114,27 +131,32 @@ impl Engine {
         }
     }
 
-    async fn call(&self, key: &LockKey, verb: LatchVerb) -> Result<Latched, LockError> {
+    fn check_latch(&self, key: &LockKey) -> Result<(), LockError> {
         self.check(key)?;
-        self.can(Wish::Latch)?;
+        self.can(Wish::Latch)
+    }
+
+    fn latch_call(&self, key: &LockKey) -> Result<LatchCall, LockError> {
+        self.check_latch(key)?;
+        Ok(LatchCall {
+            key: key.clone(),
+            owner: self.next_owner(),
+        })
+    }
+
+    fn call_budget(&self) -> Budget {
         let wait = Wait::For(self.defaults.wait.min(CALL_REPEATED));
-        let budget = Budget::new(self.clock.now(), wait, &self.defaults);
-        self.repeat(key, verb, &budget).await
+        Budget::new(self.clock.now(), wait, &self.defaults)
     }
 
     /// One call: its command is sent again, under the same owner token, as long as that may help.
-    async fn repeat(
+    async fn repeat<'s, T>(
         &self,
         key: &LockKey,
-        verb: LatchVerb,
         budget: &Budget,
-    ) -> Result<Latched, LockError> {
+        command: impl Fn(Instant) -> StoreFuture<'s, T>,
+    ) -> Result<T, LockError> {
         let _active = Active::enter(&*self.active);
-        let request = LatchRequest {
-            key: key.clone(),
-            owner: self.next_owner(),
-            verb,
-        };
         let gives_up = budget.gives_up(None);
         let mut failures = 0;
         loop {
@@ -144,10 +166,9 @@ impl Engine {
             }
             let sent = self.clock.now();
             let by = budget.command_by(sent, None);
-            let result = self.store.latch(request.clone(), by).await;
+            let result = command(by).await;
             self.pulse.note(sent, &result);
             let failure = match result.map(|answer| answer.value) {
-                Ok(Latched::Conflict) => return Err(LockError::KeyConflict { key: key.clone() }),
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure.error,
             };
@@ -169,16 +190,6 @@ impl Engine {
     }
 }
 
-fn count(key: &LockKey, reply: Latched) -> Result<Option<u32>, LockError> {
-    match reply {
-        Latched::Is(latch) => Ok(Some(latch.count)),
-        Latched::NotSet => Ok(None),
-        other => Err(misunderstood(key, other)),
-    }
-}
-
-/// A reply to another question than was asked, which no store gives.
-fn misunderstood(key: &LockKey, reply: Latched) -> LockError {
-    let text = format!("it answered {reply:?} to another question");
-    unavailable(Some(key), StoreError::new(StoreErrorKind::Refused, text))
+fn conflict(key: &LockKey) -> LockError {
+    LockError::KeyConflict { key: key.clone() }
 }
