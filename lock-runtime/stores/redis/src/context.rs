@@ -5,7 +5,7 @@ use std::sync::Weak;
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Listener};
 
-/// A client's time limits, its clock, and who hears what the servers tell on their own.
+/// A client's time limits, its clock, and its listener for what the servers tell on their own.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,

@@ -8,7 +8,7 @@ use redis::{RedisWrite, ToRedisArgs};
 
 use crate::topology::slots::{slot_of, tag_in};
 
-/// On so many channels of a namespace is told which locks of a quorum are free.
+/// How many channels of a namespace tell which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;
 
 /// A namespace, checked.
@@ -39,7 +39,7 @@ pub(crate) struct Names<'n> {
     pub(crate) fence: Helper<'n>,
 }
 
-/// What channels begin with.
+/// What the channels begin with on which clients hear of grants.
 #[derive(Clone, Copy)]
 pub(crate) struct GrantChannels<'n> {
     prefix: &'n str,
@@ -202,14 +202,14 @@ impl Prefix {
         }
     }
 
-    /// What the channel of every client of this namespace begins with; in a cluster, where it tells of one slot's locks.
+    /// What the grant channels of all clients of this namespace begin with; in a cluster, those for the locks of one slot.
     pub(crate) fn channels(&self, slot: Option<u16>) -> GrantChannels<'_> {
         let prefix = &self.prefix;
         GrantChannels { prefix, slot }
     }
 
-    /// The channel on which those who wait for a lock of a quorum hear that it is free. Few, so that a client that waits
-    /// for many locks in turn listens to no more.
+    /// The channel that tells waiting clients that a lock of a quorum is free. There are few, so that a client that waits
+    /// for many locks in turn does not listen on many.
     pub(crate) fn freed(&self, key: &LockKey) -> String {
         format!(
             "{}%freed:{}",

@@ -1,4 +1,4 @@
-//! The script that says who holds a lock.
+//! The script that reports the holders of a lock.
 
 use std::time::Instant;
 

@@ -35,7 +35,7 @@ pub(crate) enum Taken {
         /// Whether the server counts.
         counts: bool,
     },
-    /// Somebody else has.
+    /// Another owner has it.
     Held {
         by: String,
         /// `None` is for ever.
@@ -52,12 +52,12 @@ pub(crate) struct EndPart {
     pub(crate) owner: Owner,
     /// How long the key stays taken still.
     pub(crate) keep: Duration,
-    /// Whether those who wait are told.
+    /// Whether waiting clients are told.
     pub(crate) tell: bool,
 }
 
 impl RedisStore {
-    /// Takes this server's part of a lock, or says who has it.
+    /// Takes this server's part of a lock, or says which owner has it.
     pub(crate) async fn take(
         &self,
         take: &Take,
@@ -163,7 +163,7 @@ fn taken(reply: Vec<Value>, counts: bool) -> Taken {
     }
 }
 
-/// Why the word of a server that has just been started is not taken.
+/// Why a grant of a server that was started lately does not count.
 pub(crate) fn young() -> StoreError {
     let text = "it was started lately, and does not count yet";
     StoreError::new(StoreErrorKind::Loading, text)

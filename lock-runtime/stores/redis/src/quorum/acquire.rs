@@ -18,7 +18,7 @@ use crate::random;
 const SPLIT_PAUSE: Duration = Duration::from_millis(4);
 /// After so many split votes in a row, it is for the engine to try again.
 const SPLIT_VOTES: u32 = 6;
-/// A round that gives up takes its parts with it, so whoever is met so often in a row has the lock.
+/// A round that gives up ends its parts, so an owner that is met in this many rounds in a row has the lock.
 const MET_AGAIN: u32 = 3;
 
 impl QuorumStore {
@@ -51,7 +51,7 @@ impl QuorumStore {
                 self.nodes.len(),
                 until,
             );
-            // From here on it may have parts. Who drops this future abandons the owner, and so the round.
+            // From here on it may have parts. A caller that drops this future abandons the owner, and so the round.
             self.keep(owner, &round);
             let verdict = self.run(&round, request, by).await;
             let (verdict, token) = match verdict {
@@ -69,7 +69,7 @@ impl QuorumStore {
                 return Ok(answer(Acquired::Granted { token }));
             }
             self.forget(owner, &round);
-            // Servers that said no need not be asked, so a lock that somebody has is told at once.
+            // Servers that said no need not be asked, so a busy lock is told at once.
             self.undo(&round, by).await;
             let verdict = match verdict {
                 Verdict::Perhaps { holder, remaining } => {

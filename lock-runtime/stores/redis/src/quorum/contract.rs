@@ -164,18 +164,14 @@ impl Store for QuorumStore {
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let mut replies = self.each(|_, node| async move { node.ping(by).await });
-            let (mut answered, mut failures) = (0, Vec::new());
-            while let Some((at, reply)) = replies.recv().await {
-                match reply {
-                    Ok(_) => answered += 1,
-                    Err(failure) => failures.push((at, failure.error)),
-                }
-                if answered >= self.majority() {
-                    return Ok(said(()));
-                }
-            }
-            self.too_few(&failures)
+            let replies = self.each(|_, node| async move { node.ping(by).await });
+            let mut answered = 0;
+            let decide = |_| {
+                answered += 1;
+                (answered >= self.majority()).then_some(said(()))
+            };
+            let heard = self.decide(replies, decide).await;
+            heard.map_err(without_effect)
         })
     }
 

@@ -1,4 +1,4 @@
-//! [`Ends`]: how far the end of a round has come on each server, and who wants to know.
+//! [`Ends`]: how far the end of a round has come on each server, and which tasks wait for that.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ pub(super) type EndReply = Result<Released, StoreError>;
 /// What the servers say, each once.
 pub(super) type EndReplies = mpsc::UnboundedReceiver<(usize, EndReply)>;
 
-/// How a round ends on each server, and who wants to know.
+/// How a round ends on each server, and which tasks wait for that.
 #[derive(Debug)]
 pub(super) struct Ends {
     servers: Mutex<Vec<ServerEnd>>,
@@ -32,7 +32,7 @@ struct ServerEnd {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EndWish {
-    /// Also a server that does not have it is asked, and tells those who wait that the lock is free.
+    /// Servers that do not have it are asked as well, and tell waiting clients that the lock is free.
     pub(super) held: bool,
     pub(super) keep_until: Option<Instant>,
     /// By when the next answer is wanted, if that was said.
@@ -89,7 +89,7 @@ impl Ends {
             end.done = Some(*released);
         }
         for listener in end.listeners.drain(..) {
-            // Nobody listens any more: a majority has answered.
+            // No task listens any more: a majority has answered.
             let _ = listener.send((at, reply.clone()));
         }
     }

@@ -5,48 +5,13 @@ use std::time::{Duration, Instant};
 
 use lock_store::StoreError;
 
-use super::majority::too_few;
 use super::round::Round;
 use super::store::QuorumStore;
 use crate::commands::quorum::{Take, Taken, young};
+use crate::errors::without_effect;
 
 impl QuorumStore {
-    /// The second phase of a fenced grant: whether a majority keeps the tokens, and has the round still.
-    pub(super) async fn confirm(
-        &self,
-        round: &Arc<Round>,
-        token: u64,
-        tokens: u32,
-        by: Instant,
-    ) -> Result<bool, StoreError> {
-        let sent = self.clock.now();
-        let mut replies = self.each(|_, node| {
-            let round = Arc::clone(round);
-            async move {
-                node.confirm_token(&round.key, round.owner, token, tokens, sent, by)
-                    .await
-            }
-        });
-        let (servers, enough) = (self.nodes.len(), self.majority());
-        let (mut kept, mut refused, mut failures) = (0, 0, Vec::new());
-        while let Some((at, reply)) = replies.recv().await {
-            match reply {
-                Ok(true) => kept += 1,
-                Ok(false) => refused += 1,
-                Err(failure) => failures.push((at, failure.error)),
-            }
-            if kept >= enough {
-                return Ok(true);
-            }
-            if refused > servers - enough {
-                return Ok(false);
-            }
-        }
-        // Some could have kept it, and did not say so.
-        Err(too_few(&self.members, servers, &failures))
-    }
-
-    /// The token that a majority proposes to a hold that exists; `None` if no majority can have it still.
+    /// The token that a majority proposes to a hold that exists; `None` if no majority can still have the hold.
     pub(super) async fn propose(
         &self,
         round: &Arc<Round>,
@@ -60,28 +25,60 @@ impl QuorumStore {
             fenced: true,
             listens: false,
         });
-        let mut replies = self.each(|_, node| {
+        let replies = self.each(|_, node| {
             let take = Arc::clone(&take);
-            async move { node.take(&take, sent, by).await }
+            async move {
+                match node.take(&take, sent, by).await?.value {
+                    Taken::Granted { next, counts: true } => Ok(Some(next.unwrap_or(0))),
+                    Taken::Granted { counts: false, .. } => Err(without_effect(young())),
+                    Taken::Held { .. } | Taken::Conflict => Ok(None),
+                }
+            }
         });
         let (servers, enough) = (self.nodes.len(), self.majority());
-        let (mut proposed, mut highest, mut gone, mut failures) = (0, 0, 0, Vec::new());
-        while let Some((at, reply)) = replies.recv().await {
-            match reply.map(|answer| answer.value) {
-                Ok(Taken::Granted { next, counts: true }) => {
-                    (proposed, highest) = (proposed + 1, highest.max(next.unwrap_or(0)));
-                }
-                Ok(Taken::Granted { counts: false, .. }) => failures.push((at, young())),
-                Ok(Taken::Held { .. } | Taken::Conflict) => gone += 1,
-                Err(failure) => failures.push((at, failure.error)),
+        let (mut proposed, mut highest, mut gone) = (0, 0, 0);
+        let decide = |proposal: Option<u64>| {
+            match proposal {
+                Some(next) => (proposed, highest) = (proposed + 1, next.max(highest)),
+                None => gone += 1,
             }
-            if proposed >= enough {
-                return Ok(Some(highest));
+            match proposed >= enough {
+                true => Some(Some(highest)),
+                false => (gone > servers - enough).then_some(None),
             }
-            if gone > servers - enough {
-                return Ok(None);
+        };
+        self.decide(replies, decide).await
+    }
+
+    /// The second phase of a fenced grant: whether a majority keeps the tokens, and still has the round.
+    pub(super) async fn confirm(
+        &self,
+        round: &Arc<Round>,
+        token: u64,
+        tokens: u32,
+        by: Instant,
+    ) -> Result<bool, StoreError> {
+        let sent = self.clock.now();
+        let replies = self.each(|_, node| {
+            let round = Arc::clone(round);
+            async move {
+                node.confirm_token(&round.key, round.owner, token, tokens, sent, by)
+                    .await
             }
-        }
-        Err(too_few(&self.members, servers, &failures))
+        });
+        let (servers, enough) = (self.nodes.len(), self.majority());
+        let (mut kept, mut refused) = (0, 0);
+        let decide = |keeps| {
+            match keeps {
+                true => kept += 1,
+                false => refused += 1,
+            }
+            match kept >= enough {
+                true => Some(true),
+                false => (refused > servers - enough).then_some(false),
+            }
+        };
+        // Servers that failed could have kept it without saying so.
+        self.decide(replies, decide).await
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that a lock is free: when to believe them, and who tries first.
+//! Messages that a lock is free: when to believe them, and which client tries first.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
@@ -9,11 +9,11 @@ use lock_store::{Clock, Ended, Link, Listener, Mutex, Owner, WakeUp};
 use super::majority::majority;
 use crate::random;
 
-/// About what a round takes: so far apart are those who try.
+/// How far apart clients try: about the time of a round.
 const SLOT: Duration = Duration::from_millis(2);
-/// No more slots than this are waited for, however many are told.
+/// At most so many slots, however many clients hear the message.
 const SLOTS: u32 = 32;
-/// So many holds whose end not every server has told of are remembered.
+/// So many holds are remembered whose end some servers have told and others not yet.
 const REMEMBERED: usize = 1024;
 
 /// What the servers have told.
@@ -22,7 +22,7 @@ pub(super) struct Hints {
     servers: usize,
     listener: Weak<dyn Listener>,
     clock: Clock,
-    /// Of which hold, by which servers.
+    /// The servers that have told of the end of each hold.
     told: Mutex<HashMap<Owner, BTreeSet<usize>>>,
 }
 
@@ -43,7 +43,7 @@ impl Hints {
         })
     }
 
-    /// Whether just now a majority of the servers has told of it.
+    /// True once: when the message of this server makes a majority.
     fn is_free(&self, at: usize, owner: Owner) -> bool {
         let mut told = self.told.lock();
         if told.len() >= REMEMBERED {

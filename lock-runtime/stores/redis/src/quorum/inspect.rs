@@ -1,4 +1,4 @@
-//! Who holds a lock by the word of a majority, and the end of whatever hold there is.
+//! Inspection and forced release, by the word of a majority.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use lock_store::{Answer, Failure, Inspection, LockKey, Store};
 
 use super::store::{QuorumStore, said};
+use crate::errors::without_effect;
 
 impl QuorumStore {
     pub(super) async fn inspect_all(
@@ -60,7 +61,7 @@ impl QuorumStore {
                 })));
             }
         }
-        // Whoever has a part, and may have another at a server that did not answer, is taken for the holder.
+        // An owner of a part may have another part at a server that did not answer: it is taken for the holder.
         let most = holders.into_iter().max_by_key(|(_, parts)| parts.len());
         match most {
             Some((holder, remaining)) if failures.len() <= servers - enough => {
@@ -81,25 +82,23 @@ impl QuorumStore {
         key: LockKey,
         by: Instant,
     ) -> Result<Answer<Option<bool>>, Failure> {
-        let mut replies = self.each(|_, node| {
+        let replies = self.each(|_, node| {
             let key = key.clone();
             async move { node.force_release(key, by).await.map(|answer| answer.value) }
         });
-        let (mut ended, mut conflicts, mut answered, mut failures) = (false, 0, 0, Vec::new());
-        while let Some((at, reply)) = replies.recv().await {
-            match reply {
-                Ok(Some(one)) => (ended, answered) = (ended || one, answered + 1),
-                Ok(None) => (conflicts, answered) = (conflicts + 1, answered + 1),
-                Err(failure) => failures.push((at, failure.error)),
-            }
+        let enough = self.majority();
+        let (mut ended, mut conflicts, mut answered) = (false, 0, 0);
+        let decide = |one: Option<bool>| {
+            answered += 1;
+            ended |= one == Some(true);
+            conflicts += usize::from(one.is_none());
             // A hold has parts on a majority, so a majority of answers has seen one of them.
-            if conflicts >= self.majority() {
-                return Ok(said(None));
+            match conflicts >= enough {
+                true => Some(None),
+                false => (answered >= enough).then_some(Some(ended)),
             }
-            if answered >= self.majority() {
-                return Ok(said(Some(ended)));
-            }
-        }
-        self.too_few(&failures)
+        };
+        let ended = self.decide(replies, decide).await;
+        ended.map(said).map_err(without_effect)
     }
 }

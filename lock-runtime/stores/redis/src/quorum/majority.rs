@@ -11,8 +11,8 @@ pub(crate) fn majority(servers: usize) -> usize {
     servers / 2 + 1
 }
 
-/// The error of a quorum of which too few servers said yes: who did not answer, and who refused, and how. With nobody who
-/// failed, nobody was asked any more.
+/// The error when too few servers said yes: which did not answer, which refused, and why. Without any failure, the client
+/// was shut down before it asked.
 pub(crate) fn too_few(
     members: &Members,
     servers: usize,

@@ -33,7 +33,7 @@ impl QuorumStore {
     ) -> Result<Released, Failure> {
         let servers = self.nodes.len();
         let (mut heard, mut answered) = (vec![false; servers], 0);
-        // Of those that have not answered, it is taken for granted that they have still what they said they had.
+        // A server that has not answered is taken to still have what it said it had.
         let mut has: Vec<bool> = (0..servers).map(|at| round.part(at) == Part::Has).collect();
         let mut failures = Vec::new();
         let collect = async {
@@ -46,7 +46,7 @@ impl QuorumStore {
                     }
                     Err(error) => failures.push((at, error)),
                 }
-                // Of some it is not known that they have it, and they can say so yet.
+                // Servers of which it is not known that they have it, and which can still say so.
                 let more = (0..servers)
                     .filter(|at| !heard[*at] && !has[*at] && round.part(*at) != Part::HasNot);
                 let held = has.iter().filter(|has| **has).count();
@@ -89,9 +89,9 @@ impl QuorumStore {
         ended
     }
 
-    /// Ends a round on every server, each until it has surely done it or the round's time is over, whoever listens. With
-    /// `held`, those are asked as well that do not have it, and tell it to who waits. However often this is done, each
-    /// server is asked by one task.
+    /// Ends a round on every server, also if nothing listens. Each is asked until it has surely done it or the round's time
+    /// is over. With `held`, servers that do not have it are asked as well, and tell waiting clients that the lock is
+    /// free. However often this is called, one task asks each server.
     pub(super) fn end_everywhere(
         &self,
         round: &Arc<Round>,
@@ -165,7 +165,7 @@ impl Ending {
             let over = surely || sent >= self.round.until() || self.node.is_closed();
             let reply = result.map(|answer| answer.value);
             let reply = reply.map_err(|failure| failure.error);
-            // Before anybody is told, who may then ask once more.
+            // Before any listener is told: it may then ask once more.
             let again = ends.again.notified();
             ends.tell(self.at, &reply, surely, over);
             if over {

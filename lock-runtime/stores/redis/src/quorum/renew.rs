@@ -74,7 +74,7 @@ impl QuorumStore {
             if tally.renewed >= enough {
                 Renewed::Renewed
             } else if tally.gone > servers - enough {
-                // Nobody will release it: what is left of it goes with it.
+                // No release will follow, so what is left of it ends here.
                 self.forget(hold.claim.owner, round);
                 drop(self.end_everywhere(round, true, None, by));
                 Renewed::Gone

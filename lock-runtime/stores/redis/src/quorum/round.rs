@@ -36,7 +36,7 @@ pub(super) enum Part {
     /// It was asked, and neither an answer nor the end of its time has come.
     Asked,
     Has,
-    /// And it won't.
+    /// It has none, and will get none.
     HasNot,
     /// It may have it, or get it yet by a command over this link.
     Unknown(Link),

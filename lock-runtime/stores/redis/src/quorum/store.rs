@@ -20,7 +20,7 @@ use crate::names::Prefix;
 use crate::store::RedisStore;
 use crate::topology::members::{Member, Members};
 
-/// Everything a quorum answers comes over this: what it does at its servers late, it ends there by itself.
+/// All answers of a quorum come over this link: what its servers carry out late, the quorum itself ends there.
 pub(super) const LINK: Link = Link(1);
 
 /// What was logged of one server.
@@ -41,7 +41,7 @@ pub(crate) struct QuorumStore {
     pub(super) command_timeout: Duration,
     client: ClientId,
     rounds: AtomicU64,
-    /// The round by which each owner of the engine's has its hold, or may have.
+    /// The round by which each of the engine's owners has its hold, or may have it.
     holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
     /// Of each server, what was logged of what it says of itself.
     pub(super) logged: tokio::sync::Mutex<Vec<Logged>>,
@@ -120,7 +120,7 @@ impl QuorumStore {
         majority(self.nodes.len())
     }
 
-    /// Does something at every server, all at once and to its end, whoever waits for the replies.
+    /// Does something at every server, all at once and to its end, also if the receiver of the replies is dropped.
     pub(super) fn each<T, F>(
         &self,
         verb: impl Fn(usize, Arc<RedisStore>) -> F,
@@ -133,11 +133,28 @@ impl QuorumStore {
         for (at, node) in self.nodes.iter().enumerate() {
             let (sender, reply) = (sender.clone(), verb(at, Arc::clone(node)));
             self.clock.spawn(async move {
-                // Nobody listens any more: the majority has decided.
+                // The receiver is gone: the majority has decided.
                 let _ = sender.send((at, reply.await));
             });
         }
         replies
+    }
+
+    /// Hears the servers until their answers decide. An error if they never do: too few have answered.
+    pub(super) async fn decide<T, D>(
+        &self,
+        mut replies: mpsc::UnboundedReceiver<(usize, Result<T, Failure>)>,
+        mut decide: impl FnMut(T) -> Option<D>,
+    ) -> Result<D, StoreError> {
+        let mut failures = Vec::new();
+        while let Some((at, reply)) = replies.recv().await {
+            match reply.map(&mut decide) {
+                Ok(Some(decision)) => return Ok(decision),
+                Ok(None) => {}
+                Err(failure) => failures.push((at, failure.error)),
+            }
+        }
+        Err(too_few(&self.members, self.nodes.len(), &failures))
     }
 
     pub(super) fn next_owner(&self) -> Owner {

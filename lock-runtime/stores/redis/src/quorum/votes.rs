@@ -18,7 +18,7 @@ pub(super) struct Votes {
     highest: u64,
     /// Grants of servers that were restarted lately.
     uncounted: usize,
-    /// Who has it elsewhere, and how long still.
+    /// The holders elsewhere, and how long each can still have it.
     holders: HashMap<String, usize>,
     remaining: Vec<Option<Duration>>,
     conflicts: usize,
@@ -31,16 +31,16 @@ pub(super) enum Verdict {
     Granted {
         highest: u64,
     },
-    /// Somebody has it.
+    /// Another owner has it.
     Busy {
         remaining: Option<Duration>,
     },
-    /// Somebody has parts of it, and a majority only if servers that said nothing, or do not count, are among them.
+    /// Another owner has parts of it: a majority only if servers that said nothing, or do not count, are among them.
     Perhaps {
         holder: String,
         remaining: Option<Duration>,
     },
-    /// Several have parts of it, and nobody a majority.
+    /// Several owners have parts of it, and none a majority.
     Split,
     Conflict,
     Failed(StoreError),
@@ -108,7 +108,7 @@ impl Votes {
         if self.granted + pending >= enough || answered < enough {
             return None;
         }
-        // Nobody else has what would be enough.
+        // No other owner has enough parts.
         if held == 0 || self.granted + self.uncounted >= enough {
             return Some(Verdict::Failed(self.error(members)));
         }

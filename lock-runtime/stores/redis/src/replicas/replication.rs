@@ -179,7 +179,7 @@ impl Replication {
                 Ok(renewed)
             });
             at += job.holds.len();
-            // Nobody may wait for it any more.
+            // The caller may have stopped waiting.
             let _ = job.done.send(of_it);
         }
     }
@@ -288,7 +288,7 @@ fn not_replicated(text: impl Into<Box<str>>) -> Failure {
     maybe_carried_out(error, Link::SEVERAL)
 }
 
-/// The connections on which holds are confirmed hear nothing that anybody waits for.
+/// No request waits for what is heard over the connections on which holds are confirmed.
 #[derive(Debug)]
 pub(crate) struct Nobody;
 

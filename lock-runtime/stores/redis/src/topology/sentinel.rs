@@ -1,4 +1,4 @@
-//! SENTINEL: who is the master, by the word of the sentinels (Redis documentation, *Guidelines for Redis clients with support for
+//! SENTINEL: which server is the master (Redis documentation, *Guidelines for Redis clients with support for
 //! Redis Sentinel*).
 //!
 //! All sentinels are asked at once. As soon as a majority has answered, the answer with the highest configuration epoch
@@ -68,7 +68,7 @@ impl Sentinels {
         &self.template
     }
 
-    /// Who is the master now.
+    /// The master now.
     pub(crate) async fn master(&self) -> Result<ServerAddress, StoreError> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
