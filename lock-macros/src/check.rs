@@ -1,80 +1,24 @@
-//! What can only be seen with all options and the function at hand.
+//! What is wrong with the options of a lock once all are known: limits, contradictions, and names
+//! that hide a parameter.
 
-use crate::args::{Args, Given, Opt};
-use crate::duration;
-use crate::fallback::Faults;
-use crate::placeholder::{self, Placeholder};
-use crate::template::{Part, Template};
-use crate::value::Value;
-use proc_macro2::{Ident, Span};
-use quote::format_ident;
-use std::slice;
-use syn::{Expr, LitStr, Signature};
+use crate::args::{Opt, READ, SKIP, WRITE};
+use crate::faults::Faults;
+use crate::parse::duration;
+use crate::parse::value::Value;
+use crate::parse::{Arg, Args};
+use proc_macro2::Ident;
 
 const SHORTEST_LEASE: u64 = 10;
 const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
-/// What is locked, ready to be written out.
-pub(crate) enum Key {
-    Template {
-        literal: LitStr,
-        capacity: usize,
-        segments: Vec<Segment>,
-    },
-    Expression(Expr),
-}
-
-/// What one call takes.
-pub(crate) enum Keys {
-    One(Key),
-    /// All or none, in the order written.
-    Several(Vec<Key>),
-}
-
-impl Keys {
-    pub(crate) fn all(&self) -> &[Key] {
-        match self {
-            Self::One(key) => slice::from_ref(key),
-            Self::Several(keys) => keys,
-        }
-    }
-}
-
-pub(crate) enum Segment {
-    Literal(String),
-    Value(Placeholder),
-}
-
-impl Key {
-    /// Without `names`, a placeholder may begin with any variable.
-    pub(crate) fn from_template(
-        literal: &LitStr,
-        template: &Template,
-        names: Option<&[Ident]>,
-        faults: &mut Faults,
-    ) -> Self {
-        let segments = template.parts.iter().filter_map(|part| match part {
-            Part::Literal(text) => Some(Segment::Literal(text.clone())),
-            Part::Placeholder(text) => {
-                placeholder::read(text, literal, names, faults).map(Segment::Value)
-            }
-        });
-        Key::Template {
-            literal: literal.clone(),
-            capacity: template.capacity(),
-            segments: segments.collect(),
-        }
-    }
-}
-
-/// Checks the options among each other; `names` are the function's parameters.
+/// `names` are those of the function's parameters.
 pub(crate) fn options(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
     lease(args, faults);
     max_hold(args, faults);
     if let Some(wait) = args.get(Opt::Wait)
         && let Some(on_busy) = args.get(Opt::OnBusy)
         && matches!(wait.value, Value::Forever)
-        && args.is_word(Opt::OnBusy, "skip")
+        && args.is_word(Opt::OnBusy, SKIP)
     {
         faults.at(
             on_busy.span,
@@ -86,63 +30,7 @@ pub(crate) fn options(args: &Args, names: Option<&[Ident]>, faults: &mut Faults)
     bound_names(args, names, faults);
 }
 
-/// The key or the keys, or why there is none. Both are looked at when both are there.
-pub(crate) fn keys(
-    args: &Args,
-    sig: Option<&Signature>,
-    names: Option<&[Ident]>,
-    faults: &mut Faults,
-) -> Option<Keys> {
-    let several = args.get(Opt::Keys).map(|given| match &given.value {
-        Value::Keys(values) => {
-            let keys: Vec<Option<Key>> = values
-                .iter()
-                .map(|value| read_key(value, names, faults))
-                .collect();
-            keys.into_iter().collect::<Option<_>>().map(Keys::Several)
-        }
-        _ => None,
-    });
-    match (args.get(Opt::Key), several) {
-        (Some(given), _) => read_key(&given.value, names, faults).map(Keys::One),
-        (None, Some(several)) => several,
-        (None, None) => {
-            if !args.unclear {
-                faults.at(Span::call_site(), missing_key(args, sig, names));
-            }
-            None
-        }
-    }
-}
-
-fn read_key(value: &Value, names: Option<&[Ident]>, faults: &mut Faults) -> Option<Key> {
-    match value {
-        Value::Template(literal, template) => {
-            Some(Key::from_template(literal, template, names, faults))
-        }
-        Value::Expression(expression) => Some(Key::Expression(expression.clone())),
-        _ => None,
-    }
-}
-
-fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
-    let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
-    let example = names
-        .unwrap_or_default()
-        .iter()
-        .find(|name| *name != "self" && !name.to_string().starts_with('_'));
-    let template = match example {
-        Some(parameter) => format!("{function}:<{parameter}>"),
-        None => function.to_string(),
-    };
-    let attribute = args.attribute;
-    format!(
-        "`key` is missing: write {}, for example `#[{}(key = \"{template}\"{})]`{}",
-        attribute.key_is, attribute.name, attribute.with_key, attribute.or_keys
-    )
-}
-
-/// Of the kinds of locks, a call takes one.
+/// A call takes one kind of lock: several keys, a read-write lock or a semaphore.
 fn synchronizers(args: &Args, faults: &mut Faults) {
     if let (Some(_), Some(keys)) = (args.get(Opt::Key), args.get(Opt::Keys)) {
         faults.at(
@@ -160,7 +48,7 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
         return;
     }
     if let Some(mode) = args.get(Opt::Mode)
-        && let Value::Word(word @ ("read" | "write")) = mode.value
+        && let Value::Word(word @ (READ | WRITE)) = mode.value
     {
         faults.at(
             mode.name_span,
@@ -255,7 +143,7 @@ fn bound_names(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
             format!("`fence` and `guard` are both called `{guard}`: give them two names"),
         );
     }
-    let hides = |option: &str, given: &Given, name: &Ident, faults: &mut Faults| {
+    let hides = |option: &str, given: &Arg, name: &Ident, faults: &mut Faults| {
         if names
             .unwrap_or_default()
             .iter()

@@ -1,106 +1,59 @@
-//! Writes the function out. Nothing is checked here any more.
+//! Writes out the function under a lock. Everything is checked already.
 
-use crate::args::{Args, Opt};
-use crate::check::{Key, Keys, Segment};
-use crate::convert;
-use crate::function::Function;
-use crate::params::{self, Moves};
-use crate::placeholder::Placeholder;
-use crate::request::{self, Request};
-use crate::shape::{self, Shape, Shaped};
-use crate::usage::{self, Usage};
+pub(crate) mod client;
+pub(crate) mod convert_error;
+pub(crate) mod key;
+mod moves;
+mod pattern;
+mod request;
+pub(crate) mod usage;
+
+use crate::args::{Opt, SKIP};
+use crate::expand::moves::Moves;
+use crate::expand::request::Request;
+use crate::function::body::{self, Body, Shape};
+use crate::function::{Function, return_type};
+use crate::key::Keys;
+use crate::parse::Args;
 use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
-use syn::spanned::Spanned;
 
 pub(crate) fn function(
     args: &Args,
     keys: &Keys,
     mut function: Function,
-    shaped: Shaped,
+    body: Body,
 ) -> TokenStream {
-    let usage = |name: &Ident| usage_of(name, args, keys);
+    let usage = |name: &Ident| usage::by_options(name, args, keys);
     let expansion = Expansion {
         args,
         keys,
         runtime: args.runtime(),
-        return_span: convert::return_span(&function),
-        output: shaped.output,
+        return_span: return_type::span(&function.sig),
+        output: body.output,
     };
-    let group = match shaped.shape {
-        Shape::AsyncFn { inner, body } => {
+    let group = match body.shape {
+        Shape::AsyncFn { inner, braces } => {
             function.attrs.extend(inner);
-            let moves = params::move_into_body(&mut function.sig, &expansion.private(), usage);
-            let statements = expansion.statements(&moves, &body);
-            // In the user's braces: else what is said about the function is said at the attribute.
-            shape::regroup(&body, statements)
+            let moves = moves::move_into_body(&mut function.sig, &args.private(), usage);
+            let statements = expansion.statements(&moves, &braces);
+            // In the user's braces, or errors about the function would point to the attribute.
+            body::regroup(&braces, statements)
         }
         Shape::Future { mut block } => {
-            shape::replace_future(&mut block, |future| {
+            body::replace_future(&mut block, |future| {
                 let statements = &mut future.block.stmts;
-                let moves = params::move_into_future(&function.sig, statements, usage);
-                let body = shape::group(&future.block);
-                let statements = expansion.statements(&moves, &body);
+                let moves = moves::move_into_future(&function.sig, statements, usage);
+                let braces = body::group(&future.block);
+                let statements = expansion.statements(&moves, &braces);
                 quote_spanned!(Span::mixed_site()=> async move { #statements })
             });
-            shape::group(&block)
+            body::group(&block)
         }
     };
     function.body = Some(group);
     function.into_token_stream()
-}
-
-/// `lock_key!`, and the key of the attribute: the text goes into one buffer.
-pub(crate) fn key(key: &Key, runtime: &TokenStream) -> TokenStream {
-    match key {
-        Key::Expression(expression) => quote_spanned! {expression.span()=>
-            ::core::convert::Into::<#runtime::LockKey>::into(#expression)
-        },
-        Key::Template {
-            literal,
-            capacity,
-            segments,
-        } => {
-            let writer = Ident::new("__lock_writer", Span::mixed_site());
-            let writes = segments.iter().map(|segment| match segment {
-                Segment::Literal(text) => quote_spanned! {Span::mixed_site()=>
-                    #runtime::__private::KeyWriter::literal(&mut #writer, #text);
-                },
-                Segment::Value(value) => write_value(value, &writer, literal.span(), runtime),
-            });
-            quote_spanned! {Span::mixed_site()=> {
-                let mut #writer = #runtime::__private::KeyWriter::with_capacity(#capacity);
-                #(#writes)*
-                #runtime::__private::KeyWriter::finish(#writer)
-            }}
-        }
-    }
-}
-
-fn write_value(
-    value: &Placeholder,
-    writer: &Ident,
-    span: Span,
-    runtime: &TokenStream,
-) -> TokenStream {
-    let Placeholder {
-        shown,
-        expression,
-        root,
-        calls_method,
-    } = value;
-    // The argument alone carries the place of the literal: a value that can't be displayed is one error there.
-    let argument = quote_spanned!(span=> &#expression);
-    let write = quote_spanned! {Span::mixed_site()=>
-        #runtime::__private::KeyWriter::value(&mut #writer, #shown, #argument);
-    };
-    if *calls_method && root != "self" {
-        // A method that takes the parameter itself would take it from the body.
-        quote_spanned!(Span::mixed_site()=> { let #root = &#root; #write })
-    } else {
-        write
-    }
 }
 
 struct Expansion<'a> {
@@ -112,14 +65,10 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn private(&self) -> TokenStream {
-        convert::private(self.args)
-    }
-
-    fn statements(&self, moves: &Moves, body: &Group) -> TokenStream {
-        let private = self.private();
+    fn statements(&self, moves: &Moves, braces: &Group) -> TokenStream {
+        let private = self.args.private();
         let Request { prepare, acquire } = request::of(self.args, self.keys);
-        let (convert, convert_error) = convert::convert(self.args, &self.output, self.return_span);
+        let (convert, convert_error) = convert_error::of(self.args, &self.output, self.return_span);
         let outer = &moves.outer;
         let (skip_value, skip_arm) = self.skip();
         let tokens = match self.keys {
@@ -150,12 +99,12 @@ impl Expansion<'_> {
         };
         let inner = &moves.inner;
         let return_edge = self.return_edge();
-        let statements = body.stream();
-        let body = shape::regroup(
-            body,
+        let statements = braces.stream();
+        let body = body::regroup(
+            braces,
             quote!(#return_edge #inner #token_name #guard_name #statements),
         );
-        // What the compiler says about the body as a whole is said there, not at the attribute.
+        // Errors about the body as a whole point to the body, not to the attribute.
         let future = quote_spanned!(Span::mixed_site().located_at(body.span())=> async move #body);
         quote_spanned! {Span::mixed_site()=>
             #outer
@@ -179,7 +128,7 @@ impl Expansion<'_> {
     }
 
     fn skip(&self) -> (TokenStream, TokenStream) {
-        if !self.args.is_word(Opt::OnBusy, "skip") {
+        if !self.args.is_word(Opt::OnBusy, SKIP) {
             return Default::default();
         }
         let runtime = &self.runtime;
@@ -194,7 +143,8 @@ impl Expansion<'_> {
         (value, arm)
     }
 
-    /// Never runs. It tells the compiler what the block gives, so that a wrong type is an error on its own line.
+    /// Never runs. It tells the compiler the block's type, so that a wrong type is an error on its
+    /// own line.
     fn return_edge(&self) -> TokenStream {
         let output = &self.output;
         quote_spanned! {Span::mixed_site().located_at(self.return_span)=>
@@ -214,43 +164,4 @@ impl Expansion<'_> {
             }
         }
     }
-}
-
-pub(crate) fn usage_of(name: &Ident, args: &Args, keys: &Keys) -> Usage {
-    let mut usage = Usage::None;
-    for key in keys.all() {
-        usage = usage.max(usage_in(key, name));
-    }
-    if let Some(permits) = args.expression(Opt::Permits) {
-        usage = usage.max(usage::of_number(name, permits));
-    }
-    if let Some(client) = args.expression(Opt::Client) {
-        usage = usage.max(usage::of(name, client.to_token_stream()));
-    }
-    if let Some(handler) = args.expression(Opt::OnError)
-        && usage::of(name, handler.to_token_stream()) != Usage::None
-    {
-        // It lives as long as the body, and so does what it borrows.
-        usage = Usage::Moved;
-    }
-    usage
-}
-
-fn usage_in(key: &Key, name: &Ident) -> Usage {
-    let segments = match key {
-        Key::Expression(expression) => return usage::of(name, expression.to_token_stream()),
-        Key::Template { segments, .. } => segments,
-    };
-    let mut usage = Usage::None;
-    for segment in segments {
-        if let Segment::Value(value) = segment {
-            let arguments = value.expression.to_token_stream();
-            let arguments = arguments.into_iter().skip(1).collect();
-            usage = usage.max(usage::of(name, arguments));
-            if value.root == *name {
-                usage = usage.max(Usage::Borrowed);
-            }
-        }
-    }
-    usage
 }

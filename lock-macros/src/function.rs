@@ -1,11 +1,16 @@
-//! The function under the attribute. Its body stays tokens: a half-typed one is still a function to an editor.
+//! The function under the attribute. Its body stays tokens, so that a half-typed one is still a
+//! function to an editor.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+pub(crate) mod body;
+pub(crate) mod parameters;
+pub(crate) mod return_type;
+
+use crate::args::Vocabulary;
+use crate::faults::Faults;
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt};
 use syn::parse::{Parse, ParseStream};
-use syn::spanned::Spanned;
-use syn::visit_mut::{self, VisitMut};
-use syn::{Attribute, Item, ReturnType, Signature, Token, Type, Visibility, parse_quote_spanned};
+use syn::{Attribute, Item, Signature, Token, Visibility};
 
 pub(crate) struct Function {
     pub(crate) attrs: Vec<Attribute>,
@@ -50,8 +55,32 @@ impl ToTokens for Function {
     }
 }
 
-/// What stands there instead of a function, in words.
-pub(crate) fn describe(item: &TokenStream) -> Option<&'static str> {
+/// The function in `item`, or a report of what stands there instead.
+pub(crate) fn read(
+    item: &TokenStream,
+    attribute: &Vocabulary,
+    faults: &mut Faults,
+) -> Option<Function> {
+    match syn::parse2::<Function>(item.clone()) {
+        Ok(function) => Some(function),
+        Err(error) => {
+            match describe(item) {
+                Some(what) => faults.at(
+                    Span::call_site(),
+                    format!(
+                        "`#[{}]` belongs on an `async fn`, this is {what}",
+                        attribute.name
+                    ),
+                ),
+                None => faults.add(error),
+            }
+            None
+        }
+    }
+}
+
+/// An item that is not a function, in words.
+fn describe(item: &TokenStream) -> Option<&'static str> {
     Some(match syn::parse2::<Item>(item.clone()).ok()? {
         Item::Const(_) => "a constant",
         Item::Enum(_) => "an enum",
@@ -66,30 +95,4 @@ pub(crate) fn describe(item: &TokenStream) -> Option<&'static str> {
         Item::Use(_) => "a `use`",
         _ => return None,
     })
-}
-
-/// The return type as it can stand in a body, where `impl Trait` can't be written.
-pub(crate) fn nameable(sig: &Signature) -> Type {
-    match &sig.output {
-        ReturnType::Default => parse_quote_spanned!(sig.ident.span()=> ()),
-        ReturnType::Type(_, ty) => nameable_type(ty),
-    }
-}
-
-pub(crate) fn nameable_type(ty: &Type) -> Type {
-    let mut ty = ty.clone();
-    EraseImplTrait.visit_type_mut(&mut ty);
-    ty
-}
-
-struct EraseImplTrait;
-
-impl VisitMut for EraseImplTrait {
-    fn visit_type_mut(&mut self, ty: &mut Type) {
-        match ty {
-            // Where it stood: there is said what is wrong with it.
-            Type::ImplTrait(_) | Type::Never(_) => *ty = parse_quote_spanned!(ty.span()=> _),
-            _ => visit_mut::visit_type_mut(self, ty),
-        }
-    }
 }

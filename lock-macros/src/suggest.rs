@@ -1,6 +1,6 @@
 //! The nearest name to a misspelt one.
 
-/// The candidate that is meant most likely, if one is near enough to be worth saying.
+/// The candidate most likely meant, if one is near enough to suggest.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

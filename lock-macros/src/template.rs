@@ -1,8 +1,10 @@
-//! Key templates: `"stock:<product_id>"` taken apart, and everything that is wrong with one by its text alone.
+//! Key templates: takes `"stock:<product_id>"` apart, and finds what is wrong with the text alone.
+
+pub(crate) mod placeholder;
 
 use std::fmt::{self, Display, Formatter};
 
-/// As the runtime has it for rendered keys.
+/// As in the runtime, for rendered keys.
 const LONGEST: usize = 512;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,15 +36,16 @@ impl Display for Template {
 }
 
 impl Template {
-    /// Takes a template apart. `is_expression` tells where a placeholder that contains `>` itself ends. What is wrong
-    /// with the text is in the second part; the placeholders that are there can be looked at all the same.
+    /// Takes a template apart, and says what is wrong with its text. `is_expression` tells where a
+    /// placeholder ends that contains `>` itself. The parts found are good also when the text is
+    /// wrong.
     pub(crate) fn parse(text: &str, is_expression: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
-        let mut faults = Vec::new();
-        let template = read(text, is_expression, &mut faults);
-        if faults.is_empty() {
-            template.check(&mut faults);
+        let mut messages = Vec::new();
+        let template = read(text, is_expression, &mut messages);
+        if messages.is_empty() {
+            template.check(&mut messages);
         }
-        (template, faults)
+        (template, messages)
     }
 
     /// Room for the literal text and a usual value in each placeholder.
@@ -56,10 +59,10 @@ impl Template {
             .sum()
     }
 
-    fn check(&self, faults: &mut Vec<String>) {
+    fn check(&self, messages: &mut Vec<String>) {
         let literal: String = self.parts.iter().filter_map(Part::literal).collect();
         if self.parts.is_empty() {
-            faults.push(
+            messages.push(
                 "an empty key locks nothing: write what is locked, for example \"stock:<product_id>\""
                     .to_owned(),
             );
@@ -67,27 +70,27 @@ impl Template {
         if let Some(Part::Literal(first)) = self.parts.first()
             && first.starts_with('%')
         {
-            faults.push(
+            messages.push(
                 "a key can't begin with `%`, these names are kept for the lock's own helper keys: \
                  begin with another character"
                     .to_owned(),
             );
         }
         if literal.len() > LONGEST {
-            faults.push(format!(
+            messages.push(format!(
                 "the text of this key alone has {} bytes, a key has at most {LONGEST}: write a shorter one",
                 literal.len()
             ));
         }
         if !self.separated() {
-            faults.push(format!(
+            messages.push(format!(
                 "between two placeholders stands at least one of `:` `{{` `}}`, or different values give the \
                  same key: write \"{}\"",
                 self.with_separators()
             ));
         }
         if !self.braces_are_one_tag() {
-            faults.push(
+            messages.push(
                 "`{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
                  inside, for example \"{<tenant>}:stock:<id>\": write one pair or none"
                     .to_owned(),
@@ -169,7 +172,7 @@ fn separates(text: &str) -> bool {
     text.contains([':', '{', '}'])
 }
 
-fn read(text: &str, is_expression: impl Fn(&str) -> bool, faults: &mut Vec<String>) -> Template {
+fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<String>) -> Template {
     let mut parts = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -180,14 +183,14 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, faults: &mut Vec<Strin
             rest = &after[1..];
         } else if first == '>' {
             let offset = text.len() - rest.len();
-            faults.push(format!(
+            messages.push(format!(
                 "a `>` without its `<` (byte {offset} of the key): write `<name>` for a placeholder, `>>` for the character"
             ));
             rest = after;
         } else if first == '<' {
             let Some(end) = end_of_placeholder(after, &is_expression) else {
                 let offset = text.len() - rest.len();
-                faults.push(format!(
+                messages.push(format!(
                     "a `<` without its `>` (byte {offset} of the key): write `<name>` for a placeholder, `<<` for the character"
                 ));
                 break;
@@ -197,7 +200,7 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, faults: &mut Vec<Strin
                 parts.push(Part::Literal(std::mem::take(&mut literal)));
             }
             if inside.trim().is_empty() {
-                faults.push(
+                messages.push(
                     "an empty placeholder: write a parameter in it, for example `<id>`; the characters `<>` are written `<<>>`"
                         .to_owned(),
                 );
@@ -216,7 +219,8 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, faults: &mut Vec<Strin
     Template { parts }
 }
 
-/// The first `>` up to which there is an expression (`<a.get::<u8>()>` has two), else the first `>`.
+/// The first `>` up to which there is an expression (`<a.get::<u8>()>` has two), else the first
+/// `>`.
 fn end_of_placeholder(text: &str, is_expression: impl Fn(&str) -> bool) -> Option<usize> {
     let first = text.find('>')?;
     let whole = text

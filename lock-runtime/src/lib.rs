@@ -26,17 +26,13 @@
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;
+mod api;
 mod client;
 mod config;
 mod engine;
 mod error;
-mod guard;
-mod health;
 #[cfg(feature = "__internals")]
 mod probe;
-mod request;
-mod run;
-mod sync;
 
 /// The attribute's page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -48,11 +44,10 @@ pub struct AttributePage;
 #[doc = include_str!("../../lock-macros/src/rate_limited.md")]
 pub struct RateLimitedPage;
 
-pub use client::{Inspection, LockClient, LockClientBuilder, init};
+pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
+pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
 pub use config::OnLost;
 pub use error::{LockError, LostReason};
-pub use guard::Guard;
-pub use health::Health;
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 #[doc(inline)]
@@ -62,5 +57,3 @@ pub use lock_store::{
 };
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
-pub use request::Lock;
-pub use sync::{Decision, Latch, Rate, RateLimiter, RwLock, Semaphore};

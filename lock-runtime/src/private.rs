@@ -5,14 +5,12 @@ use core::time::Duration;
 
 use lock_store::{FencingToken, LockKey, Share, StoreError, StoreErrorKind};
 
+use crate::api::{Guard, Keys, Lock, Rate};
 use crate::client::{self, LockClient};
 use crate::error::LockError;
-use crate::guard::Guard;
-use crate::request::{Keys, Lock};
-use crate::sync::Rate;
 
+pub use crate::api::Run;
 pub use crate::config::{Mode, Spec, Wait};
-pub use crate::run::Run;
 pub use lock_store::KeyWriter;
 
 /// An argument on its way to the body, and never `Copy`.
@@ -76,7 +74,7 @@ fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, 
         Some(client) => client,
         None => client::current()?,
     };
-    Ok(Lock::new(client, keys, *spec))
+    Ok(Lock::new(client.engine(), keys, *spec))
 }
 
 /// Asks the rate limiter of the given client, or else of the scoped or the global one.
@@ -116,7 +114,7 @@ fn no_token(guard: &Guard) -> LockError {
 
 /// Runs the body under the guard, and releases.
 pub fn run<F: Future>(guard: &Guard, body: F) -> Run<'_, F> {
-    guard.run(body)
+    Run::new(guard, body)
 }
 
 /// Whether `on_busy = "skip"` skips.

@@ -14,6 +14,7 @@
 //! - [`nemesis`]: processes under load, and faults at random while their histories are written.
 //! - [`script_mutants`]: the Lua scripts with small mistakes, and whether the tests find them.
 //! - [`polled`]: drops a future after so many polls.
+//! - [`store_decorator`]: a store whose every command a test sees and decides about.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
 //! Everything here ends with the value that stands for it, also when a test panics.
@@ -33,6 +34,7 @@ mod clock;
 mod cluster;
 mod eventually;
 pub mod history;
+mod latch_request;
 mod log;
 pub mod nemesis;
 mod os_process;
@@ -48,11 +50,13 @@ mod rights;
 pub mod script_mutants;
 pub mod seeded;
 mod sentinels;
+pub mod store_decorator;
 
 pub use backend::Backend;
 pub use clock::monotonic_nanos;
 pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
+pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use log::Log;
 pub use polled::polled;
 pub use process::{ChildProcess, Event};

@@ -9,25 +9,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, LockKey, LostReason};
-use lock_store::Clock;
+use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, LostReason, StoreErrorKind};
 use lock_store::memory::MemoryStore;
-use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Failure, Fenced, Inspection,
-    LatchRequest, Latched, Link, Listener, Owner, RateRequest, Rated, Release, Released, Renewal,
-    Renewed, Store, StoreFuture, WakeUp,
-};
+use lock_store::{Answer, Store, StoreFuture};
 use lock_tests::eventually;
+use lock_tests::store_decorator::{Interceptor, Reply, Request, decorated, failure};
 use tokio::sync::Semaphore;
 
 /// What becomes of a command.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 enum Fate {
+    #[default]
     Passes,
     /// It is not carried out, and that is told at once.
-    Fails(Failure),
+    Fails,
     /// It is not carried out, and nothing is told for as long as it may take.
-    Hangs(Failure),
+    Hangs,
     /// It is carried out, and then its reply waits until the gate is opened.
     Gated(Arc<Semaphore>),
     /// The store loses the holds, and says so.
@@ -36,14 +33,8 @@ enum Fate {
     SaysNothing,
 }
 
-/// The embedded store with a fate for each kind of command.
-#[derive(Clone, Debug)]
-struct Troubled {
-    inner: Arc<dyn Store>,
-    trouble: Arc<Trouble>,
-}
-
-#[derive(Debug)]
+/// A fate for renewals and one for releases, and how often the store was asked for what.
+#[derive(Debug, Default)]
 struct Trouble {
     renew: Mutex<Fate>,
     release: Mutex<Fate>,
@@ -63,118 +54,58 @@ impl Trouble {
     fn release(&self, fate: Fate) {
         *self.release.lock().unwrap() = fate;
     }
-}
 
-async fn meets<T>(
-    fate: Fate,
-    by: Instant,
-    command: StoreFuture<'_, T>,
-) -> Result<Answer<T>, Failure> {
-    match fate {
-        Fate::Fails(failure) => Err(failure),
-        Fate::Hangs(failure) => {
-            tokio::time::sleep_until(by.into()).await;
-            Err(failure)
-        }
-        Fate::Gated(gate) => {
-            let answer = command.await;
-            let _open = gate.acquire().await;
-            answer
-        }
-        Fate::Passes | Fate::LosesAll | Fate::SaysNothing => command.await,
+    fn count(&self, request: &Request) -> Fate {
+        let (counter, fate) = match request {
+            Request::Renew(holds) => {
+                self.renewed.lock().unwrap().push(holds.len());
+                (&self.renewals, self.renew.lock().unwrap().clone())
+            }
+            Request::Release(_) => (&self.releases, self.release.lock().unwrap().clone()),
+            Request::Acquire(_) => (&self.acquires, Fate::Passes),
+            Request::AcquireAll(_) => (&self.acquires_of_several, Fate::Passes),
+            _ => return Fate::Passes,
+        };
+        counter.fetch_add(1, Ordering::SeqCst);
+        fate
     }
 }
 
-impl Store for Troubled {
-    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
-        self.trouble.renewals.fetch_add(1, Ordering::SeqCst);
-        self.trouble.renewed.lock().unwrap().push(holds.len());
-        let fate = self.trouble.renew.lock().unwrap().clone();
-        if matches!(fate, Fate::LosesAll) {
-            return Box::pin(async move {
-                for hold in &holds {
-                    let key = hold.claim.key.clone();
-                    self.inner.force_release(key, by).await?;
+impl Interceptor for Trouble {
+    fn intercept<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        request: Request,
+        by: Instant,
+    ) -> StoreFuture<'s, Reply> {
+        let down = || failure(StoreErrorKind::Disconnected, None);
+        match self.count(&request) {
+            Fate::Passes => request.send(store, by),
+            Fate::Fails => Box::pin(std::future::ready(Err(down()))),
+            Fate::Hangs => Box::pin(async move {
+                tokio::time::sleep_until(by.into()).await;
+                Err(down())
+            }),
+            Fate::Gated(gate) => {
+                let command = request.send(store, by);
+                Box::pin(async move {
+                    let answer = command.await;
+                    let _open = gate.acquire().await;
+                    answer
+                })
+            }
+            Fate::LosesAll => Box::pin(async move {
+                for key in request.keys() {
+                    store.force_release(key.clone(), by).await?;
                 }
-                self.inner.renew(holds, by).await
-            });
+                request.send(store, by).await
+            }),
+            Fate::SaysNothing => {
+                let (value, link) = (Reply::Renew(Vec::new()), store.link());
+                Box::pin(std::future::ready(Ok(Answer { value, link })))
+            }
         }
-        if matches!(fate, Fate::SaysNothing) {
-            let (value, link) = (Vec::new(), self.inner.link());
-            return Box::pin(std::future::ready(Ok(Answer { value, link })));
-        }
-        Box::pin(meets(fate, by, self.inner.renew(holds, by)))
     }
-    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
-        self.trouble.releases.fetch_add(1, Ordering::SeqCst);
-        let fate = self.trouble.release.lock().unwrap().clone();
-        Box::pin(meets(fate, by, self.inner.release(requests, by)))
-    }
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        let count = &self.trouble.acquires_of_several;
-        count.fetch_add(1, Ordering::SeqCst);
-        self.inner.acquire_all(requests, by)
-    }
-    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
-        self.trouble.acquires.fetch_add(1, Ordering::SeqCst);
-        self.inner.acquire(request, by)
-    }
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
-        self.inner.fence(claim, by)
-    }
-    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
-        self.inner.shrink(claim, permits, by)
-    }
-    fn resize(&self, key: LockKey, of: u32, by: Instant) -> StoreFuture<'_, bool> {
-        self.inner.resize(key, of, by)
-    }
-    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
-        self.inner.abandon(request, by)
-    }
-    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
-        self.inner.inspect(key, by)
-    }
-    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
-        self.inner.force_release(key, by)
-    }
-    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
-        self.inner.rate(request, by)
-    }
-    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched> {
-        self.inner.latch(request, by)
-    }
-    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
-        self.inner.ping(by)
-    }
-    fn link(&self) -> Link {
-        self.inner.link()
-    }
-    fn close(&self) {
-        self.inner.close();
-    }
-    fn is_closed(&self) -> bool {
-        self.inner.is_closed()
-    }
-}
-
-#[derive(Debug)]
-struct Deaf;
-
-impl Listener for Deaf {
-    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
-        WakeUp::default()
-    }
-    fn look_again(&self) {}
-}
-
-/// A failure that may pass: that of a server which does not run.
-async fn failure() -> Failure {
-    let listener: Arc<dyn Listener> = Arc::new(Deaf);
-    let clock = Clock::new(tokio::runtime::Handle::current());
-    let nowhere = "redis://127.0.0.1:1/";
-    let store = lock_tests::redis_store(nowhere, "lock", ClientId(1), &listener, clock);
-    let by = Instant::now() + Duration::from_secs(1);
-    store.ping(by).await.unwrap_err()
 }
 
 /// A client whose store can be troubled, another one whose store is the same and well, and a key that it holds.
@@ -189,23 +120,12 @@ struct Setting {
 impl Setting {
     async fn new(build: impl FnOnce(LockClientBuilder) -> LockClientBuilder) -> Self {
         let store = MemoryStore::new();
-        let trouble = Arc::new(Trouble {
-            renew: Mutex::new(Fate::Passes),
-            release: Mutex::new(Fate::Passes),
-            renewals: AtomicUsize::new(0),
-            renewed: Mutex::default(),
-            releases: AtomicUsize::new(0),
-            acquires: AtomicUsize::new(0),
-            acquires_of_several: AtomicUsize::new(0),
-        });
+        let trouble = Arc::<Trouble>::default();
         let builder = LockClient::builder().store({
             let (store, trouble) = (store.clone(), Arc::clone(&trouble));
             move |namespace, id, listener, clock| {
-                let (inner, trouble) = (
-                    store.connect(namespace, id, listener, clock),
-                    trouble.clone(),
-                );
-                Arc::new(Troubled { inner, trouble })
+                let store = store.connect(namespace, id, listener, clock);
+                decorated(store, Arc::clone(&trouble))
             }
         });
         let client = build(builder).connect().await.unwrap();
@@ -287,8 +207,7 @@ async fn a_hold_whose_last_renewal_failed_gets_its_lease_from_the_watchdog() {
         let request = setting.client.multi_lock(["x", "y"]).lease(lease);
         let waiting = tokio::spawn(request.renew(renew).acquire());
         setting.until_waiting().await;
-        let failure = failure().await;
-        setting.trouble.renew(Fate::Fails(failure));
+        setting.trouble.renew(Fate::Fails);
         setting.free().await;
         let guard = waiting.await.unwrap().unwrap();
         assert!(
@@ -316,8 +235,7 @@ async fn a_store_that_hangs_in_the_end_is_not_called_busy_and_the_wait_is_kept()
     let asked = Instant::now();
     let waiting = tokio::spawn(request.acquire());
     setting.until_waiting().await;
-    let failure = failure().await;
-    setting.trouble.renew(Fate::Hangs(failure));
+    setting.trouble.renew(Fate::Hangs);
     setting.free().await;
     let result = waiting.await.unwrap();
     let took = asked.elapsed();

@@ -1,14 +1,13 @@
-//! Puts the question to the rate limiter in front of the body, which stays as and where it is.
+//! Writes the question to the rate limiter in front of the body, which stays as and where it is.
 
-use crate::args::{Args, Opt};
-use crate::check::{Key, Keys};
-use crate::convert;
-use crate::expand;
-use crate::function::Function;
-use crate::params;
-use crate::shape::{self, Shape, Shaped};
-use crate::usage::{self, Usage};
-use crate::value::Value;
+use crate::args::Opt;
+use crate::expand::usage::{self, Usage};
+use crate::expand::{client, convert_error, key};
+use crate::function::body::{self, Body, Shape};
+use crate::function::{Function, return_type};
+use crate::key::{Key, Keys};
+use crate::parse::Args;
+use crate::parse::value::Value;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Stmt, Type, parse_quote};
@@ -17,31 +16,31 @@ pub(super) fn function(
     args: &Args,
     keys: &Keys,
     mut function: Function,
-    shaped: Shaped,
+    body: Body,
 ) -> TokenStream {
-    let question = question(args, keys, convert::return_span(&function), &shaped.output);
-    let group = match shaped.shape {
-        Shape::AsyncFn { inner, body } => {
+    let question = question(args, keys, return_type::span(&function.sig), &body.output);
+    let group = match body.shape {
+        Shape::AsyncFn { inner, braces } => {
             function.attrs.extend(inner);
-            let statements = body.stream();
-            shape::regroup(&body, quote!(#question #statements))
+            let statements = braces.stream();
+            body::regroup(&braces, quote!(#question #statements))
         }
         Shape::Future { mut block } => {
             let is_used = |name: &Ident| {
                 let options = [Opt::Rate, Opt::Burst, Opt::OnError];
                 let expressions = options.into_iter().filter_map(|opt| args.expression(opt));
-                expand::usage_of(name, args, keys) != Usage::None
+                usage::by_options(name, args, keys) != Usage::None
                     || expressions
                         .map(ToTokens::to_token_stream)
                         .any(|tokens| usage::of(name, tokens) != Usage::None)
             };
-            shape::replace_future(&mut block, |future| {
+            body::replace_future(&mut block, |future| {
                 let statements = &mut future.block.stmts;
-                params::allow_unused(&function.sig, statements, is_used);
+                usage::allow_unused(&function.sig, statements, is_used);
                 statements.insert(0, Stmt::Expr(Expr::Verbatim(question), None));
                 future.to_token_stream()
             });
-            shape::group(&block)
+            body::group(&block)
         }
     };
     function.body = Some(group);
@@ -49,17 +48,17 @@ pub(super) fn function(
 }
 
 fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> TokenStream {
-    let private = convert::private(args);
+    let private = args.private();
     let key: TokenStream = keys
         .all()
         .iter()
-        .map(|key: &Key| expand::key(key, &args.runtime()))
+        .map(|key: &Key| key::of(key, &args.runtime()))
         .collect();
-    let client = convert::client(args);
+    let client = client::of(args);
     let rate = rate(args);
     let wait = args.millis(Opt::Wait).unwrap_or(0);
-    // Made only when it is needed: so it may take what the body would have taken.
-    let (convert, convert_error) = convert::convert(args, output, return_span);
+    // Only a refusal needs it, so it may take what the body would have taken.
+    let (convert, convert_error) = convert_error::of(args, output, return_span);
     quote_spanned! {Span::mixed_site()=>
         {
             let __lock_key = #key;
@@ -76,7 +75,7 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
     }
 }
 
-/// A constant, or values with their types, so that a wrong one is one error where it is written.
+/// A constant, or values with their types: a wrong value is one error, where it is written.
 fn rate(args: &Args) -> TokenStream {
     let runtime = args.runtime();
     let value = |opt| args.get(opt).map(|given| &given.value);
@@ -112,7 +111,7 @@ fn rate(args: &Args) -> TokenStream {
     }
 }
 
-/// Whether the lock's attribute stands below this one, and so has not been expanded.
+/// Whether the lock's attribute stands below this one, and is not expanded yet.
 pub(super) fn is_locked(function: &Function) -> bool {
     let is_lock = |path: &syn::Path| {
         let last = path.segments.last();
@@ -121,8 +120,8 @@ pub(super) fn is_locked(function: &Function) -> bool {
     function.attrs.iter().any(|attr| is_lock(attr.path()))
 }
 
-/// Whoever is expanded last is asked first, and nobody should wait for a lock, or hold it, only to be refused then. So
-/// this attribute goes behind the lock's.
+/// Puts this attribute behind the lock's. The attribute expanded last asks first, and nobody should
+/// wait for a lock, or hold it, and be refused then.
 pub(super) fn behind_the_lock(
     args: &Args,
     tokens: TokenStream,

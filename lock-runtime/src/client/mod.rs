@@ -1,8 +1,9 @@
 //! [`LockClient`]: what a service configures once and then takes its locks from.
 
 mod builder;
-mod checks;
+mod diagnosis;
 mod global;
+mod health;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +11,15 @@ use std::time::Duration;
 
 use lock_store::LockKey;
 
+use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::LockError;
-use crate::health::Health;
-use crate::request::{Keys, Lock};
-use crate::sync::{Latch, RwLock, Semaphore};
 
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
 pub use self::global::init;
+pub use self::health::Health;
 
 /// A connection to a lock store, shared by all its clones.
 ///
@@ -94,7 +94,7 @@ impl LockClient {
     /// # }
     /// ```
     pub fn lock(&self, key: impl Into<LockKey>) -> Lock {
-        Lock::new(self.clone(), Keys::One(key.into()), Spec::DEFAULT)
+        Lock::new(&self.engine, Keys::One(key.into()), Spec::DEFAULT)
     }
 
     /// A request for several locks at once: all or none, in whatever order they are listed, without deadlock.
@@ -120,7 +120,7 @@ impl LockClient {
     /// ```
     pub fn multi_lock<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> Lock {
         let keys = keys.into_iter().map(Into::into).collect();
-        Lock::new(self.clone(), Keys::Several(keys), Spec::DEFAULT)
+        Lock::new(&self.engine, Keys::Several(keys), Spec::DEFAULT)
     }
 
     /// A read-write lock; see [`RwLock`].
@@ -138,7 +138,7 @@ impl LockClient {
     /// # }
     /// ```
     pub fn rw_lock(&self, key: impl Into<LockKey>) -> RwLock {
-        RwLock::new(self.clone(), key.into())
+        RwLock::new(Arc::clone(&self.engine), key.into())
     }
 
     /// A semaphore of so many permits (1 to 2³¹ − 2); see [`Semaphore`].
@@ -156,7 +156,7 @@ impl LockClient {
     /// # }
     /// ```
     pub fn semaphore(&self, key: impl Into<LockKey>, permits: u32) -> Semaphore {
-        Semaphore::new(self.clone(), key.into(), permits)
+        Semaphore::new(Arc::clone(&self.engine), key.into(), permits)
     }
 
     /// A count-down latch: something that opens when it was counted down so often; see [`Latch`].
@@ -175,7 +175,23 @@ impl LockClient {
     /// # }
     /// ```
     pub fn latch(&self, key: impl Into<LockKey>) -> Latch {
-        Latch::new(self.clone(), key.into())
+        Latch::new(Arc::clone(&self.engine), key.into())
+    }
+
+    /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before it is asked.
+    ///
+    /// # Examples
+    /// ```
+    /// # use lock_runtime::{LockClient, LockError, Rate};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), LockError> {
+    /// # let client = LockClient::in_memory();
+    /// client.rate_limiter("mail", Rate::per_second(100).burst(20)).acquire().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rate_limiter(&self, key: impl Into<LockKey>, rate: Rate) -> RateLimiter {
+        RateLimiter::new(Arc::clone(&self.engine), key.into(), rate)
     }
 
     /// Who holds the key and who waits for it. For people and dashboards: it may have changed when you read it.

@@ -31,7 +31,7 @@ use lock_store::{
 use tokio::sync::Notify;
 
 use self::hold::Hold;
-use self::latch::Rooms;
+use self::latch::LatchWatches;
 use self::line::Lines;
 use self::pulse::Pulse;
 use self::reaper::Reaper;
@@ -49,7 +49,7 @@ pub(crate) struct Engine {
     store: Arc<dyn Store>,
     defaults: Defaults,
     lines: Arc<Lines>,
-    latches: Arc<Rooms>,
+    latches: Arc<LatchWatches>,
     pulse: Arc<Pulse>,
     watchdog: Arc<Watchdog>,
     reaper: Reaper,

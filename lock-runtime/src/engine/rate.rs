@@ -11,7 +11,7 @@ use crate::error::LockError;
 
 /// What a rate limiter said.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum RateOutcome {
     /// The tokens are taken, and the delay is over.
     Passed { left: u32 },
     /// Nothing was taken.
@@ -20,18 +20,18 @@ pub(crate) enum Turn {
 
 impl Engine {
     /// Takes the tokens if they can be had within the wait, and sleeps until they can.
-    pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<Turn, LockError> {
+    pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<RateOutcome, LockError> {
         let closed = self.closed.notified();
         self.check(&request.key)?;
         self.can(Wish::Rate)?;
         tokio::select! {
             biased;
             () = closed => Err(LockError::Shutdown),
-            turn = self.ask_for_tokens(request) => turn,
+            outcome = self.ask_for_tokens(request) => outcome,
         }
     }
 
-    async fn ask_for_tokens(&self, mut request: RateRequest) -> Result<Turn, LockError> {
+    async fn ask_for_tokens(&self, mut request: RateRequest) -> Result<RateOutcome, LockError> {
         let wait = request.wait;
         let budget = Budget::new(self.clock.now(), Wait::For(wait), &self.defaults);
         let ends = budget.started + wait;
@@ -48,9 +48,11 @@ impl Engine {
                         // From now, not from the sending: nobody passes before the store's own clock says so.
                         self.clock.sleep_until(self.clock.now() + delay).await;
                     }
-                    return Ok(Turn::Passed { left });
+                    return Ok(RateOutcome::Passed { left });
                 }
-                Ok(Rated::Limited { retry_after }) => return Ok(Turn::Limited { retry_after }),
+                Ok(Rated::Limited { retry_after }) => {
+                    return Ok(RateOutcome::Limited { retry_after });
+                }
                 Ok(Rated::Conflict) => return Err(LockError::KeyConflict { key: request.key }),
                 Err(failure) => {
                     failures += 1;

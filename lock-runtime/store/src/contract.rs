@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::error::StoreError;
 use crate::health::ServerHealth;
 use crate::key::LockKey;
-use crate::latch::{LatchRequest, Latched};
+use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};
 use crate::rate::{RateRequest, Rated};
 use crate::request::{
@@ -66,9 +66,29 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// does not repeat harmlessly: it takes again, so fewer pass than could, and never more.
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated>;
 
-    /// Does one thing with a count-down latch. A repeat by the same owner changes nothing more, and gets the first
-    /// one's reply.
-    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched>;
+    /// Sets a latch, for `ttl`, open or not, unless it is set and has not opened yet. `count` is not zero. A repeat by the
+    /// same owner changes nothing more, and gets the first one's reply.
+    fn latch_set(
+        &self,
+        call: LatchCall,
+        count: u32,
+        ttl: Duration,
+        by: Instant,
+    ) -> StoreFuture<'_, LatchSet>;
+
+    /// Counts a latch down by one; a repeat as [`latch_set`](Self::latch_set). The last count tells everyone that waits:
+    /// [`Listener::granted`](crate::Listener::granted) with the generation that opened.
+    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted>;
+
+    /// What a latch is.
+    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound>;
+
+    /// What a latch is. Unless it is open, the owner has a place among those that are told when it opens. A place is
+    /// forgotten after a minute; a repeat keeps it.
+    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound>;
+
+    /// Gives a place up.
+    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()>;
 
     /// Why the store can't give this, to anybody at any time; `None` if it can.
     fn refuses(&self, _wish: Wish) -> Option<String> {

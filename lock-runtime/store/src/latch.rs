@@ -5,52 +5,45 @@ use std::time::Duration;
 use crate::key::LockKey;
 use crate::owner::Owner;
 
-/// Something to do with a latch. Safe to repeat: a store knows for a while what it did under an owner token.
+/// One call on a latch, or one place among those that wait for it. Safe to repeat: a store remembers for a while what
+/// it did for an owner token.
 #[derive(Clone, Debug)]
-pub struct LatchRequest {
+pub struct LatchCall {
     /// The latch, without namespace.
     pub key: LockKey,
-    /// One call, or one place among those who wait.
+    /// The call, or the place.
     pub owner: Owner,
-    /// What to do.
-    pub verb: LatchVerb,
 }
 
-/// What to do with a latch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LatchVerb {
-    /// Sets it, unless it is set and has not opened yet.
-    Set {
-        /// How often it must be counted down; not zero.
-        count: u32,
-        /// How long it exists, open or not.
-        ttl: Duration,
-    },
-    /// Counts it down by one. The last one tells everyone who waits: [`Listener::granted`](crate::Listener::granted)
-    /// with the generation that opened.
-    CountDown,
-    /// What it is.
-    Look,
-    /// The same, and unless it is open the owner has a place among those who are told when it opens. A place is
-    /// forgotten after a minute; a repeat keeps it.
-    Wait,
-    /// Gives the place up.
-    Leave,
-}
-
-/// The reply to [`Store::latch`](crate::Store::latch).
+/// The reply to [`Store::latch_set`](crate::Store::latch_set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Latched {
-    /// To `Set`: whether this owner did.
-    Set(bool),
-    /// To `CountDown`: how many are left to count.
-    Counted(u32),
-    /// To `Look` and `Wait`.
-    Is(LatchState),
-    /// To `CountDown`, `Look` and `Wait`: it was never set, or no longer exists.
+pub enum LatchSet {
+    /// This call set it.
+    Set,
+    /// It is set already, and has not opened.
+    SetBefore,
+    /// The key, or a helper key, is something else.
+    Conflict,
+}
+
+/// The reply to [`Store::latch_count_down`](crate::Store::latch_count_down).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatchCounted {
+    /// How many are left to count; zero is open.
+    Left(u32),
+    /// It was never set, or no longer exists.
     NotSet,
-    /// To `Leave`.
-    Left,
+    /// The key, or a helper key, is something else.
+    Conflict,
+}
+
+/// The reply to [`Store::latch_look`](crate::Store::latch_look) and [`Store::latch_wait`](crate::Store::latch_wait).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatchFound {
+    /// What it is.
+    Is(LatchState),
+    /// It was never set, or no longer exists.
+    NotSet,
     /// The key, or a helper key, is something else.
     Conflict,
 }

@@ -33,7 +33,7 @@ pub use contract::{Asked, Store, StoreFuture, Wish};
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
-pub use latch::{LatchRequest, LatchState, LatchVerb, Latched};
+pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 pub use link::{Answer, Failure, Link};
 pub use listener::{Ended, Listener, WakeUp};
 #[doc(hidden)]

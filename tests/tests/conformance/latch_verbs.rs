@@ -3,11 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lock_store::Clock;
-use lock_store::{
-    ClientId, LatchRequest, LatchState, LatchVerb, Latched, Link, Listener, Owner, Store, WakeUp,
-};
-use lock_tests::{Backend, eventually};
+use lock_store::{ClientId, Clock, LatchState, Link, Listener, Owner, Store, WakeUp};
+use lock_tests::{Backend, LatchRequest, LatchVerb, Latched, eventually};
 
 crate::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
@@ -68,7 +65,7 @@ impl Clients {
         let by = Instant::now() + Duration::from_secs(10);
         let key = "k".into();
         let store = &self.stores[usize::try_from(owner.client.0 - 1).unwrap()];
-        let answer = store.latch(LatchRequest { key, owner, verb }, by).await;
+        let answer = LatchRequest { key, owner, verb }.send(&**store, by).await;
         answer.unwrap().value
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_store::{LatchRequest, LatchState, LatchVerb, Latched};
-use lock_tests::{RedisServer, eventually};
+use lock_store::LatchState;
+use lock_tests::{LatchRequest, LatchVerb, Latched, RedisServer, eventually};
 
 use crate::stored::Stored;
 use crate::verbs::{by, owner};
@@ -35,7 +35,7 @@ impl Latches {
             owner: owner(0, call),
             verb,
         };
-        let reply = self.0.two.stores[0].latch(request, by()).await;
+        let reply = request.send(&*self.0.two.stores[0], by()).await;
         reply.unwrap().value
     }
 

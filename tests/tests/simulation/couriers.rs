@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lock_store::Pause;
+use lock_store::Store;
 use tokio::sync::{Notify, mpsc};
 
-use crate::server::Served;
 use crate::world::{now, sleep, sleep_until};
 
 /// Whether a connection was cut, and whether what is under way to the server gets there.
@@ -22,6 +22,9 @@ pub(crate) struct Ends {
 /// What is done at the client when something arrives there.
 pub(crate) type Deliver = Box<dyn FnOnce() + Send>;
 
+/// Carries a command out at the server; what it gives is done at the client.
+pub(crate) type CarryOut = Box<dyn FnMut(&dyn Store) -> Deliver + Send>;
+
 /// Something on its way back.
 pub(crate) struct Parcel {
     pub(crate) at: Instant,
@@ -29,7 +32,7 @@ pub(crate) struct Parcel {
 }
 
 /// Something on its way to the server.
-pub(crate) struct Request {
+pub(crate) struct Command {
     pub(crate) at: Instant,
     pub(crate) lost: bool,
     pub(crate) lost_reply: bool,
@@ -37,8 +40,7 @@ pub(crate) struct Request {
     pub(crate) back: Duration,
     /// Once its connection is cut, it arrives before this or never.
     pub(crate) expires: Option<Instant>,
-    /// Carries it out; what it gives is done at the client.
-    pub(crate) carry_out: Box<dyn FnMut(&Served) -> Deliver + Send>,
+    pub(crate) carry_out: CarryOut,
 }
 
 impl Ends {
@@ -59,43 +61,43 @@ impl Ends {
     }
 }
 
-/// Carries requests to the server, in their order.
+/// Carries commands to the server, in their order.
 pub(crate) async fn there(
-    mut requests: mpsc::UnboundedReceiver<Request>,
+    mut commands: mpsc::UnboundedReceiver<Command>,
     back: mpsc::UnboundedSender<Parcel>,
-    served: Arc<Served>,
+    served: Arc<dyn Store>,
     ends: Arc<Ends>,
 ) {
-    while let Some(mut request) = requests.recv().await {
+    while let Some(mut command) = commands.recv().await {
         tokio::select! {
             biased;
             () = ends.until_cut() => {}
-            () = sleep_until(request.at) => {}
+            () = sleep_until(command.at) => {}
         }
         if ends.is_cut() {
             let Some(late) = *ends.late.lock().unwrap() else {
                 continue;
             };
-            sleep_until(request.at.max(now()) + late).await;
+            sleep_until(command.at.max(now()) + late).await;
             // The engine counts on nothing later than this.
-            if request.expires.is_some_and(|expires| now() >= expires) {
+            if command.expires.is_some_and(|expires| now() >= expires) {
                 continue;
             }
         }
-        if request.lost {
+        if command.lost {
             continue;
         }
-        let mut deliver = (request.carry_out)(&served);
-        if let Some(pause) = request.twice {
+        let mut deliver = (command.carry_out)(&*served);
+        if let Some(pause) = command.twice {
             sleep(pause).await;
-            let again = (request.carry_out)(&served);
+            let again = (command.carry_out)(&*served);
             // Either of the two replies is the one that counts.
             if pause.as_millis() % 2 == 0 {
                 deliver = again;
             }
         }
-        if !request.lost_reply {
-            let at = now() + request.back;
+        if !command.lost_reply {
+            let at = now() + command.back;
             let _ = back.send(Parcel { at, deliver });
         }
     }

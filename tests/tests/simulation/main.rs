@@ -28,5 +28,4 @@ mod seeds;
 mod server;
 mod troubles;
 mod users;
-mod verbs;
 mod world;

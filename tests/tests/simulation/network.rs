@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 use lock_runtime::{StoreError, StoreErrorKind};
 use lock_store::{Answer, ClientId, Failure, Link, Listener, Owner, Store, StoreFuture, WakeUp};
 use lock_store::{Clock, Pause};
+use lock_tests::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::couriers::{Deliver, Ends, Parcel, Request, back_again, there};
+use crate::couriers::{Command, Deliver, Ends, Parcel, back_again, there};
 use crate::rng::Rng;
-use crate::server::Served;
+use crate::server::answer;
 use crate::world::{World, now, sleep, sleep_until};
 
 /// So many commands in a row without an answer, and the connection is replaced, as the Redis store does it.
 const SILENT_COMMANDS: u32 = 2;
 
-/// A client's store: what it asks goes over its wires.
+/// What lies between a client and the server: what it asks goes over its wires.
 #[derive(Debug)]
 pub(crate) struct Network {
-    pub(crate) wires: Arc<Wires>,
-    pub(crate) served: Arc<Served>,
+    wires: Arc<Wires>,
     /// What the server tells; kept here, since the server keeps only a weak one.
     _listener: Arc<dyn Listener>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Wires {
     pub(crate) client: usize,
     pause: Pause,
     lines: Weak<dyn Listener>,
-    served: Mutex<Weak<Served>>,
+    served: Mutex<Option<Weak<dyn Store>>>,
     /// A connection is up, or none will be any more. (Of tokio's `watch`, who is woken first is left to chance.)
     up: Notify,
     state: Mutex<State>,
@@ -53,7 +53,7 @@ struct State {
 
 #[derive(Clone)]
 struct Wire {
-    to_server: mpsc::UnboundedSender<Request>,
+    to_server: mpsc::UnboundedSender<Command>,
     to_client: mpsc::UnboundedSender<Parcel>,
     ends: Arc<Ends>,
 }
@@ -95,13 +95,13 @@ impl Network {
         pause: Pause,
         lines: &Arc<dyn Listener>,
         connect: impl FnOnce(&Arc<dyn Listener>, Clock) -> Arc<dyn Store>,
-    ) -> Arc<Self> {
+    ) -> Arc<dyn Store> {
         let wires = Arc::new(Wires {
             world: Arc::clone(world),
             client,
             pause,
             lines: Arc::downgrade(lines),
-            served: Mutex::new(Weak::new()),
+            served: Mutex::default(),
             up: Notify::new(),
             state: Mutex::new(State {
                 rng,
@@ -114,34 +114,47 @@ impl Network {
         let listener: Arc<dyn Listener> = Arc::new(Told(Arc::downgrade(&wires)));
         let clock = Clock::simulated(Handle::current()).ahead(world.server.ahead());
         let served = world.server.serve(connect(&listener, clock));
-        *wires.served.lock().unwrap() = Arc::downgrade(&served);
+        *wires.served.lock().unwrap() = Some(Arc::downgrade(&served));
         wires.plug_in(&served);
         world.wires.lock().unwrap().push(Arc::downgrade(&wires));
-        Arc::new(Self {
+        let network = Arc::new(Self {
             wires,
-            served,
             _listener: listener,
-        })
+        });
+        decorated(served, network)
     }
+}
 
-    /// Sends one command over the connection that is up, or will be in time.
-    pub(crate) fn command<T: Clone + Debug + Send + 'static>(
-        &self,
-        name: &'static str,
-        expires: Option<Instant>,
+/// The engine counts an acquire that has not arrived when its lease is over as lost.
+fn expires(request: &Request) -> Option<Instant> {
+    let after = match request {
+        Request::Acquire(_) | Request::AcquireAll(_) => request.lease(),
+        // A place of a process that is gone is forgotten after a minute.
+        Request::LatchLook(_) => Some(Duration::from_secs(1)),
+        other => other.latch_call().map(|_| Duration::from_secs(1)),
+    };
+    after.map(|after| now() + after)
+}
+
+impl Interceptor for Network {
+    /// Sends the command over the connection that is up, or will be in time.
+    fn intercept<'s>(
+        &'s self,
+        _: &'s dyn Store,
+        request: Request,
         by: Instant,
-        mut run: impl FnMut(&Served) -> T + Send + 'static,
-    ) -> StoreFuture<'_, T> {
+    ) -> StoreFuture<'s, Reply> {
+        let (name, expires) = (request.verb(), expires(&request));
         let sent = now();
         let wires = Arc::clone(&self.wires);
         Box::pin(async move {
             let wire = wires.wire(by).await?;
             let link = Link(wires.state().link);
-            let (reply, replied) = oneshot::channel::<T>();
+            let (reply, replied) = oneshot::channel::<Reply>();
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client) = (Arc::clone(&wires.world), wires.client);
             wires.send(&wire, expires, move |served| {
-                let value = run(served);
+                let value = answer(request.clone().send(served, now()));
                 world.note(format_args!("c{client} {name} -> {value:?}"));
                 let reply = Arc::clone(&reply);
                 Box::new(move || {
@@ -177,6 +190,18 @@ impl Network {
                 }
             }
         })
+    }
+
+    fn link(&self, _: Link) -> Link {
+        self.wires.link()
+    }
+
+    fn close(&self) {
+        self.wires.close();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.wires.is_closed()
     }
 }
 
@@ -216,7 +241,7 @@ impl Wires {
         &self,
         wire: &Wire,
         expires: Option<Instant>,
-        carry_out: impl FnMut(&Served) -> Deliver + Send + 'static,
+        carry_out: impl FnMut(&dyn Store) -> Deliver + Send + 'static,
     ) {
         let calm = self.world.is_calm();
         let faults = &self.world.faults;
@@ -244,7 +269,7 @@ impl Wires {
                 }
         };
         let (there, back) = (way(), way());
-        let request = Request {
+        let command = Command {
             at: now() + there,
             lost,
             lost_reply,
@@ -254,7 +279,7 @@ impl Wires {
             carry_out: Box::new(carry_out),
         };
         // A wire that was cut just now takes nothing any more.
-        let _ = wire.to_server.send(request);
+        let _ = wire.to_server.send(command);
     }
 
     /// The server tells this client of a grant.
@@ -345,7 +370,12 @@ impl Wires {
             sleep_until(world.server.down_until()).await;
             pause.gate(std::future::ready(())).await;
             let Some(wires) = wires.upgrade() else { return };
-            let served = wires.served.lock().unwrap().upgrade();
+            let served = wires
+                .served
+                .lock()
+                .unwrap()
+                .as_ref()
+                .and_then(Weak::upgrade);
             if let Some(served) = served {
                 wires.plug_in(&served);
                 wires.look_again();
@@ -359,11 +389,11 @@ impl Wires {
         }
     }
 
-    pub(crate) fn link(&self) -> Link {
+    fn link(&self) -> Link {
         Link(self.state().link)
     }
 
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         let mut state = self.state();
         state.closed = true;
         state.wire = None;
@@ -371,12 +401,12 @@ impl Wires {
         self.up.notify_waiters();
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.state().closed
     }
 
     /// A new connection, and the tasks that carry what goes over it.
-    fn plug_in(&self, served: &Arc<Served>) {
+    fn plug_in(&self, served: &Arc<dyn Store>) {
         let (to_server, requests) = mpsc::unbounded_channel();
         let (to_client, parcels) = mpsc::unbounded_channel();
         let ends = Arc::<Ends>::default();

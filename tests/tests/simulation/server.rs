@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use lock_runtime::LockKey;
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, LatchRequest, Latched, Link, Owner,
-    Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Link, Owner, Queue, Release, Released,
+    Renewal, Renewed, Share, Store, StoreFuture,
 };
+use lock_tests::store_decorator::{Interceptor, Reply, Request, decorated};
 
 use crate::world::now;
 
@@ -65,13 +66,6 @@ struct State {
     queued: BTreeMap<LockKey, Vec<Owner>>,
 }
 
-/// One client's handle to the server.
-#[derive(Debug)]
-pub(crate) struct Served {
-    store: Arc<dyn Store>,
-    wrong: Arc<Wrong>,
-}
-
 impl std::fmt::Debug for Wrong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.mistake)
@@ -122,11 +116,9 @@ impl Server {
         *self.wrong.state() = State::default();
     }
 
-    pub(crate) fn serve(&self, store: Arc<dyn Store>) -> Arc<Served> {
-        Arc::new(Served {
-            store,
-            wrong: Arc::clone(&self.wrong),
-        })
+    /// One client's handle to the server, with its mistakes.
+    pub(crate) fn serve(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        decorated(store, Arc::clone(&self.wrong))
     }
 
     pub(crate) fn wrong(&self) -> &Wrong {
@@ -172,7 +164,7 @@ impl Wrong {
 }
 
 /// The embedded store answers at once.
-fn answer<T>(mut future: StoreFuture<'_, T>) -> T {
+pub(crate) fn answer<T>(mut future: StoreFuture<'_, T>) -> T {
     match future
         .as_mut()
         .poll(&mut Context::from_waker(Waker::noop()))
@@ -183,15 +175,7 @@ fn answer<T>(mut future: StoreFuture<'_, T>) -> T {
     }
 }
 
-impl Served {
-    fn is(&self, mistake: Mistake) -> bool {
-        self.wrong.is(mistake)
-    }
-
-    pub(crate) fn close(&self) {
-        self.store.close();
-    }
-
+impl Wrong {
     fn wrong_share(&self, share: &mut Option<Share>) {
         let Some(share) = share else { return };
         if self.is(Mistake::OnePermitTooMany) && share.of != Share::READ_WRITE {
@@ -219,7 +203,7 @@ impl Served {
     }
 
     fn wrong_reply(&self, request: &Acquire, reply: Acquired) -> Acquired {
-        let mut state = self.wrong.state();
+        let mut state = self.state();
         let key = &request.claim.key;
         match reply {
             Acquired::Busy { queued, .. } => {
@@ -237,33 +221,30 @@ impl Served {
             Acquired::Granted { token } => {
                 state.granted.insert(key.clone(), reply);
                 drop(state);
-                let token = self.wrong.token(token);
+                let token = self.token(token);
                 Acquired::Granted { token }
             }
             Acquired::Conflict => reply,
         }
     }
 
-    pub(crate) fn acquire(&self, request: &Acquire) -> Acquired {
+    fn acquire(&self, store: &dyn Store, request: &Acquire) -> Acquired {
         let wrong = self.wrong_acquire(request);
-        let reply = answer(self.store.acquire(wrong, now()));
+        let reply = answer(store.acquire(wrong, now()));
         self.wrong_reply(request, reply)
     }
 
-    pub(crate) fn acquire_all(&self, requests: &[Acquire]) -> AcquiredAll {
+    fn acquire_all(&self, store: &dyn Store, requests: &[Acquire]) -> AcquiredAll {
         let wrong = requests.iter().map(|one| self.wrong_acquire(one));
-        match answer(self.store.acquire_all(wrong.collect(), now())) {
+        match answer(store.acquire_all(wrong.collect(), now())) {
             AcquiredAll::Granted { tokens } => AcquiredAll::Granted {
-                tokens: tokens
-                    .into_iter()
-                    .map(|token| self.wrong.token(token))
-                    .collect(),
+                tokens: tokens.into_iter().map(|token| self.token(token)).collect(),
             },
             other => other,
         }
     }
 
-    pub(crate) fn renew(&self, holds: &[Renewal]) -> Vec<Renewed> {
+    fn renew(&self, store: &dyn Store, holds: &[Renewal]) -> Vec<Renewed> {
         let wrong = |hold: &Renewal| Renewal {
             claim: self.wrong_claim(&hold.claim),
             lease: if self.is(Mistake::GrantsForTooShort) {
@@ -273,10 +254,10 @@ impl Served {
             },
         };
         let wrong = holds.iter().map(wrong).collect();
-        let mut replies = answer(self.store.renew(wrong, now()));
+        let mut replies = answer(store.renew(wrong, now()));
         for (hold, reply) in holds.iter().zip(&mut replies) {
             if *reply == Renewed::Gone && self.is(Mistake::RenewsBySetting) {
-                self.end_any(&hold.claim);
+                Self::end_any(store, &hold.claim);
                 let request = Acquire {
                     claim: hold.claim.clone(),
                     lease: hold.lease,
@@ -286,7 +267,7 @@ impl Served {
                     instead_of: None,
                     via: Link(0),
                 };
-                let _ = answer(self.store.acquire(request, now()));
+                let _ = answer(store.acquire(request, now()));
                 *reply = Renewed::Renewed;
             }
             if self.is(Mistake::RenewsWhatIsGone) {
@@ -297,8 +278,8 @@ impl Served {
     }
 
     /// Ends whatever hold there is of an exclusive lock.
-    fn end_any(&self, claim: &Claim) -> bool {
-        let found = answer(self.store.inspect(claim.key.clone(), now()));
+    fn end_any(store: &dyn Store, claim: &Claim) -> bool {
+        let found = answer(store.inspect(claim.key.clone(), now()));
         let owner = found.and_then(|found| Owner::parse(&found.holder?));
         let Some(owner) = owner.filter(|_| claim.share.is_none()) else {
             return false;
@@ -310,27 +291,27 @@ impl Served {
             },
             keep: Duration::ZERO,
         };
-        let _ = answer(self.store.release(vec![request], now()));
+        let _ = answer(store.release(vec![request], now()));
         true
     }
 
-    pub(crate) fn fence(&self, claim: &Claim) -> Fenced {
-        match answer(self.store.fence(self.wrong_claim(claim), now())) {
-            Fenced::Token(token) => Fenced::Token(self.wrong.token(Some(token)).unwrap_or(token)),
+    fn fence(&self, store: &dyn Store, claim: &Claim) -> Fenced {
+        match answer(store.fence(self.wrong_claim(claim), now())) {
+            Fenced::Token(token) => Fenced::Token(self.token(Some(token)).unwrap_or(token)),
             other => other,
         }
     }
 
-    pub(crate) fn release(&self, requests: &[Release]) -> Vec<Released> {
+    fn release(&self, store: &dyn Store, requests: &[Release]) -> Vec<Released> {
         let wrong = |request: &Release| Release {
             claim: self.wrong_claim(&request.claim),
             keep: request.keep,
         };
         let wrong = requests.iter().map(wrong).collect();
-        let mut replies = answer(self.store.release(wrong, now()));
+        let mut replies = answer(store.release(wrong, now()));
         if self.is(Mistake::ReleasesWithoutOwnerCheck) {
             for (request, reply) in requests.iter().zip(&mut replies) {
-                if *reply == Released::NotHeld && self.end_any(&request.claim) {
+                if *reply == Released::NotHeld && Self::end_any(store, &request.claim) {
                     *reply = Released::Released;
                 }
             }
@@ -338,15 +319,7 @@ impl Served {
         replies
     }
 
-    pub(crate) fn shrink(&self, claim: &Claim, permits: u32) -> Released {
-        answer(self.store.shrink(self.wrong_claim(claim), permits, now()))
-    }
-
-    pub(crate) fn resize(&self, key: &LockKey, of: u32) -> bool {
-        answer(self.store.resize(key.clone(), of, now()))
-    }
-
-    pub(crate) fn abandon(&self, request: &Acquire) -> Released {
+    fn abandon(&self, store: &dyn Store, request: &Acquire) -> Released {
         if self.is(Mistake::NeverUndoes) {
             return Released::Released;
         }
@@ -355,24 +328,32 @@ impl Served {
                 claim: request.claim.clone(),
                 keep: Duration::ZERO,
             };
-            return self.release(&[release])[0];
+            return self.release(store, &[release])[0];
         }
-        answer(self.store.abandon(self.wrong_acquire(request), now()))
+        answer(store.abandon(self.wrong_acquire(request), now()))
     }
+}
 
-    pub(crate) fn inspect(&self, key: &LockKey) -> Option<Inspection> {
-        answer(self.store.inspect(key.clone(), now()))
-    }
-
-    pub(crate) fn force_release(&self, key: &LockKey) -> Option<bool> {
-        answer(self.store.force_release(key.clone(), now()))
-    }
-
-    pub(crate) fn rate(&self, request: &RateRequest) -> Rated {
-        answer(self.store.rate(request.clone(), now()))
-    }
-
-    pub(crate) fn latch(&self, request: &LatchRequest) -> Latched {
-        answer(self.store.latch(request.clone(), now()))
+impl Interceptor for Wrong {
+    fn intercept<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        request: Request,
+        by: Instant,
+    ) -> StoreFuture<'s, Reply> {
+        let value = match request {
+            Request::Acquire(request) => Reply::Acquire(self.acquire(store, &request)),
+            Request::AcquireAll(requests) => Reply::AcquireAll(self.acquire_all(store, &requests)),
+            Request::Renew(holds) => Reply::Renew(self.renew(store, &holds)),
+            Request::Fence(claim) => Reply::Fence(self.fence(store, &claim)),
+            Request::Release(requests) => Reply::Release(self.release(store, &requests)),
+            Request::Abandon(request) => Reply::Abandon(self.abandon(store, &request)),
+            Request::Shrink(claim, permits) => {
+                return Request::Shrink(self.wrong_claim(&claim), permits).send(store, by);
+            }
+            right => return right.send(store, by),
+        };
+        let link = store.link();
+        Box::pin(std::future::ready(Ok(Answer { value, link })))
     }
 }

@@ -2,6 +2,15 @@
 //! in simulated time.
 //!
 //! The rules are those of `engine/time.rs`; what is shown here is that the engine keeps to them, whatever the store does.
+//!
+//! Each test records its schedules and compares them with a file of its name in `snapshots`. When a schedule is to change,
+//! this writes the files anew, for a reviewer to read:
+//!
+//! ```text
+//! INSTA_UPDATE=always cargo test -p lock-tests --all-features --test timetable
+//! ```
+//!
+//! What a test is about it asserts itself, and what holds for every schedule is in `rules.rs`: neither can be blessed away.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -9,11 +18,14 @@
 )]
 
 mod background;
-mod desk;
+mod fates;
 mod latches;
 mod nested;
 mod passing;
 mod rates;
+mod recording_store;
 mod renewing;
+mod rules;
+mod schedule;
 mod several;
 mod waiting;

@@ -2,10 +2,10 @@
 
 use lock_runtime::StoreErrorKind;
 use lock_store::Fenced;
+use lock_tests::store_decorator::Reply;
 
-use crate::desk::{Desk, Fate, ms, of, short, simulated};
-
-const DOWN: Fate = Fate::Fails(StoreErrorKind::Disconnected);
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
 
 #[test]
 fn the_first_that_wants_a_token_asks_for_it_until_its_wait_ends() {
@@ -16,10 +16,11 @@ fn the_first_that_wants_a_token_asks_for_it_until_its_wait_ends() {
             (vec![Fate::Silence; 9], "Timeout 500"),
             (vec![Fate::Fails(StoreErrorKind::Denied)], "Denied 0"),
         ] {
-            let (desk, client) = Desk::open().await;
-            desk.next("fence", &fates);
-            let guard = client.lock("k").acquire().await.unwrap();
-            let inner = client.lock("k").fenced().wait(of(400)).acquire();
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{} times {:?}", fates.len(), fates[0]));
+            store.next("fence", &fates);
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let inner = store.asks(400, client.lock("k").fenced().wait(of(400)).acquire());
             let answer = guard.scope(inner).await;
             let what = answer.map_or_else(
                 |error| short(&error),
@@ -32,7 +33,7 @@ fn the_first_that_wants_a_token_asks_for_it_until_its_wait_ends() {
                     .to_owned()
                 },
             );
-            assert_eq!(format!("{what} {}", desk.now()), expected);
+            assert_eq!(format!("{what} {}", store.now()), expected);
         }
     });
 }
@@ -41,10 +42,11 @@ fn the_first_that_wants_a_token_asks_for_it_until_its_wait_ends() {
 fn a_hold_that_is_gone_has_no_token() {
     simulated(async {
         for (reply, expected) in [(Fenced::Gone, "lost, Gone"), (Fenced::Conflict, "conflict")] {
-            let (desk, client) = Desk::open().await;
-            desk.says.lock().unwrap().fenced.push_back(reply);
-            let guard = client.lock("k").acquire().await.unwrap();
-            let inner = client.lock("k").fenced().acquire();
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{reply:?}"));
+            store.answers(Reply::Fence(reply));
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let inner = store.asks(WAIT, client.lock("k").fenced().acquire());
             let error = guard.scope(inner).await.unwrap_err();
             assert_eq!(short(&error), expected);
             assert_eq!(guard.is_held(), reply == Fenced::Conflict);
@@ -55,37 +57,40 @@ fn a_hold_that_is_gone_has_no_token() {
 #[test]
 fn siblings_wait_for_each_other_and_no_longer_than_they_may() {
     simulated(async {
-        let (desk, client) = Desk::open().await;
-        let guard = client.lock("k").acquire().await.unwrap();
-        desk.seen();
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.seen();
         let body = async {
-            let first = client.lock("k").acquire().await.unwrap();
-            let error = client.lock("k").wait(of(300)).acquire().await.unwrap_err();
+            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let error = store
+                .asks(300, client.lock("k").wait(of(300)).acquire())
+                .await
+                .unwrap_err();
             assert_eq!(
-                (short(&error).as_str(), desk.now()),
+                (short(&error).as_str(), store.now()),
                 ("busy after 300ms", 300)
             );
-            let second = client.lock("k").acquire();
+            let second = store.asks(WAIT, client.lock("k").acquire());
             let (second, ()) = tokio::join!(second, async {
                 ms(100).await;
                 drop(first);
             });
-            assert_eq!(desk.now(), 400);
+            assert_eq!(store.now(), 400);
             drop(second.unwrap());
         };
         guard.scope(body).await;
-        assert_eq!(desk.story(), "");
+        assert_eq!(store.calls(), []);
     });
 }
 
 #[test]
 fn a_shutdown_ends_the_wait_for_a_sibling() {
     simulated(async {
-        let (desk, client) = Desk::open().await;
-        let guard = client.lock("k").acquire().await.unwrap();
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
         let body = async {
-            let first = client.lock("k").acquire().await.unwrap();
-            let (second, ()) = tokio::join!(client.lock("k").acquire(), async {
+            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let (second, ()) = tokio::join!(store.asks(WAIT, client.lock("k").acquire()), async {
                 ms(100).await;
                 client.shutdown(of(50)).await;
             });
@@ -93,23 +98,26 @@ fn a_shutdown_ends_the_wait_for_a_sibling() {
             drop(first);
         };
         guard.scope(body).await;
-        assert_eq!(desk.now(), 150);
+        assert_eq!(store.now(), 150);
     });
 }
 
 #[test]
 fn a_loss_ends_the_wait_for_a_sibling() {
     simulated(async {
-        let (desk, client) = Desk::open().await;
+        let (store, client) = RecordingStore::open().await;
         let request = client.lock("k").lease(of(1000)).renew(false);
-        let guard = request.acquire().await.unwrap();
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
         let body = async {
-            let first = client.lock("k").acquire().await.unwrap();
-            let error = client.lock("k").acquire().await.unwrap_err();
+            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let error = store
+                .asks(WAIT, client.lock("k").acquire())
+                .await
+                .unwrap_err();
             assert_eq!(short(&error), "lost, Expired");
             drop(first);
         };
         guard.scope(body).await;
-        assert_eq!(desk.now(), 988);
+        assert_eq!(store.now(), 988);
     });
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use crate::client::LockClient;
-use crate::client::checks::{diagnosis, refuse};
+use crate::client::diagnosis::{diagnosis, refuse};
 use crate::config::check_lease;
 use crate::engine::line::Lines;
 use crate::engine::{Engine, reaper, thread};

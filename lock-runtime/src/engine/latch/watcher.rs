@@ -4,25 +4,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Clock, LatchRequest, LatchState, LatchVerb, Latched, LockKey, Owner, Store};
+use lock_store::{
+    Answer, Clock, Failure, LatchCall, LatchFound, LatchState, LockKey, Owner, Store,
+};
 
-use super::room::{Failure, News, Refusal, Room, Rooms};
+use super::view::{FailedLook, LatchView, Refusal};
+use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::line::Lines;
 use crate::engine::pulse::Pulse;
 use crate::engine::reaper::Reaper;
 use crate::engine::shutdown::{Active, Entered};
 use crate::engine::{Engine, time};
 
-/// Lives as long as anybody is in the room, and until its place in the store is given up.
+/// Lives as long as a task waits, and until its place in the store is given up.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(super) struct LatchWatcher {
     store: Arc<dyn Store>,
     clock: Clock,
     pulse: Arc<Pulse>,
     command_timeout: Duration,
     lines: Arc<Lines>,
-    rooms: Arc<Rooms>,
-    room: Arc<Room>,
+    watches: Arc<LatchWatches>,
+    watch: Arc<LatchWatch>,
     key: LockKey,
     /// What the store calls this process's place by.
     place: Owner,
@@ -44,16 +47,16 @@ enum Seen {
     Open,
 }
 
-impl Watcher {
-    pub(super) fn new(engine: &Engine, key: LockKey, room: Arc<Room>) -> Self {
+impl LatchWatcher {
+    pub(super) fn new(engine: &Engine, key: LockKey, watch: Arc<LatchWatch>) -> Self {
         Self {
             store: Arc::clone(&engine.store),
             clock: engine.clock.clone(),
             pulse: Arc::clone(&engine.pulse),
             command_timeout: engine.defaults.command_timeout,
             lines: Arc::clone(&engine.lines),
-            rooms: Arc::clone(&engine.latches),
-            room,
+            watches: Arc::clone(&engine.latches),
+            watch,
             key,
             place: engine.next_owner(),
             present: false,
@@ -64,21 +67,21 @@ impl Watcher {
     }
 
     pub(super) async fn run(mut self) {
-        self.lines.expect_grant(self.place, &self.room.signal);
+        self.lines.expect_grant(self.place, &self.watch.signal);
         let mut look_at = self.clock.now();
-        // The last visitor for whom a look was sent.
+        // The last waiter for whom a look was sent.
         let mut asked = 0;
-        while let Some(last) = self.rooms.last_visitor(&self.key) {
+        while let Some(last) = self.watches.last_waiter(&self.key) {
             let called = self.listen();
-            let settled = self.room.board.read(News::settled).0;
+            let settled = self.watch.view.read(LatchView::settled).0;
             if last <= settled {
                 // They are on their way out.
-                self.room.signal.notified().await;
+                self.watch.signal.notified().await;
             } else if last > asked || called || self.clock.now() >= look_at {
                 asked = last;
                 look_at = self.look(last).await;
             } else {
-                let _ = self.clock.by(look_at, self.room.signal.notified()).await;
+                let _ = self.clock.by(look_at, self.watch.signal.notified()).await;
             }
         }
         self.lines.forget_grant(self.place);
@@ -87,7 +90,7 @@ impl Watcher {
 
     /// Takes in what the store has sent. True if only a look can tell what has happened.
     fn listen(&mut self) -> bool {
-        let inbox = self.room.signal.take();
+        let inbox = self.watch.signal.take();
         match inbox.granted.map(|granted| granted.token) {
             Some(Some(generation)) => self.has_opened(generation),
             Some(None) => return true,
@@ -103,18 +106,18 @@ impl Watcher {
             self.seen = Seen::Open;
             // With the message, the place is gone.
             self.present = false;
-            self.tell(|news| news.opened = news.answered);
+            self.tell(|view| view.opened = view.answered);
         }
     }
 
-    /// Asks the store, for visitors up to `last`. When to look again.
+    /// Asks the store, for waiters up to `last`. When to look again.
     async fn look(&mut self, last: u64) -> Instant {
         let sent = self.clock.now();
         self.present = true;
-        let answer = self.ask(LatchVerb::Wait, sent).await;
+        let answer = self.ask(sent).await;
         // Messages that came before the reply are about what was before it. Whether this one did can't be told here: it
         // counts for those who were in line before, and for the others if the reply is older.
-        let inbox = self.room.signal.take();
+        let inbox = self.watch.signal.take();
         let opened = inbox.granted.and_then(|granted| granted.token);
         let mut called = inbox.look_again || (inbox.granted.is_some() && opened.is_none());
         if let Some(generation) = opened {
@@ -142,10 +145,10 @@ impl Watcher {
             return time::next_look(sent, None);
         }
         let mut failures = 1;
-        self.tell(|news| {
-            let earlier = news.failing.take();
+        self.tell(|view| {
+            let earlier = view.failing.take();
             failures += earlier.as_ref().map_or(0, |one| one.failures);
-            news.failing = Some(Failure {
+            view.failing = Some(FailedLook {
                 asked: last,
                 since: earlier.map_or(sent, |one| one.since),
                 failures,
@@ -155,18 +158,18 @@ impl Watcher {
         self.clock.now() + time::backoff(failures)
     }
 
-    /// Takes in a reply to a look for visitors up to `last`. For how long the latch exists still.
-    fn learn(&mut self, reply: Latched, last: u64) -> Option<Duration> {
-        let before = self.room.board.read(|news| news.answered).0;
+    /// Takes in a reply to a look for waiters up to `last`. For how long the latch exists still.
+    fn learn(&mut self, reply: LatchFound, last: u64) -> Option<Duration> {
+        let before = self.watch.view.read(|view| view.answered).0;
         let earlier = self.seen;
         let (mut opened, mut lost, mut remaining) = (0, 0, None);
         match reply {
-            Latched::Is(LatchState { count: 0, .. }) => {
+            LatchFound::Is(LatchState { count: 0, .. }) => {
                 self.seen = Seen::Open;
                 self.present = false;
                 opened = last;
             }
-            Latched::Is(latch) => {
+            LatchFound::Is(latch) => {
                 self.seen = Seen::Closed(latch.generation);
                 remaining = latch.remaining;
                 match earlier {
@@ -177,63 +180,60 @@ impl Watcher {
                     _ => {}
                 }
             }
-            Latched::NotSet => {
+            LatchFound::NotSet => {
                 self.seen = Seen::NotSet;
                 if matches!(earlier, Seen::Closed(_)) {
                     lost = before;
                 }
             }
-            // `Set`, `Counted` and `Left` answer other questions.
-            _ => {
+            LatchFound::Conflict => {
                 self.refuse(last, Refusal::Conflict);
                 return None;
             }
         }
-        let (changes, _) = self.room.board.read(|news| {
-            last > news.answered || opened.max(lost) > news.settled() || news.failing.is_some()
+        let (changes, _) = self.watch.view.read(|view| {
+            last > view.answered || opened.max(lost) > view.settled() || view.failing.is_some()
         });
         // Whoever has nothing new to learn is not woken.
         if changes {
-            self.tell(|news| {
-                news.answered = news.answered.max(last);
-                news.opened = news.opened.max(opened);
-                news.lost = news.lost.max(lost);
-                news.failing = None;
+            self.tell(|view| {
+                view.answered = view.answered.max(last);
+                view.opened = view.opened.max(opened);
+                view.lost = view.lost.max(lost);
+                view.failing = None;
             });
         }
         remaining
     }
 
     fn refuse(&self, last: u64, refusal: Refusal) {
-        self.tell(|news| {
-            news.refused = (last, Some(refusal));
-            news.failing = None;
+        self.tell(|view| {
+            view.refused = (last, Some(refusal));
+            view.failing = None;
         });
     }
 
-    fn tell(&self, change: impl FnOnce(&mut News)) {
-        self.room.board.change(change);
+    fn tell(&self, change: impl FnOnce(&mut LatchView)) {
+        self.watch.view.change(change);
     }
 
-    async fn ask(&self, verb: LatchVerb, sent: Instant) -> Result<Latched, lock_store::Failure> {
-        let request = LatchRequest {
+    fn call(&self) -> LatchCall {
+        LatchCall {
             key: self.key.clone(),
             owner: self.place,
-            verb,
-        };
+        }
+    }
+
+    /// Asks what the latch is, and for the place.
+    async fn ask(&self, sent: Instant) -> Result<LatchFound, Failure> {
+        self.lines.expect_over(self.place, None);
         let by = sent + self.command_timeout;
-        let waits = verb == LatchVerb::Wait;
-        if waits {
-            self.lines.expect_over(self.place, None);
-        }
-        let result = self.store.latch(request, by).await;
+        let result = self.store.latch_wait(self.call(), by).await;
         self.pulse.note(sent, &result);
-        let answer = result?;
-        if waits {
-            // What is heard over another link may be old.
-            self.lines.expect_over(self.place, Some(answer.link));
-        }
-        Ok(answer.value)
+        let Answer { value, link } = result?;
+        // What is heard over another link may be old.
+        self.lines.expect_over(self.place, Some(link));
+        Ok(value)
     }
 
     /// Gives the place up. One that a command makes that arrives later still, over a connection that was replaced,
@@ -246,7 +246,10 @@ impl Watcher {
         let mut failures = 0;
         loop {
             let now = self.clock.now();
-            match self.ask(LatchVerb::Leave, now).await {
+            let by = now + self.command_timeout;
+            let result = self.store.latch_leave(self.call(), by).await;
+            self.pulse.note(now, &result);
+            match result {
                 Err(failure) if failure.error.kind().is_transient() => {}
                 _ => return,
             }

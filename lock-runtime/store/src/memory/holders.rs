@@ -16,7 +16,7 @@ pub(super) struct Holders {
 }
 
 /// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
-type Name = (Owner, bool);
+type HoldId = (Owner, bool);
 
 #[derive(Clone, Copy, Debug)]
 struct Hold {
@@ -108,7 +108,7 @@ impl Holders {
         }
     }
 
-    fn put(&mut self, name: Name, share: Option<Share>, expires: Instant) {
+    fn put(&mut self, name: HoldId, share: Option<Share>, expires: Instant) {
         let (permits, of) = size(share);
         if self.is_empty() {
             (self.exclusive, self.of) = (share.is_none(), of);
@@ -148,7 +148,7 @@ impl Holders {
         *self = Self::default();
     }
 
-    fn remove(&mut self, name: Name) -> Option<Hold> {
+    fn remove(&mut self, name: HoldId) -> Option<Hold> {
         let hold = self.leases.remove(name)?;
         self.used -= size(hold.share).0;
         Some(hold)

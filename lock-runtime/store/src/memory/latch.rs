@@ -1,29 +1,26 @@
 //! Count-down latches of the embedded store.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{Connected, Name, Step};
-use crate::key::LockKey;
+use super::space::Name;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use crate::{LatchRequest, LatchState, LatchVerb, Latched, Owner, WakeUp};
+use crate::{LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
 
 /// All latches, and what is remembered beside them.
 #[derive(Debug, Default)]
 pub(super) struct Latches {
-    entries: HashMap<Name, Entry>,
-    /// When `entries` has grown to this, what has expired is removed.
-    sweep_at: usize,
+    entries: SweepingMap<Name, Entry>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+pub(super) struct Entry {
     latch: Option<Latch>,
     /// Until when each place counts.
     /// In an order that is the same in every run.
     waiters: BTreeMap<Owner, Instant>,
-    /// What each call came to, and until when that is remembered.
-    calls: HashMap<Owner, (Latched, Instant)>,
+    /// How many each call left to count, and until when that is remembered.
+    calls: HashMap<Owner, (u32, Instant)>,
 }
 
 #[derive(Debug)]
@@ -58,17 +55,24 @@ impl Latches {
         self.entries.values().map(count).sum()
     }
 
-    fn entry(&mut self, name: Name, now: Instant) -> &mut Entry {
-        if self.entries.len() >= self.sweep_at {
-            self.entries.retain(|_, entry| {
-                entry.sweep(now);
-                !entry.is_empty()
-            });
-            self.sweep_at = (self.entries.len() * 2).max(64);
-        }
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn entry(&mut self, name: Name, now: Instant) -> &mut Entry {
+        self.entries.sweep(|entry| {
+            entry.sweep(now);
+            !entry.is_empty()
+        });
         let entry = self.entries.entry(name).or_default();
         entry.sweep(now);
         entry
+    }
+
+    pub(super) fn forget_if_empty(&mut self, name: &Name) {
+        if self.entries.get(name).is_some_and(Entry::is_empty) {
+            self.entries.remove(name);
+        }
     }
 }
 
@@ -79,106 +83,81 @@ impl Entry {
         self.calls.retain(|_, (_, until)| *until > now);
     }
 
+    /// The places of those who wait, which are gone then.
+    pub(super) fn take_waiters(&mut self) -> impl Iterator<Item = Owner> + use<> {
+        std::mem::take(&mut self.waiters).into_keys()
+    }
+
     fn is_empty(&self) -> bool {
         self.latch.is_none() && self.waiters.is_empty() && self.calls.is_empty()
     }
 
-    /// Runs one verb. If the latch opens, the second is its generation, and who waited is in `waiters` still.
-    fn run(&mut self, request: &LatchRequest, now: Instant, micros: u64) -> (Latched, Option<u64>) {
-        if let Some((earlier, _)) = self.calls.get(&request.owner) {
-            return (*earlier, None);
+    pub(super) fn set(
+        &mut self,
+        owner: Owner,
+        count: u32,
+        ttl: Duration,
+        now: Instant,
+        micros: u64,
+    ) -> LatchSet {
+        if self.calls.contains_key(&owner) {
+            return LatchSet::Set;
         }
-        let owner = request.owner;
-        match request.verb {
-            LatchVerb::Set { count, ttl } => {
-                let before = self.latch.as_ref();
-                if before.is_some_and(|latch| latch.count > 0) {
-                    return (Latched::Set(false), None);
-                }
-                let opened = before.map_or(0, |latch| latch.generation);
-                self.latch = Some(Latch {
-                    count,
-                    generation: (opened + 1).max(micros),
-                    opened,
-                    expires: now + ttl,
-                });
-                (self.remember(owner, Latched::Set(true), now), None)
-            }
-            LatchVerb::CountDown => match &mut self.latch {
-                None => (Latched::NotSet, None),
-                Some(latch) if latch.count == 0 => (Latched::Counted(0), None),
-                Some(latch) => {
-                    latch.count -= 1;
-                    let (left, generation) = (latch.count, latch.generation);
-                    let reply = self.remember(owner, Latched::Counted(left), now);
-                    (reply, (left == 0).then_some(generation))
-                }
-            },
-            LatchVerb::Look => (self.state(now), None),
-            LatchVerb::Wait => {
-                if self.latch.as_ref().is_none_or(|latch| latch.count > 0) {
-                    self.waiters.insert(owner, now + QUEUE_TTL);
-                }
-                (self.state(now), None)
-            }
-            LatchVerb::Leave => {
-                self.waiters.remove(&owner);
-                (Latched::Left, None)
+        let before = self.latch.as_ref();
+        if before.is_some_and(|latch| latch.count > 0) {
+            return LatchSet::SetBefore;
+        }
+        let opened = before.map_or(0, |latch| latch.generation);
+        self.latch = Some(Latch {
+            count,
+            generation: (opened + 1).max(micros),
+            opened,
+            expires: now + ttl,
+        });
+        self.remember(owner, count, now);
+        LatchSet::Set
+    }
+
+    /// If the latch opens, the second is its generation, and who waited is in `waiters` still.
+    pub(super) fn count_down(&mut self, owner: Owner, now: Instant) -> (LatchCounted, Option<u64>) {
+        if let Some((left, _)) = self.calls.get(&owner) {
+            return (LatchCounted::Left(*left), None);
+        }
+        match &mut self.latch {
+            None => (LatchCounted::NotSet, None),
+            Some(latch) if latch.count == 0 => (LatchCounted::Left(0), None),
+            Some(latch) => {
+                latch.count -= 1;
+                let (left, generation) = (latch.count, latch.generation);
+                self.remember(owner, left, now);
+                (LatchCounted::Left(left), (left == 0).then_some(generation))
             }
         }
     }
 
-    fn remember(&mut self, owner: Owner, reply: Latched, now: Instant) -> Latched {
-        self.calls.insert(owner, (reply, now + CALL_REMEMBERED));
-        reply
+    pub(super) fn wait(&mut self, owner: Owner, now: Instant) -> LatchFound {
+        if self.latch.as_ref().is_none_or(|latch| latch.count > 0) {
+            self.waiters.insert(owner, now + QUEUE_TTL);
+        }
+        self.look(now)
     }
 
-    fn state(&self, now: Instant) -> Latched {
-        self.latch.as_ref().map_or(Latched::NotSet, |latch| {
-            Latched::Is(LatchState {
+    pub(super) fn leave(&mut self, owner: Owner) {
+        self.waiters.remove(&owner);
+    }
+
+    fn remember(&mut self, owner: Owner, left: u32, now: Instant) {
+        self.calls.insert(owner, (left, now + CALL_REMEMBERED));
+    }
+
+    pub(super) fn look(&self, now: Instant) -> LatchFound {
+        self.latch.as_ref().map_or(LatchFound::NotSet, |latch| {
+            LatchFound::Is(LatchState {
                 count: latch.count,
                 generation: latch.generation,
                 opened: latch.opened,
                 remaining: Some(latch.expires.saturating_duration_since(now)),
             })
         })
-    }
-}
-
-impl Connected {
-    /// Runs one verb on a latch, and wakes those for whom it opened.
-    pub(super) fn latch_now(&self, request: &LatchRequest) -> Latched {
-        let mut guard = self.store.lock();
-        let server = &mut *guard;
-        let now = self.clock.now();
-        let micros = server.micros(now);
-        let name = self.name(&request.key);
-        let lock = server.spaces[self.space].get(&request.key);
-        if lock.is_some_and(|lock| lock.holders.live(now) > 0) {
-            return Latched::Conflict;
-        }
-        let entry = server.latches.entry(name.clone(), now);
-        let (reply, opened) = entry.run(request, now, micros);
-        // Who waits hears of it before anybody can learn more from this server, and is woken when it is unlocked.
-        let mut wake_ups = Vec::<WakeUp>::new();
-        if let Some(generation) = opened {
-            for (owner, _) in std::mem::take(&mut entry.waiters) {
-                let listener = server.listeners.get(&owner.client);
-                if let Some(listener) = listener.and_then(std::sync::Weak::upgrade) {
-                    wake_ups.push(listener.granted(super::LINK, owner, Some(generation)));
-                }
-            }
-        }
-        if entry.is_empty() {
-            server.latches.entries.remove(&name);
-        }
-        drop(guard);
-        drop(wake_ups);
-        reply
-    }
-
-    /// Whether the key is a latch, which no lock can be taken on.
-    pub(super) fn is_latch(&self, step: &Step<'_>, key: &LockKey) -> bool {
-        !step.latches.entries.is_empty() && step.latches.has(&self.name(key), step.now)
     }
 }

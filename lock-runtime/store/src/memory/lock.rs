@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use super::holders::Holders;
 use super::latch::Latches;
 use super::queue::{Place, Places};
-use crate::{Acquire, Acquired, Claim, ClientId, Listener, Queue, Release, Released, WakeUp};
+use crate::{Acquire, Acquired, Claim, ClientId, Link, Listener, Queue, Release, Released, WakeUp};
+
+/// There is only one way to it.
+pub(super) const LINK: Link = Link(0);
 
 /// Who holds one key, who waits for it, and the last fencing token.
 #[derive(Debug, Default)]
@@ -75,7 +78,7 @@ impl Lock {
             if let Some(listener) = listener {
                 let token = self.grant(step, &place, place.first_lease);
                 step.wake_ups
-                    .push(listener.granted(super::LINK, place.owner, token));
+                    .push(listener.granted(LINK, place.owner, token));
             }
         }
         true

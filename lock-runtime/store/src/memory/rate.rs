@@ -5,18 +5,15 @@
 //! redis-cell made known for web services. It needs no tick: a bucket is one instant, the *theoretical arrival time*,
 //! at which it is full again.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::{Connected, Name};
-use crate::{RateRequest, Rated};
+use super::space::Name;
+use crate::{RateRequest, Rated, SweepingMap};
 
 /// All buckets that are not full.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Buckets {
-    buckets: HashMap<Name, Bucket>,
-    /// When there are this many, full ones are removed.
-    sweep_at: usize,
+    buckets: SweepingMap<Name, Bucket>,
 }
 
 /// A bucket as it was when tokens were last taken.
@@ -27,15 +24,6 @@ struct Bucket {
     turn: Duration,
     /// How long from `at` until the bucket is full.
     debt: Duration,
-}
-
-impl Default for Buckets {
-    fn default() -> Self {
-        Self {
-            buckets: HashMap::new(),
-            sweep_at: 64,
-        }
-    }
 }
 
 impl Buckets {
@@ -49,15 +37,12 @@ impl Buckets {
         open.count()
     }
 
-    fn take(&mut self, name: Name, now: Instant, request: &RateRequest) -> Rated {
+    pub(super) fn take(&mut self, name: Name, now: Instant, request: &RateRequest) -> Rated {
         let known = self.buckets.get(&name);
         let (rated, changed) = decide(known, now, request);
         if let Some(bucket) = changed {
+            self.buckets.sweep(|bucket| !bucket.is_full(now));
             self.buckets.insert(name, bucket);
-            if self.buckets.len() >= self.sweep_at {
-                self.buckets.retain(|_, bucket| !bucket.is_full(now));
-                self.sweep_at = (self.buckets.len() * 2).max(64);
-            }
         }
         rated
     }
@@ -98,13 +83,4 @@ fn decide(known: Option<&Bucket>, now: Instant, request: &RateRequest) -> (Rated
         debt,
     };
     (passed, (request.tokens > 0).then_some(bucket))
-}
-
-impl Connected {
-    pub(super) fn take_tokens(&self, request: &RateRequest) -> Rated {
-        let mut server = self.store.lock();
-        let now = self.clock.now();
-        let name = (self.namespace.clone(), request.key.clone());
-        server.rates.take(name, now, request)
-    }
 }

@@ -1,31 +1,25 @@
 //! The locks of one namespace.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use foldhash::fast::RandomState;
-
 use super::lock::Lock;
-use crate::key::LockKey;
+use crate::{LockKey, SweepingMap};
 
-/// So many locks may be idle, or twice as many as are not.
-const IDLE_LOCKS: usize = 256;
+/// Namespace and key.
+pub(super) type Name = (Arc<str>, LockKey);
 
 #[derive(Debug)]
 pub(super) struct Space {
     pub(super) namespace: Arc<str>,
-    locks: HashMap<LockKey, Lock, RandomState>,
-    /// After so many requests, idle ones are forgotten.
-    sweep_in: usize,
+    locks: SweepingMap<LockKey, Lock>,
 }
 
 impl Space {
     pub(super) fn new(namespace: &str) -> Self {
         Self {
             namespace: namespace.into(),
-            locks: HashMap::default(),
-            sweep_in: IDLE_LOCKS,
+            locks: SweepingMap::default(),
         }
     }
 
@@ -39,20 +33,8 @@ impl Space {
 
     /// The lock, free if it is new. `micros` is what the server's clock says.
     pub(super) fn lock(&mut self, key: &LockKey, now: Instant, micros: u64) -> &mut Lock {
-        self.sweep(now, micros);
+        self.locks.sweep(|lock| !lock.is_idle(now, micros));
         self.locks.entry(key.clone()).or_default()
-    }
-
-    fn sweep(&mut self, now: Instant, micros: u64) {
-        self.sweep_in -= 1;
-        if self.sweep_in > 0 {
-            return;
-        }
-        if self.locks.len() > IDLE_LOCKS {
-            self.locks.retain(|_, lock| !lock.is_idle(now, micros));
-            self.locks.shrink_to(IDLE_LOCKS.max(2 * self.locks.len()));
-        }
-        self.sweep_in = IDLE_LOCKS.max(2 * self.locks.len());
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,12 +1,12 @@
 //! [`Store`] for [`RedisStore`]: which command stands for which verb of the contract.
 
 use std::pin::Pin;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, Fenced, Inspection, LatchRequest, Latched, Link,
-    LockKey, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreFuture,
+    Acquire, Acquired, AcquiredAll, Asked, Claim, Fenced, Inspection, LatchCall, LatchCounted,
+    LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release, Released, Renewal,
+    Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use crate::servers::Servers;
@@ -57,8 +57,30 @@ impl Store for RedisStore {
         Box::pin(self.take_tokens(request, by))
     }
 
-    fn latch(&self, request: LatchRequest, by: Instant) -> StoreFuture<'_, Latched> {
-        Box::pin(async move { self.latch_now(&request, by).await })
+    fn latch_set(
+        &self,
+        call: LatchCall,
+        count: u32,
+        ttl: Duration,
+        by: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        Box::pin(async move { self.set_latch(&call, count, ttl, by).await })
+    }
+
+    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted> {
+        Box::pin(async move { self.count_down(&call, by).await })
+    }
+
+    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async move { self.look_at_latch(&key, None, by).await })
+    }
+
+    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async move { self.look_at_latch(&place.key, Some(place.owner), by).await })
+    }
+
+    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.leave_latch(&place, by).await })
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -184,12 +184,14 @@ impl Prefix {
         Helper { kind: "rate", lock }
     }
 
-    pub(crate) fn latch(&self, key: &LockKey, call: Owner) -> LatchNames {
+    /// `owner` is who calls or has a place; a look has none.
+    pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
         let helper = |kind| Helper { kind, lock };
+        let call = Shown(helper("call"));
         LatchNames {
             waiters: Shown(helper("latch")).to_string(),
-            call: format!("{}:{call}", Shown(helper("call"))),
+            call: owner.map_or_else(|| call.to_string(), |owner| format!("{call}:{owner}")),
             latch: Shown(lock).to_string(),
         }
     }
@@ -258,7 +260,7 @@ mod tests {
                 assert_eq!(Prefix::slot_of_channel(&channel), Some(own));
                 assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
-                let latch = namespace.latch(&key, Owner { client, request: 2 });
+                let latch = namespace.latch(&key, Some(Owner { client, request: 2 }));
                 assert_eq!(latch.latch, lock);
                 let (queue, fence) = (
                     Shown(names.queue).to_string(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{ClientId, LatchRequest, LatchState, LatchVerb, Latched, Owner};
+use lock_store::{ClientId, LatchState, Owner};
+use lock_tests::{LatchRequest, LatchVerb, Latched};
 
 use super::super::verbs::by;
 use super::{Both, Random, Side, to_commands};
@@ -16,7 +17,7 @@ const TTLS: [u64; 3] = [37, 162, 1012];
 
 async fn run(side: &mut Side, through: usize, request: &LatchRequest) -> String {
     let store = Arc::clone(&side.stores[through]);
-    let latched = store.latch(request.clone(), by()).await.unwrap().value;
+    let latched = request.clone().send(&*store, by()).await.unwrap().value;
     let mut nth = |generation: u64| {
         if generation == 0 {
             return 0;

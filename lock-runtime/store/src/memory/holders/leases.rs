@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::{Hold, Name};
+use super::{Hold, HoldId};
 
 /// Nearly always there is one, or none.
 #[derive(Debug, Default)]
 pub(super) enum Leases {
     #[default]
     None,
-    One(Name, Hold),
+    One(HoldId, Hold),
     Several {
-        holds: BTreeMap<Name, Hold>,
-        ends: BTreeSet<(Instant, Name)>,
+        holds: BTreeMap<HoldId, Hold>,
+        ends: BTreeSet<(Instant, HoldId)>,
     },
 }
 
@@ -26,7 +26,7 @@ impl Leases {
         }
     }
 
-    pub(super) fn get(&self, name: Name) -> Option<&Hold> {
+    pub(super) fn get(&self, name: HoldId) -> Option<&Hold> {
         match self {
             Self::One(one, hold) if *one == name => Some(hold),
             Self::None | Self::One(..) => None,
@@ -35,7 +35,7 @@ impl Leases {
     }
 
     /// Adds a hold whose name is not there.
-    pub(super) fn insert(&mut self, name: Name, hold: Hold) {
+    pub(super) fn insert(&mut self, name: HoldId, hold: Hold) {
         match self {
             Self::None => *self = Self::One(name, hold),
             Self::One(one, first) => {
@@ -52,7 +52,7 @@ impl Leases {
         }
     }
 
-    pub(super) fn remove(&mut self, name: Name) -> Option<Hold> {
+    pub(super) fn remove(&mut self, name: HoldId) -> Option<Hold> {
         match self {
             Self::One(one, hold) if *one == name => {
                 let hold = *hold;
@@ -69,7 +69,7 @@ impl Leases {
     }
 
     /// The one whose lease ends first.
-    pub(super) fn first(&self) -> Option<(Instant, Name)> {
+    pub(super) fn first(&self) -> Option<(Instant, HoldId)> {
         match self {
             Self::None => None,
             Self::One(name, hold) => Some((hold.expires, *name)),
@@ -78,7 +78,7 @@ impl Leases {
     }
 
     /// The one whose lease ends last.
-    pub(super) fn last(&self) -> Option<(Name, Hold)> {
+    pub(super) fn last(&self) -> Option<(HoldId, Hold)> {
         match self {
             Self::None => None,
             Self::One(name, hold) => Some((*name, *hold)),

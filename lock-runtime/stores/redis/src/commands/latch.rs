@@ -1,9 +1,11 @@
 //! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for a minute one string for each call.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use lock_store::{Answer, Failure, LatchRequest, LatchState, LatchVerb, Latched};
+use lock_store::{
+    Answer, Failure, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey, Owner,
+};
 use redis::Cmd;
 
 use crate::names::LatchNames;
@@ -13,108 +15,110 @@ use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, remaining};
 
 impl RedisStore {
-    pub(crate) async fn latch_now(
+    pub(crate) async fn set_latch(
         &self,
-        request: &LatchRequest,
+        call: &LatchCall,
+        count: u32,
+        ttl: Duration,
         by: Instant,
-    ) -> Result<Answer<Latched>, Failure> {
-        let names = self.namespace.latch(&request.key, request.owner);
-        let owner = request.owner.to_string();
-        let Answer { value, link } = match request.verb {
-            LatchVerb::Set { count, ttl } => {
-                let set = |command: &mut Cmd| {
-                    command.arg(count).arg(millis(ttl));
-                    command.arg(millis(CALL_REMEMBERED));
-                };
-                let answer = self.latch_count(request, by, &scripts::LATCH_SET, names, set);
-                map(answer.await?, |set| Latched::Set(set == 1))
-            }
-            LatchVerb::CountDown => {
-                let count_down = |command: &mut Cmd| {
-                    command.arg(millis(CALL_REMEMBERED));
-                    command.arg(self.channels(&request.key));
-                };
-                let answer =
-                    self.latch_count(request, by, &scripts::LATCH_COUNT_DOWN, names, count_down);
-                map(answer.await?, |left| {
-                    u32::try_from(left).map_or(Latched::NotSet, Latched::Counted)
-                })
-            }
-            LatchVerb::Look => self.latch_look(request, by, names, None).await?,
-            LatchVerb::Wait => self.latch_look(request, by, names, Some(owner)).await?,
-            LatchVerb::Leave => {
-                let mut leave = redis::cmd("ZREM");
-                leave.arg(names.waiters).arg(owner);
-                let answer: Reply<i64> = self
-                    .call(&request.key, by, &Request::command(leave))
-                    .await?;
-                map(answer, |_| Latched::Left)
-            }
+    ) -> Result<Answer<LatchSet>, Failure> {
+        let set = |command: &mut Cmd| {
+            command.arg(count).arg(millis(ttl));
+            command.arg(millis(CALL_REMEMBERED));
         };
-        let value = value.unwrap_or(Latched::Conflict);
-        Ok(Answer { value, link })
+        let answer = self.count_latch(call, by, &scripts::LATCH_SET, set).await?;
+        Ok(answer.map(|set| match set {
+            Ok(1) => LatchSet::Set,
+            Ok(_) => LatchSet::SetBefore,
+            Err(WrongType) => LatchSet::Conflict,
+        }))
     }
 
-    /// Runs a script that answers with a number.
-    async fn latch_count(
+    pub(crate) async fn count_down(
         &self,
-        request: &LatchRequest,
+        call: &LatchCall,
         by: Instant,
-        script: &'static Text,
-        names: LatchNames,
-        arguments: impl FnOnce(&mut Cmd),
-    ) -> Result<Reply<i64>, Failure> {
-        let count = Request::script(self.form(script), |command| {
-            keys(command, names);
-            arguments(command);
-        });
-        self.call(&request.key, by, &count).await
+    ) -> Result<Answer<LatchCounted>, Failure> {
+        let count_down = |command: &mut Cmd| {
+            command.arg(millis(CALL_REMEMBERED));
+            command.arg(self.channels(&call.key));
+        };
+        let script = &scripts::LATCH_COUNT_DOWN;
+        let answer = self.count_latch(call, by, script, count_down).await?;
+        Ok(answer.map(|left| match left.map(u32::try_from) {
+            Ok(Ok(left)) => LatchCounted::Left(left),
+            Ok(Err(_)) => LatchCounted::NotSet,
+            Err(WrongType) => LatchCounted::Conflict,
+        }))
     }
 
-    async fn latch_look(
+    /// What the latch is; with an owner, which gets a place among those that wait unless the latch is open.
+    pub(crate) async fn look_at_latch(
         &self,
-        request: &LatchRequest,
+        key: &LockKey,
+        place: Option<Owner>,
         by: Instant,
-        names: LatchNames,
-        place: Option<String>,
-    ) -> Result<Answer<Result<Latched, WrongType>>, Failure> {
-        let channel = place.is_some().then(|| self.channel(&request.key));
+    ) -> Result<Answer<LatchFound>, Failure> {
+        let channel = place.is_some().then(|| self.channel(key));
         let look = Request::script(self.form(&scripts::LATCH_LOOK), |command| {
-            keys(command, names);
+            keys(command, self.namespace.latch(key, place));
+            let place = place.map(|owner| owner.to_string());
             command
                 .arg(place.unwrap_or_default())
                 .arg(millis(QUEUE_TTL));
         });
         let look = look.listening(channel);
-        let answer: Reply<(i64, String, String, i64)> = self.call(&request.key, by, &look).await?;
-        let value = answer.value.and_then(|(count, generation, opened, pttl)| {
+        let answer: Reply<(i64, String, String, i64)> = self.call(key, by, &look).await?;
+        Ok(answer.map(|found| {
+            let Ok((count, generation, opened, pttl)) = found else {
+                return LatchFound::Conflict;
+            };
             let Ok(count) = u32::try_from(count) else {
-                return Ok(Latched::NotSet);
+                return LatchFound::NotSet;
             };
             let (Ok(generation), Ok(opened)) = (generation.parse(), opened.parse()) else {
-                return Err(WrongType);
+                return LatchFound::Conflict;
             };
-            let remaining = remaining(pttl);
-            Ok(Latched::Is(LatchState {
+            LatchFound::Is(LatchState {
                 count,
                 generation,
                 opened,
-                remaining,
-            }))
+                remaining: remaining(pttl),
+            })
+        }))
+    }
+
+    pub(crate) async fn leave_latch(
+        &self,
+        place: &LatchCall,
+        by: Instant,
+    ) -> Result<Answer<()>, Failure> {
+        let names = self.namespace.latch(&place.key, Some(place.owner));
+        let mut leave = redis::cmd("ZREM");
+        leave.arg(names.waiters).arg(place.owner.to_string());
+        let leave = Request::command(leave);
+        let answer: Reply<i64> = self.call(&place.key, by, &leave).await?;
+        Ok(answer.map(drop))
+    }
+
+    /// Runs a script that answers with a number.
+    async fn count_latch(
+        &self,
+        call: &LatchCall,
+        by: Instant,
+        script: &'static Text,
+        arguments: impl FnOnce(&mut Cmd),
+    ) -> Result<Reply<i64>, Failure> {
+        let names = self.namespace.latch(&call.key, Some(call.owner));
+        let count = Request::script(self.form(script), |command| {
+            keys(command, names);
+            arguments(command);
         });
-        let link = answer.link;
-        Ok(Answer { value, link })
+        self.call(&call.key, by, &count).await
     }
 }
 
 fn keys(command: &mut Cmd, names: LatchNames) {
     command.arg(3);
     command.arg(names.latch).arg(names.waiters).arg(names.call);
-}
-
-fn map<T, U>(answer: Reply<T>, value: impl FnOnce(T) -> U) -> Reply<U> {
-    Answer {
-        value: answer.value.map(value),
-        link: answer.link,
-    }
 }

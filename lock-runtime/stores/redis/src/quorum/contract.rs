@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, Failure, Fenced, Inspection, LatchRequest,
-    Latched, Link, LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
-    Store, StoreError, StoreErrorKind, StoreFuture, Wish,
+    Acquire, Acquired, AcquiredAll, Asked, Claim, Failure, Fenced, Inspection, LatchCall,
+    LatchCounted, LatchFound, LatchSet, Link, LockKey, RateRequest, Rated, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -138,7 +138,29 @@ impl Store for QuorumStore {
         Box::pin(async { refused(RATE) })
     }
 
-    fn latch(&self, _: LatchRequest, _: Instant) -> StoreFuture<'_, Latched> {
+    fn latch_set(
+        &self,
+        _: LatchCall,
+        _: u32,
+        _: Duration,
+        _: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_count_down(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, LatchCounted> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_look(&self, _: LockKey, _: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_wait(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_leave(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async { refused(LATCH) })
     }
 

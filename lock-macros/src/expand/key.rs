@@ -1,0 +1,58 @@
+//! Writes out one key, of an attribute or of `lock_key!`: all of its text goes into one buffer.
+
+use crate::key::{Key, Segment};
+use crate::template::placeholder::Placeholder;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+
+pub(crate) fn of(key: &Key, runtime: &TokenStream) -> TokenStream {
+    match key {
+        Key::Expression(expression) => quote_spanned! {expression.span()=>
+            ::core::convert::Into::<#runtime::LockKey>::into(#expression)
+        },
+        Key::Template {
+            literal,
+            capacity,
+            segments,
+        } => {
+            let writer = Ident::new("__lock_writer", Span::mixed_site());
+            let writes = segments.iter().map(|segment| match segment {
+                Segment::Literal(text) => quote_spanned! {Span::mixed_site()=>
+                    #runtime::__private::KeyWriter::literal(&mut #writer, #text);
+                },
+                Segment::Value(value) => write_value(value, &writer, literal.span(), runtime),
+            });
+            quote_spanned! {Span::mixed_site()=> {
+                let mut #writer = #runtime::__private::KeyWriter::with_capacity(#capacity);
+                #(#writes)*
+                #runtime::__private::KeyWriter::finish(#writer)
+            }}
+        }
+    }
+}
+
+fn write_value(
+    value: &Placeholder,
+    writer: &Ident,
+    span: Span,
+    runtime: &TokenStream,
+) -> TokenStream {
+    let Placeholder {
+        shown,
+        expression,
+        root,
+        calls_method,
+    } = value;
+    // Only the argument has the literal's span: a value that can't be displayed is one error there.
+    let argument = quote_spanned!(span=> &#expression);
+    let write = quote_spanned! {Span::mixed_site()=>
+        #runtime::__private::KeyWriter::value(&mut #writer, #shown, #argument);
+    };
+    if *calls_method && root != "self" {
+        // A method that takes `self` by value would take the parameter from the body.
+        quote_spanned!(Span::mixed_site()=> { let #root = &#root; #write })
+    } else {
+        write
+    }
+}

@@ -1,0 +1,158 @@
+//! The future in a function's body: the body of an `async fn`, or the last expression of a function
+//! that returns a future (by hand, or by `#[async_trait]`): `async move { … }` or
+//! `Box::pin(async move { … })`.
+
+use crate::args::Vocabulary;
+use crate::faults::Faults;
+use crate::function::Function;
+use crate::function::return_type;
+use proc_macro2::{Delimiter, Group, TokenStream};
+use quote::ToTokens;
+use syn::parse::Parser;
+use syn::{Attribute, Block, Expr, ExprAsync, Stmt, Type};
+
+pub(crate) enum Shape {
+    /// The attributes inside the body, and its statements in their braces.
+    AsyncFn {
+        inner: Vec<Attribute>,
+        braces: Group,
+    },
+    /// A block whose last expression makes the future.
+    Future { block: Block },
+}
+
+pub(crate) struct Body {
+    pub(crate) shape: Shape,
+    /// What the body gives.
+    pub(crate) output: Type,
+}
+
+pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Faults) -> Option<Body> {
+    let name = &function.sig.ident;
+    let Some(body) = &function.body else {
+        faults.on(
+            &function.sig,
+            format!(
+                "`{name}` has no body that could {}: put the attribute on `{name}` in the \
+                 implementations of the trait, or give it a body here",
+                attribute.runs
+            ),
+        );
+        return None;
+    };
+    if let Some(constness) = &function.sig.constness {
+        faults.on(
+            constness,
+            format!(
+                "a `const fn` can't {}: write `async fn {name}`",
+                attribute.cannot_wait
+            ),
+        );
+        return None;
+    }
+    if function.sig.asyncness.is_some() {
+        let (inner, statements) = split_inner_attributes(body.stream());
+        return Some(Body {
+            shape: Shape::AsyncFn {
+                inner,
+                braces: regroup(body, statements),
+            },
+            output: return_type::nameable(&function.sig),
+        });
+    }
+    let parsed = syn::parse2::<Block>(body.to_token_stream())
+        .ok()
+        .and_then(|mut block| future_of(&mut block).is_some().then_some(block));
+    let Some(block) = parsed else {
+        faults.on(
+            function.sig.fn_token,
+            format!(
+                "{}, so this has to be asynchronous: write `async fn {name}`, or let the last \
+                 expression be `async move {{ … }}` or `Box::pin(async move {{ … }})`",
+                attribute.has_to_wait
+            ),
+        );
+        return None;
+    };
+    let Some(output) = return_type::output_of_future(&function.sig.output) else {
+        faults.on(
+            &function.sig.output,
+            "what the future gives has to stand here: write `impl Future<Output = …>`, \
+             `Pin<Box<dyn Future<Output = …>>>` or `BoxFuture<'_, …>`",
+        );
+        return None;
+    };
+    Some(Body {
+        shape: Shape::Future { block },
+        output: return_type::nameable_type(&output),
+    })
+}
+
+/// Replaces the `async` block that the last expression is or wraps.
+pub(crate) fn replace_future(block: &mut Block, with: impl FnOnce(&mut ExprAsync) -> TokenStream) {
+    if let Some(slot) = future_of(block)
+        && let Expr::Async(future) = slot
+    {
+        let tokens = with(future);
+        *slot = Expr::Verbatim(tokens);
+    }
+}
+
+fn future_of(block: &mut Block) -> Option<&mut Expr> {
+    match block.stmts.last_mut()? {
+        Stmt::Expr(last, None) => future_in(last),
+        _ => None,
+    }
+}
+
+fn future_in(expression: &mut Expr) -> Option<&mut Expr> {
+    match expression {
+        Expr::Async(_) => Some(expression),
+        Expr::Call(call) => {
+            let Expr::Path(callee) = &*call.func else {
+                return None;
+            };
+            match call.args.first_mut() {
+                Some(inside) if callee.path.segments.last()?.ident == "pin" => future_in(inside),
+                _ => None,
+            }
+        }
+        Expr::MethodCall(call) if call.method == "boxed" || call.method == "boxed_local" => {
+            future_in(&mut call.receiver)
+        }
+        _ => None,
+    }
+}
+
+/// `#![allow(…)]` at the top of a body belongs to the function, also when its statements move into
+/// a block.
+pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>, TokenStream) {
+    let split = |input: syn::parse::ParseStream<'_>| {
+        let inner = input.call(Attribute::parse_inner)?;
+        Ok((inner, input.parse::<TokenStream>()?))
+    };
+    match split.parse2(statements.clone()) {
+        Ok((mut inner, rest)) => {
+            for attribute in &mut inner {
+                attribute.style = syn::AttrStyle::Outer;
+            }
+            (inner, rest)
+        }
+        Err(_) => (Vec::new(), statements),
+    }
+}
+
+/// Other contents in the same braces: errors about "the body" point there.
+pub(crate) fn regroup(group: &Group, contents: TokenStream) -> Group {
+    let mut other = Group::new(group.delimiter(), contents);
+    other.set_span(group.span());
+    other
+}
+
+/// The statements of a block in its braces.
+pub(crate) fn group(block: &Block) -> Group {
+    let statements = block.stmts.iter().map(ToTokens::to_token_stream).collect();
+    let mut group = Group::new(Delimiter::Brace, statements);
+    group.set_span(block.brace_token.span.join());
+    group
+}

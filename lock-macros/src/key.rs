@@ -1,0 +1,121 @@
+//! The key or keys of a call: templates whose placeholders are parameters, or expressions.
+
+use crate::args::Opt;
+use crate::faults::Faults;
+use crate::parse::Args;
+use crate::parse::value::Value;
+use crate::template::placeholder::{self, Placeholder};
+use crate::template::{Part, Template};
+use proc_macro2::{Ident, Span};
+use quote::format_ident;
+use std::slice;
+use syn::{Expr, LitStr, Signature};
+
+/// What is locked or limited.
+pub(crate) enum Key {
+    Template {
+        literal: LitStr,
+        capacity: usize,
+        segments: Vec<Segment>,
+    },
+    Expression(Expr),
+}
+
+/// What one call takes.
+pub(crate) enum Keys {
+    One(Key),
+    /// All or none, in the order written.
+    Several(Vec<Key>),
+}
+
+impl Keys {
+    pub(crate) fn all(&self) -> &[Key] {
+        match self {
+            Self::One(key) => slice::from_ref(key),
+            Self::Several(keys) => keys,
+        }
+    }
+}
+
+pub(crate) enum Segment {
+    Literal(String),
+    Value(Placeholder),
+}
+
+impl Key {
+    /// Without `names`, a placeholder may begin with any variable.
+    pub(crate) fn from_template(
+        literal: &LitStr,
+        template: &Template,
+        names: Option<&[Ident]>,
+        faults: &mut Faults,
+    ) -> Self {
+        let segments = template.parts.iter().filter_map(|part| match part {
+            Part::Literal(text) => Some(Segment::Literal(text.clone())),
+            Part::Placeholder(text) => {
+                placeholder::read(text, literal, names, faults).map(Segment::Value)
+            }
+        });
+        Key::Template {
+            literal: literal.clone(),
+            capacity: template.capacity(),
+            segments: segments.collect(),
+        }
+    }
+}
+
+/// The key or the keys, or a report why there is none. With both options given, both are read.
+pub(crate) fn read(
+    args: &Args,
+    sig: Option<&Signature>,
+    names: Option<&[Ident]>,
+    faults: &mut Faults,
+) -> Option<Keys> {
+    let several = args.get(Opt::Keys).map(|given| match &given.value {
+        Value::Keys(values) => {
+            let keys: Vec<Option<Key>> = values
+                .iter()
+                .map(|value| from_value(value, names, faults))
+                .collect();
+            keys.into_iter().collect::<Option<_>>().map(Keys::Several)
+        }
+        _ => None,
+    });
+    match (args.get(Opt::Key), several) {
+        (Some(given), _) => from_value(&given.value, names, faults).map(Keys::One),
+        (None, Some(several)) => several,
+        (None, None) => {
+            if !args.unclear {
+                faults.at(Span::call_site(), missing_key(args, sig, names));
+            }
+            None
+        }
+    }
+}
+
+fn from_value(value: &Value, names: Option<&[Ident]>, faults: &mut Faults) -> Option<Key> {
+    match value {
+        Value::Template(literal, template) => {
+            Some(Key::from_template(literal, template, names, faults))
+        }
+        Value::Expression(expression) => Some(Key::Expression(expression.clone())),
+        _ => None,
+    }
+}
+
+fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
+    let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
+    let example = names
+        .unwrap_or_default()
+        .iter()
+        .find(|name| *name != "self" && !name.to_string().starts_with('_'));
+    let template = match example {
+        Some(parameter) => format!("{function}:<{parameter}>"),
+        None => function.to_string(),
+    };
+    let attribute = args.attribute;
+    format!(
+        "`key` is missing: write {}, for example `#[{}(key = \"{template}\"{})]`{}",
+        attribute.key_is, attribute.name, attribute.with_key, attribute.or_keys
+    )
+}

@@ -1,0 +1,391 @@
+//! [`Guard`]: a hold in the hands of the caller.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use lock_store::{FencingToken, LockKey};
+
+use crate::config::OnLost;
+use crate::engine::hold::{Hold, Part};
+use crate::engine::scope::{self, Frame, Lend, Loan};
+use crate::engine::{Engine, Held};
+use crate::error::LockError;
+
+/// A lock that is held, until this is released or dropped, or the hold is lost.
+///
+/// Guaranteed while [`is_held`](Self::is_held) is true: no other guard for this key is, as long as the store keeps
+/// acknowledged writes. Whether it is true is decided by this process's monotonic clock alone. Where the resource
+/// checks the [`fencing_token`](Self::fencing_token), writes are safe without these conditions.
+///
+/// Dropping a guard releases in the background: from any thread, with or without a runtime, also while panicking. The
+/// same client's later requests for the key come after that release. [`release`](Self::release) waits for it.
+///
+/// A guard that a nested request got shares the hold of its call chain; releasing it gives back the share.
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let guard = client.lock("stock:42").acquire().await?;
+/// assert!(guard.is_held());
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping the guard at once releases the lock"]
+pub struct Guard {
+    engine: Arc<Engine>,
+    hold: Arc<Hold>,
+    /// Which part of the hold each key is, as the keys were listed; at least one.
+    listed: Listed,
+    on_lost: OnLost,
+    /// What nested requests borrow.
+    lend: OnceLock<Lend>,
+    /// What this guard has borrowed; `None` for a hold of its own.
+    loan: Option<Borrowed>,
+}
+
+/// Nearly always there is one.
+enum Listed {
+    One(usize),
+    Several(Box<[usize]>),
+}
+
+impl Listed {
+    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
+        match (parts.next(), parts.next()) {
+            (Some(one), None) => Self::One(one),
+            (first, second) => {
+                Self::Several(first.into_iter().chain(second).chain(parts).collect())
+            }
+        }
+    }
+
+    fn as_slice(&self) -> &[usize] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Several(parts) => parts,
+        }
+    }
+}
+
+/// A share of another guard's hold.
+struct Borrowed {
+    from: Lend,
+    loan: Mutex<Option<Loan>>,
+}
+
+impl Guard {
+    pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], held: Held, on_lost: OnLost) -> Self {
+        let (hold, loan) = match held {
+            Held::Own(hold) => (hold, None),
+            Held::Shared(hold, loan, from) => (
+                hold,
+                Some(Borrowed {
+                    from,
+                    loan: Mutex::new(Some(loan)),
+                }),
+            ),
+        };
+        let listed = keys.iter().filter_map(|key| hold.find(engine.id(), key));
+        Self {
+            listed: Listed::new(listed),
+            engine,
+            hold,
+            on_lost,
+            lend: OnceLock::new(),
+            loan,
+        }
+    }
+
+    pub(crate) fn hold(&self) -> &Arc<Hold> {
+        &self.hold
+    }
+
+    /// What happens to a body under this guard when the hold is lost.
+    pub(crate) fn on_lost(&self) -> OnLost {
+        self.on_lost
+    }
+
+    /// A look at its hold from outside.
+    #[cfg(feature = "__internals")]
+    #[must_use]
+    pub fn probe(&self) -> crate::probe::Probe {
+        crate::probe::Probe::new(&self.hold)
+    }
+
+    fn lend(&self) -> &Lend {
+        self.lend.get_or_init(Lend::default)
+    }
+
+    /// A frame for a body under this guard.
+    pub(crate) fn frame(&self) -> Arc<Frame> {
+        let borrowed = self
+            .loan
+            .as_ref()
+            .map(|borrowed| Arc::clone(&borrowed.from));
+        Frame::new(Arc::clone(&self.hold), Arc::clone(self.lend()), borrowed)
+    }
+
+    /// What is locked; of several keys the first as listed.
+    #[must_use]
+    pub fn key(&self) -> &LockKey {
+        self.parts()
+            .next()
+            .map_or(self.hold.key(), |part| &part.key)
+    }
+
+    /// All keys that are locked, as listed.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.multi_lock(["account:7", "account:3"]).acquire().await?;
+    /// let keys: Vec<&str> = guard.keys().map(|key| key.as_str()).collect();
+    /// assert_eq!(keys, ["account:7", "account:3"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn keys(&self) -> impl Iterator<Item = &LockKey> {
+        self.parts().map(|part| &part.key)
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.listed
+            .as_slice()
+            .iter()
+            .filter_map(|&at| self.hold.parts().get(at))
+    }
+
+    /// The fencing token of this hold, if the request was [`fenced`](crate::Lock::fenced), or a nested one was; of
+    /// several keys the token of the first as listed.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.parts().next()?.token()
+    }
+
+    /// The fencing tokens of all keys, as listed; `None` if the request was not [`fenced`](crate::Lock::fenced).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.multi_lock(["account:7", "account:3"]).fenced().acquire().await?;
+    /// assert_eq!(guard.fencing_tokens().map(|tokens| tokens.len()), Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn fencing_tokens(&self) -> Option<Vec<FencingToken>> {
+        self.parts().map(Part::token).collect()
+    }
+
+    /// How long the hold can still be trusted, if it is not renewed; zero when it was lost. A lock that was handed over has
+    /// at most two seconds until the rest of its lease was asked for, which is soon. No I/O.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.hold.remaining()
+    }
+
+    /// Whether the hold can be trusted now. No I/O: the time is this process's monotonic clock, against the time before
+    /// the request was sent, plus the lease, less 1 % and 2 ms. Once false, it stays false.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.remaining() > Duration::ZERO
+    }
+
+    /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says that it is gone.
+    /// Never resolves for a hold that is released first.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping the future.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").lease(Duration::from_millis(20)).acquire().await?;
+    /// guard.lost().await;
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn lost(&self) {
+        loop {
+            let notified = self.hold.notified();
+            if self.hold.loss().is_some() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Runs a future inside this hold: requests of this client for the same key in there share it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the inner one; the guard stays held.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("a").acquire().await?;
+    /// guard.scope(async { client.lock("a").acquire().await?.release().await }).await?;
+    /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        let frame = self.frame();
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| scope::within(&frame, || future.as_mut().poll(cx))).await
+    }
+
+    /// Lets the hold last at least `lease` from now (10 ms to 24 h); never makes it shorter.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a lease outside its limits or beyond `max_hold`, [`LockError::Lost`] if the hold is
+    /// gone, [`LockError::Unavailable`] if the store did not answer within the command timeout (the hold then lasts as
+    /// long as it did before, or longer).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the extension may or may not have happened; [`remaining`](Self::remaining) never counts
+    /// one that was not seen.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").lease(Duration::from_secs(5)).acquire().await?;
+    /// guard.extend(Duration::from_secs(60)).await?;
+    /// assert!(guard.remaining() > Duration::from_secs(55));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
+        self.engine.extend(&self.hold, lease).await
+    }
+
+    /// Turns a write hold into a read hold: other readers may enter, and no writer comes between.
+    ///
+    /// From the call on, this guard is trusted as a reader's only. Of a reader it changes nothing.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] if it is the guard of another kind of lock, shares the hold of its call chain, or lends it to
+    /// a nested writer; [`LockError::Lost`] if the hold is gone; [`LockError::Unavailable`] if the store did not answer
+    /// within the command timeout: other readers may then have to wait until the release, or until this is called again.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, this guard is a reader's, and other readers may have to wait until its release.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let prices = client.rw_lock("prices");
+    /// let guard = prices.write().await?;
+    /// guard.downgrade().await?;
+    /// assert!(prices.read().try_acquire().await?.is_some());
+    /// assert!(prices.write().try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn downgrade(&self) -> Result<(), LockError> {
+        if self.loan.is_some() {
+            return Err(LockError::config(
+                "this guard shares the write lock of its call chain, which the outer body still counts on; downgrade the outer guard",
+            ));
+        }
+        // No nested writer uses the hold now, and none will: what waits for its turn asks again what the hold is.
+        let Ok(_readers) = self.lend().try_read() else {
+            return Err(LockError::config(
+                "a nested request shares this write lock and still writes under it; let it finish before the downgrade",
+            ));
+        };
+        self.engine.downgrade(&self.hold).await
+    }
+
+    /// Releases, and waits for the store's word; unless another task of this process goes on with the hold
+    /// ([`LockClientBuilder::local_turn`](crate::LockClientBuilder::local_turn)): then the store is not asked, and a hold
+    /// that an operator took away is not told.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] if the hold was gone before, [`LockError::Unavailable`] if the store did not answer within
+    /// the command timeout; the background then goes on until it does or the lease has ended.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the release is finished in the background.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").acquire().await?;
+    /// guard.release().await?;
+    /// assert!(client.lock("k").try_acquire().await?.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn release(self) -> Result<(), LockError> {
+        self.finish().await
+    }
+
+    /// Ends the hold, or gives back the share.
+    pub(crate) async fn finish(&self) -> Result<(), LockError> {
+        match &self.loan {
+            Some(borrowed) => {
+                borrowed.give_back();
+                self.hold
+                    .loss()
+                    .map_or(Ok(()), |reason| Err(self.hold.lost_error(reason)))
+            }
+            None => self.engine.release(&self.hold).await,
+        }
+    }
+
+    /// The same without waiting.
+    pub(crate) fn finish_in_background(&self) {
+        match &self.loan {
+            Some(borrowed) => borrowed.give_back(),
+            None => self.engine.release_in_background(&self.hold),
+        }
+    }
+}
+
+impl Borrowed {
+    fn give_back(&self) {
+        self.loan
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.finish_in_background();
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("key", self.key())
+            .field("fencing_token", &self.fencing_token())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}

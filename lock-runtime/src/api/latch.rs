@@ -1,0 +1,237 @@
+//! [`Latch`]: waits until something has happened so many times.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::LockKey;
+
+use crate::config::{FAR, LATCH_TTL, Wait, check_lease};
+use crate::engine::Engine;
+use crate::error::LockError;
+
+/// A count-down latch that processes share: whoever waits goes on when it was counted down as often as it was set to.
+///
+/// One process [`set`](Self::set)s it to the number of parts of a job, whoever has done a part
+/// [`count_down`](Self::count_down)s, and whoever needs all parts [`wait`](Self::wait)s, before or after it was set.
+/// It is the `CountDownLatch` of `java.util.concurrent` and of Redisson, with these guarantees, as long as the store
+/// keeps acknowledged writes:
+/// - **Each call counts once**, however often its command had to be sent.
+/// - **It opens once it is counted down to zero, and stays open** until it expires or is set again: who comes late goes
+///   on at once.
+/// - **A lost message costs time, never a wait without end**: the last count is told to all who wait, and who waits
+///   looks again every second besides.
+/// - **It expires**: after 24 h, or after [`ttl`](Self::ttl), counted from the `set`, open or not, so nothing stays
+///   behind in the store.
+///
+/// A latch has no holder and no lease, so a process that dies before it counted down leaves the others waiting until
+/// their timeout or until the latch expires. A key is either a lock or a latch: the other gets
+/// [`LockError::KeyConflict`].
+///
+/// A wait costs the store one command, and one a second for each process and key, however many tasks wait; `set`,
+/// `count_down` and `count` cost one each. The last count also sends one message to each process that waits.
+///
+/// # Default
+/// - ttl: 24 h
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let parts = client.latch("import:2024-05-01").ttl(Duration::from_secs(3600));
+/// parts.set(3).await?;
+/// for _part in 0..3 {
+///     let parts = parts.clone();
+///     tokio::spawn(async move {
+///         // import this part
+///         parts.count_down().await
+///     });
+/// }
+/// parts.wait(Duration::from_secs(60)).await?;
+/// assert_eq!(parts.count().await?, Some(0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a latch does nothing until `set`, `count_down`, `count` or `wait`"]
+pub struct Latch {
+    engine: Arc<Engine>,
+    key: LockKey,
+    ttl: Duration,
+}
+
+impl Latch {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey) -> Self {
+        Self {
+            engine,
+            key,
+            ttl: LATCH_TTL,
+        }
+    }
+
+    /// How long the latch exists (10 ms to 24 h) from the next [`set`](Self::set) of this value on, open or not.
+    /// Default: 24 h. Choose it longer than the work and the longest wait together.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// What the latch is called.
+    #[must_use]
+    pub fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    /// Sets the latch to open after `count` counts, if it is not set or has opened. True if this call did; false if it
+    /// is set already and has not opened, which leaves it as it is.
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a count of zero, and for a [`ttl`](Self::ttl) outside 10 ms to 24 h;
+    /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
+    /// [`LockError::Shutdown`]; [`LockError::Unavailable`] if the store did not answer within the client's wait
+    /// (30 s at most): then it may be set, now or in a moment.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the latch may or may not be set.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let latch = client.latch("ready");
+    /// assert!(latch.set(2).await?);
+    /// assert!(!latch.set(5).await?);
+    /// assert_eq!(latch.count().await?, Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn set(&self, count: u32) -> Result<bool, LockError> {
+        check_lease("ttl", self.ttl)?;
+        if count == 0 {
+            return Err(LockError::config(
+                "a latch that is set to 0 would be open from the start; set it to how often `count_down` will be called",
+            ));
+        }
+        self.engine.set_latch(&self.key, count, self.ttl).await
+    }
+
+    /// Counts down by one. How many are left: zero means that the latch is open, and it is never below. Of all calls
+    /// only one, the last, takes it from one to zero; on a latch that is open already a call changes nothing.
+    ///
+    /// # Errors
+    /// [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet) if the latch was never set, has expired,
+    /// or the store lost it: nobody who waits will be let through, so have it set again before the work is done, with
+    /// a [`ttl`](Self::ttl) that is longer than the work.
+    /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
+    /// [`LockError::Shutdown`]; [`LockError::Unavailable`] if the store did not answer within the client's wait
+    /// (30 s at most): it may have counted, or may count in a moment. A new call is a new count, so look at
+    /// [`count`](Self::count) before you make one.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it counts once or not at all.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let latch = client.latch("parts");
+    /// latch.set(2).await?;
+    /// assert_eq!(latch.count_down().await?, 1);
+    /// assert_eq!(latch.count_down().await?, 0);
+    /// assert_eq!(latch.count_down().await?, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn count_down(&self) -> Result<u32, LockError> {
+        self.engine.count_down(&self.key).await
+    }
+
+    /// How many counts are left: zero if the latch is open, `None` if it is not set. It may have changed when you read
+    /// it.
+    ///
+    /// # Errors
+    /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
+    /// [`LockError::Unavailable`] if the store did not answer within the client's wait (30 s at most);
+    /// [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// Changes nothing.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// assert_eq!(client.latch("parts").count().await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn count(&self) -> Result<Option<u32>, LockError> {
+        self.engine.latch_count(&self.key).await
+    }
+
+    /// Waits until the latch is open, at most for `timeout`; zero is one look. A latch that is not set yet is waited
+    /// for, too: there is no race between `wait` and `set`. Once it has opened during the wait, the wait succeeds, also
+    /// if the latch was set again at once.
+    ///
+    /// # Errors
+    /// - [`LockError::Busy`]: it has not opened in this time. The store is up: it said so.
+    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): it was set, and then gone before it
+    ///   opened (expired, or the store lost its data). Parts of the work may be done; set it again for the rest.
+    /// - [`LockError::Unavailable`]: the store did not answer, or refused.
+    /// - [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
+    ///   [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind: its place among those who are told is given up in the background.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let latch = client.latch("ready");
+    /// let waiting = tokio::spawn({
+    ///     let latch = latch.clone();
+    ///     async move { latch.wait(Duration::from_secs(10)).await }
+    /// });
+    /// latch.set(1).await?;
+    /// latch.count_down().await?;
+    /// assert!(waiting.await.is_ok_and(|waited| waited.is_ok()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn wait(&self, timeout: Duration) -> Result<(), LockError> {
+        let wait = Wait::For(timeout.min(FAR));
+        self.engine.wait_for_latch(&self.key, wait).await
+    }
+
+    /// Waits until the latch is open, as long as it takes, but not for a dead store: that is told after the client's
+    /// default wait without an answer.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait), without `Busy`.
+    ///
+    /// # Cancel safety
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let latch = client.latch("ready");
+    /// latch.set(1).await?;
+    /// latch.count_down().await?;
+    /// latch.wait_forever().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn wait_forever(&self) -> Result<(), LockError> {
+        self.engine.wait_for_latch(&self.key, Wait::Forever).await
+    }
+}

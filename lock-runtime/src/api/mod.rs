@@ -1,0 +1,20 @@
+//! What users hold in their hands: requests, guards, and what else processes agree by.
+
+mod guard;
+mod latch;
+mod rate;
+mod rate_limiter;
+mod request;
+mod run;
+mod rw_lock;
+mod semaphore;
+
+pub use self::guard::Guard;
+pub use self::latch::Latch;
+pub use self::rate::Rate;
+pub use self::rate_limiter::{Decision, RateLimiter};
+pub(crate) use self::request::Keys;
+pub use self::request::Lock;
+pub use self::run::Run;
+pub use self::rw_lock::RwLock;
+pub use self::semaphore::Semaphore;

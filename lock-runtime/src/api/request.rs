@@ -1,0 +1,252 @@
+//! [`Lock`]: a request for a lock.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::LockKey;
+
+use super::guard::Guard;
+use super::run::Run;
+use crate::config::{Mode, OnLost, Spec, Wait};
+use crate::engine::Engine;
+use crate::error::LockError;
+
+/// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
+/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before. Awaiting the request itself is `acquire`,
+/// with its future in a box.
+///
+/// # Default
+/// - lease: the client's (30 s), renewed by the watchdog
+/// - wait: the client's (10 s)
+/// - not fair, reentrant, not fenced, `hold_at_least` zero, no `max_hold`, `on_lost` cancels
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let left = client
+///     .lock("stock:42")
+///     .lease(Duration::from_secs(10))
+///     .wait(Duration::from_secs(3))
+///     .run(async { 41 })
+///     .await?;
+/// assert_eq!(left, 41);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or until it is awaited"]
+pub struct Lock {
+    engine: Arc<Engine>,
+    keys: Keys,
+    spec: Spec,
+}
+
+/// One key, or several.
+#[derive(Clone, Debug)]
+pub(crate) enum Keys {
+    One(LockKey),
+    Several(Vec<LockKey>),
+}
+
+impl Keys {
+    fn as_slice(&self) -> &[LockKey] {
+        match self {
+            Self::One(key) => std::slice::from_ref(key),
+            Self::Several(keys) => keys,
+        }
+    }
+}
+
+impl Lock {
+    pub(crate) fn new(engine: &Arc<Engine>, keys: Keys, spec: Spec) -> Self {
+        let engine = Arc::clone(engine);
+        Self { engine, keys, spec }
+    }
+
+    pub(crate) fn mode(mut self, mode: Mode) -> Self {
+        self.spec.mode = mode;
+        self
+    }
+
+    /// A fixed lease (10 ms to 24 h), not renewed unless [`renew`](Self::renew) says so.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.spec.lease = Some(lease);
+        self
+    }
+
+    /// Whether the watchdog renews the lease at a third of it. Default: only if no [`lease`](Self::lease) was given.
+    pub fn renew(mut self, renew: bool) -> Self {
+        self.spec.renew = Some(renew);
+        self
+    }
+
+    /// No hold outlives this: the last renewal is shortened to end there, then the guard is lost.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.spec.max_hold = Some(max_hold);
+        self
+    }
+
+    /// One budget for queueing, network and retries together; zero is one try.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.spec.wait = Some(Wait::For(wait));
+        self
+    }
+
+    /// Waits for a busy lock as long as it takes, but not for a dead store: that is told after the client's default
+    /// wait without an answer.
+    pub fn wait_forever(mut self) -> Self {
+        self.spec.wait = Some(Wait::Forever);
+        self
+    }
+
+    /// Keeps the key taken for this long (at most 24 h), even when the guard is released before.
+    pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
+        self.spec.hold_at_least = Some(hold_at_least);
+        self
+    }
+
+    /// Strict arrival order over all processes. Readers, writers and permits are always given so. A request whose turn comes
+    /// in the moment in which its connection is lost goes to the end.
+    pub fn fair(mut self) -> Self {
+        self.spec.fair = true;
+        self
+    }
+
+    /// Whether a request of the same key inside a hold shares it (default), or gets [`LockError::WouldDeadlock`].
+    pub fn reentrant(mut self, reentrant: bool) -> Self {
+        self.spec.reentrant = reentrant;
+        self
+    }
+
+    /// Asks for a fencing token with the grant.
+    pub fn fenced(mut self) -> Self {
+        self.spec.fenced = true;
+        self
+    }
+
+    /// What [`run`](Self::run) does with the body when the lock is lost. Default: [`OnLost::Cancel`].
+    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.spec.on_lost = on_lost;
+        self
+    }
+
+    /// Waits for the lock. Served in arrival order inside this process, and over all processes if
+    /// [`fair`](Self::fair).
+    ///
+    /// # Errors
+    /// [`LockError::Busy`] if another holder has it for the whole wait; [`LockError::Unavailable`] if the store did not
+    /// answer or refused; [`LockError::InvalidKey`], [`LockError::Config`] and [`LockError::KeyConflict`] for a key or
+    /// an option that can't work; [`LockError::WouldDeadlock`] with `reentrant(false)`; [`LockError::Lost`] if the hold
+    /// it would share is lost; [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses the place in the queue and leaves nothing behind: what the store may have granted
+    /// meanwhile is undone in the background.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").fair().wait(Duration::from_secs(3)).acquire().await?;
+    /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    // An `async fn` would have room for the request twice, and for its options before and after they are resolved.
+    pub fn acquire(self) -> impl Future<Output = Result<Guard, LockError>> + Send {
+        let Self { engine, keys, spec } = self;
+        let options = spec.resolve(engine.defaults());
+        async move {
+            match options {
+                Err(error) => Err(error),
+                Ok(ref options) => {
+                    let keys = keys.as_slice();
+                    let held = engine.acquire(keys, options).await?;
+                    Ok(Guard::new(engine, keys, held, spec.on_lost))
+                }
+            }
+        }
+    }
+
+    /// One try, one round trip: `None` if the lock is busy.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), except `Busy`.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").try_acquire().await?;
+    /// assert!(guard.is_some());
+    /// assert!(client.lock("k").try_acquire().await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn try_acquire(mut self) -> Result<Option<Guard>, LockError> {
+        self.spec.wait = Some(Wait::For(Duration::ZERO));
+        match self.acquire().await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(LockError::Busy { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Runs a future under the lock: what the attribute does, without the attribute. The future is first polled when
+    /// the lock is held, stopped when it is lost (unless [`on_lost`](Self::on_lost) says otherwise), and its output is
+    /// given after the release.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the body was stopped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future drops the body and releases in the background.
+    pub async fn run<F: Future>(self, body: F) -> Result<F::Output, LockError> {
+        let guard = self.acquire().await?;
+        Run::new(&guard, body).await
+    }
+
+    /// As [`run`](Self::run), for a body that uses its guard.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    /// ```
+    /// # use lock_runtime::{Guard, LockClient, LockError};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), LockError> {
+    /// let client = LockClient::in_memory();
+    /// let token = client.lock("a").fenced().run_with(async |guard: &Guard| guard.fencing_token()).await?;
+    /// assert!(token.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run_with<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
+        let guard = self.acquire().await?;
+        Run::new(&guard, body(&guard)).await
+    }
+}
+
+impl IntoFuture for Lock {
+    type Output = Result<Guard, LockError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire())
+    }
+}

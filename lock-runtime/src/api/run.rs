@@ -1,0 +1,115 @@
+//! [`Run`]: a body under a guard, from its first poll to the release.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+use tokio::sync::futures::OwnedNotified;
+
+use super::guard::Guard;
+use crate::config::OnLost;
+use crate::engine::scope::{self, Frame};
+use crate::error::{LockError, LostReason};
+
+pin_project! {
+    /// Runs a body inside a hold, stops it when the hold is lost, releases, and then gives the body's output.
+    ///
+    /// Before every poll of the body the hold is checked, so a process that was stopped past its lease runs no line of
+    /// the body more, its destructors excepted. What the body returns is never replaced by what happens at the release.
+    ///
+    /// Written by hand because an `async fn` would hold the body twice.
+    ///
+    /// # Cancel safety
+    /// Dropping this drops the body; dropping the guard then releases in the background.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct Run<'g, F: Future> {
+        guard: &'g Guard,
+        frame: Arc<Frame>,
+        #[pin]
+        body: Option<F>,
+        #[pin]
+        lost: Option<OwnedNotified>,
+        output: Option<F::Output>,
+        release: Option<Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 'g>>>,
+    }
+}
+
+impl<F: Future> fmt::Debug for Run<'_, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("guard", self.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'g, F: Future> Run<'g, F> {
+    pub(crate) fn new(guard: &'g Guard, body: F) -> Self {
+        let frame = guard.frame();
+        Self {
+            guard,
+            frame,
+            body: Some(body),
+            lost: None,
+            output: None,
+            release: None,
+        }
+    }
+}
+
+impl<F: Future> Future for Run<'_, F> {
+    type Output = Result<F::Output, LockError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let (guard, hold) = (*this.guard, this.guard.hold());
+        while this.body.is_some() {
+            let cancels = guard.on_lost() == OnLost::Cancel;
+            if cancels {
+                // Registered before the hold is asked, so that no loss falls between the two.
+                if this.lost.is_none() {
+                    this.lost.set(Some(hold.notified()));
+                }
+                if let Some(reason) = hold.loss() {
+                    return Poll::Ready(Err(stop(guard, this.body, reason)));
+                }
+            }
+            let Some(body) = this.body.as_mut().as_pin_mut() else {
+                break;
+            };
+            match scope::within(this.frame, || body.poll(cx)) {
+                Poll::Ready(output) => {
+                    this.body.set(None);
+                    *this.output = Some(output);
+                    *this.release = Some(Box::pin(guard.finish()));
+                }
+                Poll::Pending if cancels => {
+                    if let Some(lost) = this.lost.as_mut().as_pin_mut() {
+                        ready!(lost.poll(cx));
+                        this.lost.set(None);
+                    }
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        if let Some(release) = this.release.as_mut() {
+            // A release that fails is logged, counted and repeated where it happens.
+            let _ = ready!(release.as_mut().poll(cx));
+            *this.release = None;
+        }
+        match this.output.take() {
+            Some(output) => Poll::Ready(Ok(output)),
+            // Polled after it was ready, which the contract of futures leaves open.
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Drops the body and ends the hold without waiting.
+fn stop<F>(guard: &Guard, mut body: Pin<&mut Option<F>>, reason: LostReason) -> LockError {
+    body.set(None);
+    guard.finish_in_background();
+    guard.hold().lost_error(reason)
+}

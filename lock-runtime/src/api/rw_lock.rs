@@ -1,0 +1,62 @@
+//! [`RwLock`]: many readers, or one writer.
+
+use std::sync::Arc;
+
+use lock_store::LockKey;
+
+use super::request::{Keys, Lock};
+use crate::config::{Mode, Spec};
+use crate::engine::Engine;
+
+/// A read-write lock: any number of readers at once, or one writer, over all processes.
+///
+/// Guaranteed: while a write guard is held, no other guard of this key is; while a read guard is held, no write guard is.
+/// Requests are served in the order of arrival over all processes: a writer that waits is not overtaken by later
+/// readers, and readers that wait next to each other enter together. A reader that died keeps a writer no longer than
+/// its own lease, whatever the others do.
+///
+/// Inside a write hold, requests of the same call chain for either share it. Inside a read hold, a read request shares it
+/// and a write request is [`LockError::WouldDeadlock`](crate::LockError::WouldDeadlock) at once.
+/// [`Guard::downgrade`](crate::Guard::downgrade) turns a writer into a reader.
+///
+/// The key must not be used for another kind of lock while it is held:
+/// [`LockError::KeyConflict`](crate::LockError::KeyConflict).
+///
+/// # Examples
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let prices = client.rw_lock("prices");
+/// let sum = prices.read().run(async { 1 + 1 }).await?;
+/// prices.write().run(async { /* change them */ }).await?;
+/// # assert_eq!(sum, 2);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RwLock {
+    engine: Arc<Engine>,
+    key: LockKey,
+}
+
+impl RwLock {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey) -> Self {
+        Self { engine, key }
+    }
+
+    /// A request to read; see [`Lock`] for its options.
+    pub fn read(&self) -> Lock {
+        self.request(Mode::Read)
+    }
+
+    /// A request to write; see [`Lock`] for its options.
+    pub fn write(&self) -> Lock {
+        self.request(Mode::Write)
+    }
+
+    fn request(&self, mode: Mode) -> Lock {
+        let key = Keys::One(self.key.clone());
+        Lock::new(&self.engine, key, Spec::DEFAULT).mode(mode)
+    }
+}

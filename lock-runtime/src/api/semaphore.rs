@@ -1,0 +1,100 @@
+//! [`Semaphore`]: so many at once.
+
+use std::sync::Arc;
+
+use lock_store::{LockKey, Share};
+
+use super::request::{Keys, Lock};
+use crate::config::{Mode, Spec};
+use crate::engine::Engine;
+use crate::error::LockError;
+
+/// A semaphore: so many permits over all processes, leased and renewed as locks are.
+///
+/// Guaranteed: the guards that are held never have more permits together than there are, and each guard counts once,
+/// however often its command had to be repeated. The permits of a holder that died come back at the end of its lease.
+/// Requests are served in the order of arrival over all processes, so that a big one is not starved by small ones.
+/// A million permits cost no more than five.
+///
+/// While it is held, everyone must say the same number of permits, or gets
+/// [`LockError::KeyConflict`](crate::LockError::KeyConflict); [`resize`](Self::resize) changes it.
+///
+/// A request inside of a hold of the same semaphore, in the same call chain, shares it, unless it asks for more permits
+/// than that has: that is [`LockError::WouldDeadlock`].
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = lock_runtime::LockClient::in_memory();
+/// let downloads = client.semaphore("downloads", 5);
+/// let guard = downloads.acquire().await?;
+/// let three = downloads.acquire_many(3).wait(Duration::from_secs(2)).await?;
+/// three.release().await?;
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Semaphore {
+    engine: Arc<Engine>,
+    key: LockKey,
+    permits: u32,
+}
+
+impl Semaphore {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, permits: u32) -> Self {
+        Self {
+            engine,
+            key,
+            permits,
+        }
+    }
+
+    /// A request for one permit; see [`Lock`] for its options.
+    pub fn acquire(&self) -> Lock {
+        self.acquire_many(1)
+    }
+
+    /// A request for several permits, all or none; see [`Lock`] for its options. None, or more than there are, gives
+    /// [`LockError::Config`] when it is used.
+    pub fn acquire_many(&self, permits: u32) -> Lock {
+        let share = Share {
+            permits,
+            of: self.permits,
+        };
+        let key = Keys::One(self.key.clone());
+        Lock::new(&self.engine, key, Spec::DEFAULT).mode(Mode::Permits(share))
+    }
+
+    /// Makes the number of permits that this handle has the one that is in force, while others hold some of another
+    /// number. Holders keep what they have, also if that is more than there are now, and who waits already is served under
+    /// the new number, unless it asks for more than there are now: that is a
+    /// [`KeyConflict`](crate::LockError::KeyConflict). Does nothing if nobody holds any, since the next request's number
+    /// is then in force.
+    ///
+    /// # Errors
+    /// [`LockError::KeyConflict`] if the key is held as something else; [`LockError::Config`] for a number outside of
+    /// 1 to 2³¹ − 2; [`LockError::InvalidKey`], [`LockError::Unavailable`], [`LockError::Shutdown`].
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, it may or may not have happened.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.semaphore("downloads", 1).acquire().await?;
+    /// let two = client.semaphore("downloads", 2);
+    /// two.resize().await?;
+    /// assert!(two.acquire().try_acquire().await?.is_some());
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn resize(&self) -> Result<(), LockError> {
+        self.engine.resize(self.key.clone(), self.permits).await
+    }
+}

@@ -1,0 +1,195 @@
+//! Count-down latches: calls that are repeated until the store has answered, and the wait.
+
+mod view;
+mod waiter;
+mod watch;
+mod watcher;
+
+use std::time::{Duration, Instant};
+
+use lock_store::{LatchCall, LatchCounted, LatchFound, LatchSet, LockKey, StoreFuture, Wish};
+
+use self::waiter::{Known, LatchWaiter};
+use self::watcher::LatchWatcher;
+use super::shutdown::Active;
+use super::time::{self, Budget};
+use super::{Engine, unavailable};
+use crate::config::{CALL_REPEATED, Wait};
+use crate::error::{LockError, LostReason};
+
+pub(crate) use self::watch::LatchWatches;
+
+impl Engine {
+    /// Sets the latch. True if this call did.
+    pub(crate) async fn set_latch(
+        &self,
+        key: &LockKey,
+        count: u32,
+        ttl: Duration,
+    ) -> Result<bool, LockError> {
+        let call = self.latch_call(key)?;
+        let set = |by| self.store.latch_set(call.clone(), count, ttl, by);
+        match self.repeat(key, &self.call_budget(), set).await? {
+            LatchSet::Set => Ok(true),
+            LatchSet::SetBefore => Ok(false),
+            LatchSet::Conflict => Err(conflict(key)),
+        }
+    }
+
+    /// Counts down by one. How many are left.
+    pub(crate) async fn count_down(&self, key: &LockKey) -> Result<u32, LockError> {
+        let call = self.latch_call(key)?;
+        let count_down = |by| self.store.latch_count_down(call.clone(), by);
+        match self.repeat(key, &self.call_budget(), count_down).await? {
+            LatchCounted::Left(left) => Ok(left),
+            LatchCounted::NotSet => Err(LockError::Lost {
+                key: key.clone(),
+                reason: LostReason::NotSet,
+            }),
+            LatchCounted::Conflict => Err(conflict(key)),
+        }
+    }
+
+    /// How many are left, if the latch is set.
+    pub(crate) async fn latch_count(&self, key: &LockKey) -> Result<Option<u32>, LockError> {
+        self.check_latch(key)?;
+        self.look_at_latch(key, &self.call_budget()).await
+    }
+
+    async fn look_at_latch(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+    ) -> Result<Option<u32>, LockError> {
+        let look = |by| self.store.latch_look(key.clone(), by);
+        match self.repeat(key, budget, look).await? {
+            LatchFound::Is(latch) => Ok(Some(latch.count)),
+            LatchFound::NotSet => Ok(None),
+            LatchFound::Conflict => Err(conflict(key)),
+        }
+    }
+
+    /// Waits until the latch is open.
+    pub(crate) async fn wait_for_latch(&self, key: &LockKey, wait: Wait) -> Result<(), LockError> {
+        self.check_latch(key)?;
+        let budget = Budget::new(self.clock.now(), wait, &self.defaults);
+        if !budget.may_wait() {
+            return match self.look_at_latch(key, &budget).await? {
+                Some(0) => Ok(()),
+                _ => Err(self.busy(key, &budget)),
+            };
+        }
+        let mut waiter = LatchWaiter::enter(&self.latches, key, |watch| {
+            let watcher = LatchWatcher::new(self, key.clone(), watch.clone());
+            self.clock.spawn(watcher.run());
+        });
+        loop {
+            let closed = self.closed.notified();
+            if self.is_closing() {
+                return Err(LockError::Shutdown);
+            }
+            let known = waiter.known();
+            let patience = async {
+                let wake_at = match &known {
+                    Known::Over(_) => return None,
+                    Known::Unasked => {
+                        let gives_up = budget.gives_up(self.pulse.answered());
+                        if self.clock.now() >= gives_up {
+                            let failure = self.pulse.last_failure(budget.started);
+                            return Some(unavailable(Some(key), failure));
+                        }
+                        gives_up
+                    }
+                    Known::Wait(failing) => {
+                        let failing = failing.as_ref().map(|(since, error)| (*since, error));
+                        let error = self.time_is_up(key, &budget, failing, false).await;
+                        if error.is_some() {
+                            return error;
+                        }
+                        self.wake_at(&budget, None, failing)
+                    }
+                };
+                let _ = self.clock.by(wake_at, waiter.changed()).await;
+                None
+            };
+            let error = tokio::select! {
+                biased;
+                () = closed => None,
+                error = patience => error,
+            };
+            // It may have opened while the store was asked for a sign of life.
+            match (known, error) {
+                (Known::Over(result), _) => return result,
+                (_, None) => {}
+                (_, Some(error)) => {
+                    return match waiter.known() {
+                        Known::Over(result) => result,
+                        _ => Err(error),
+                    };
+                }
+            }
+        }
+    }
+
+    fn check_latch(&self, key: &LockKey) -> Result<(), LockError> {
+        self.check(key)?;
+        self.can(Wish::Latch)
+    }
+
+    fn latch_call(&self, key: &LockKey) -> Result<LatchCall, LockError> {
+        self.check_latch(key)?;
+        Ok(LatchCall {
+            key: key.clone(),
+            owner: self.next_owner(),
+        })
+    }
+
+    fn call_budget(&self) -> Budget {
+        let wait = Wait::For(self.defaults.wait.min(CALL_REPEATED));
+        Budget::new(self.clock.now(), wait, &self.defaults)
+    }
+
+    /// One call: its command is sent again, under the same owner token, as long as that may help.
+    async fn repeat<'s, T>(
+        &self,
+        key: &LockKey,
+        budget: &Budget,
+        command: impl Fn(Instant) -> StoreFuture<'s, T>,
+    ) -> Result<T, LockError> {
+        let _active = Active::enter(&*self.active);
+        let gives_up = budget.gives_up(None);
+        let mut failures = 0;
+        loop {
+            let closed = self.closed.notified();
+            if self.is_closing() {
+                return Err(LockError::Shutdown);
+            }
+            let sent = self.clock.now();
+            let by = budget.command_by(sent, None);
+            let result = command(by).await;
+            self.pulse.note(sent, &result);
+            let failure = match result.map(|answer| answer.value) {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure.error,
+            };
+            // The last one has a whole command's time.
+            let now = self.clock.now();
+            let last = gives_up.checked_sub(self.defaults.command_timeout);
+            let last = last.filter(|last| *last > now);
+            let Some(last) = last.filter(|_| failure.kind().is_transient()) else {
+                return Err(unavailable(Some(key), failure));
+            };
+            failures += 1;
+            let again = (now + time::backoff(failures)).min(last);
+            tokio::select! {
+                biased;
+                () = closed => {}
+                () = self.clock.sleep_until(again) => {}
+            }
+        }
+    }
+}
+
+fn conflict(key: &LockKey) -> LockError {
+    LockError::KeyConflict { key: key.clone() }
+}

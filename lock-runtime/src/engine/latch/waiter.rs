@@ -1,0 +1,90 @@
+//! One task that waits for a latch.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::{LockKey, StoreError};
+
+use super::view::{LatchView, Refusal};
+use super::watch::{LatchWatch, LatchWatches};
+use crate::engine::unavailable;
+use crate::error::{LockError, LostReason};
+
+/// A task that waits. When the last one is dropped, the watcher ends.
+#[derive(Debug)]
+pub(super) struct LatchWaiter {
+    watches: Arc<LatchWatches>,
+    key: LockKey,
+    number: u64,
+    watch: Arc<LatchWatch>,
+    /// What it has read last.
+    edition: u64,
+}
+
+/// What a waiter knows.
+pub(super) enum Known {
+    /// The store has not been asked on its behalf, or has not answered yet.
+    Unasked,
+    /// The latch is not open; or looks fail, since when and with what.
+    Wait(Option<(Instant, StoreError)>),
+    Over(Result<(), LockError>),
+}
+
+impl LatchWaiter {
+    /// One more. If it is the first of its latch, `start` must see to the watcher.
+    pub(super) fn enter(
+        watches: &Arc<LatchWatches>,
+        key: &LockKey,
+        start: impl FnOnce(&Arc<LatchWatch>),
+    ) -> Self {
+        let (number, watch) = watches.enter(key, start);
+        Self {
+            watches: Arc::clone(watches),
+            key: key.clone(),
+            number,
+            watch,
+            edition: 0,
+        }
+    }
+
+    /// What is known now. A newer view ends the next [`changed`](Self::changed).
+    pub(super) fn known(&mut self) -> Known {
+        let (known, edition) = self.watch.view.read(|view| self.read(view));
+        self.edition = edition;
+        known
+    }
+
+    fn read(&self, view: &LatchView) -> Known {
+        let (number, key) = (self.number, || self.key.clone());
+        if number <= view.opened {
+            return Known::Over(Ok(()));
+        }
+        if number <= view.lost {
+            let reason = LostReason::NotSet;
+            return Known::Over(Err(LockError::Lost { key: key(), reason }));
+        }
+        if number <= view.refused.0 {
+            return Known::Over(Err(match &view.refused.1 {
+                Some(Refusal::Error(error)) => unavailable(Some(&self.key), error.clone()),
+                _ => LockError::KeyConflict { key: key() },
+            }));
+        }
+        let failing = view.failing.as_ref();
+        match failing.filter(|failing| number <= failing.asked) {
+            Some(failing) => Known::Wait(Some((failing.since, failing.error.clone()))),
+            None if number <= view.answered => Known::Wait(None),
+            None => Known::Unasked,
+        }
+    }
+
+    /// Waits for view.
+    pub(super) async fn changed(&self) {
+        self.watch.view.newer(self.edition).await;
+    }
+}
+
+impl Drop for LatchWaiter {
+    fn drop(&mut self) {
+        self.watches.leave(&self.key);
+    }
+}

@@ -1,0 +1,351 @@
+//! One client's handle to a server: the verbs.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::latch::Entry;
+use super::lock::{LINK, Lock, Step, released};
+use super::queue::Place;
+use super::server::MemoryStore;
+use super::space::{Name, Space};
+use crate::{
+    Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Clock, Failure, Fenced, Inspection,
+    LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Queue, RateRequest,
+    Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture, WakeUp,
+};
+
+impl MemoryStore {
+    /// A client's handle.
+    pub fn connect(
+        &self,
+        namespace: &str,
+        client: ClientId,
+        listener: &Arc<dyn Listener>,
+        clock: Clock,
+    ) -> Arc<dyn Store> {
+        let mut server = self.lock();
+        server.listeners.insert(client, Arc::downgrade(listener));
+        let spaces = &mut server.spaces;
+        let known = spaces.iter().position(|one| &*one.namespace == namespace);
+        let space = known.unwrap_or_else(|| {
+            spaces.push(Space::new(namespace));
+            spaces.len() - 1
+        });
+        Arc::new(MemoryClient {
+            store: self.clone(),
+            namespace: Arc::clone(&spaces[space].namespace),
+            space,
+            client,
+            clock,
+        })
+    }
+}
+
+/// One client's handle to a [`MemoryStore`].
+#[derive(Debug)]
+struct MemoryClient {
+    store: MemoryStore,
+    namespace: Arc<str>,
+    /// Where the locks of this namespace are; none is ever removed.
+    space: usize,
+    client: ClientId,
+    clock: Clock,
+}
+
+impl MemoryClient {
+    fn name(&self, key: &LockKey) -> Name {
+        (Arc::clone(&self.namespace), key.clone())
+    }
+
+    /// Runs one verb on one lock.
+    fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
+        self.step(|step, space| {
+            let lock = space.lock(key, step.now, step.micros);
+            lock.holders.sweep(step.now);
+            verb(step, lock)
+        })
+    }
+
+    /// Runs one verb at once, and wakes the waiters to whom it handed a lock.
+    fn step<T>(&self, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
+        let mut guard = self.store.lock();
+        let server = &mut *guard;
+        let now = self.clock.now();
+        let micros = server.micros(now);
+        let mut step = Step {
+            now,
+            micros,
+            latches: &server.latches,
+            listeners: &server.listeners,
+            wake_ups: Vec::new(),
+        };
+        let value = verb(&mut step, &mut server.spaces[self.space]);
+        // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
+        let wake_ups = step.wake_ups;
+        drop(guard);
+        drop(wake_ups);
+        value
+    }
+}
+
+impl MemoryClient {
+    /// All of them, or none.
+    fn take_all(
+        &self,
+        step: &mut Step<'_>,
+        space: &mut Space,
+        requests: &[Acquire],
+    ) -> AcquiredAll {
+        for (at, request) in requests.iter().enumerate() {
+            if self.is_latch(step, &request.claim.key) {
+                return AcquiredAll::Conflict(at);
+            }
+            let Some(lock) = space.get_mut(&request.claim.key) else {
+                continue;
+            };
+            lock.holders.sweep(step.now);
+            if lock.holders.is_other_kind(request.claim.share) {
+                return AcquiredAll::Conflict(at);
+            }
+            if request.queue == Queue::Respect && lock.holders.is_empty() {
+                lock.hand_over(step, None);
+            }
+            if !lock.holders.is_empty() && lock.holders.held(&request.claim).is_none() {
+                return AcquiredAll::Busy(at);
+            }
+        }
+        let take = |request: &Acquire| {
+            let place = Place {
+                owner: request.claim.owner,
+                share: request.claim.share,
+                first_lease: request.first_lease,
+                tokens: request.tokens,
+            };
+            let lock = space.lock(&request.claim.key, step.now, step.micros);
+            lock.grant(step, &place, request.lease)
+        };
+        AcquiredAll::Granted {
+            tokens: requests.iter().map(take).collect(),
+        }
+    }
+
+    fn take_tokens(&self, request: &RateRequest) -> Rated {
+        let mut server = self.store.lock();
+        let now = self.clock.now();
+        let name = (self.namespace.clone(), request.key.clone());
+        server.rates.take(name, now, request)
+    }
+
+    /// Runs one verb on a latch; `None` if the key is a lock that is held.
+    fn with_latch<T>(
+        &self,
+        key: &LockKey,
+        verb: impl FnOnce(&mut Entry, Instant, u64) -> (T, Option<u64>),
+    ) -> Option<T> {
+        let mut guard = self.store.lock();
+        let server = &mut *guard;
+        let now = self.clock.now();
+        let micros = server.micros(now);
+        let name = self.name(key);
+        let lock = server.spaces[self.space].get(key);
+        if lock.is_some_and(|lock| lock.holders.live(now) > 0) {
+            return None;
+        }
+        let entry = server.latches.entry(name.clone(), now);
+        let (reply, opened) = verb(entry, now, micros);
+        // Who waits hears of it before anybody can learn more from this server, and is woken when it is unlocked.
+        let mut wake_ups = Vec::<WakeUp>::new();
+        if let Some(generation) = opened {
+            for owner in entry.take_waiters() {
+                let listener = server.listeners.get(&owner.client);
+                if let Some(listener) = listener.and_then(Weak::upgrade) {
+                    wake_ups.push(listener.granted(LINK, owner, Some(generation)));
+                }
+            }
+        }
+        server.latches.forget_if_empty(&name);
+        drop(guard);
+        drop(wake_ups);
+        Some(reply)
+    }
+
+    /// Whether the key is a latch, which no lock can be taken on.
+    fn is_latch(&self, step: &Step<'_>, key: &LockKey) -> bool {
+        !step.latches.is_empty() && step.latches.has(&self.name(key), step.now)
+    }
+
+    fn reply<'s, T: Send + 's>(value: T) -> StoreFuture<'s, T> {
+        let answer: Result<Answer<T>, Failure> = Ok(Answer { value, link: LINK });
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Store for MemoryClient {
+    fn acquire(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Acquired> {
+        Self::reply(self.with(&request.claim.key, |step, lock| {
+            if self.is_latch(step, &request.claim.key) {
+                return Acquired::Conflict;
+            }
+            lock.acquire(step, &request)
+        }))
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        Self::reply(self.step(|step, space| self.take_all(step, space, &requests)))
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        let renew = |Renewal { claim, lease }: Renewal| {
+            self.with(&claim.key, |step, lock| {
+                if lock.holders.held(&claim).is_none() {
+                    return Renewed::Gone;
+                }
+                lock.holders.prolong(claim.owner, step.now + lease);
+                Renewed::Renewed
+            })
+        };
+        Self::reply(holds.into_iter().map(renew).collect())
+    }
+
+    fn fence(&self, claim: Claim, _by: Instant) -> StoreFuture<'_, Fenced> {
+        Self::reply(self.with(&claim.key, |step, lock| {
+            if self.is_latch(step, &claim.key) {
+                return Fenced::Conflict;
+            }
+            if lock.holders.held(&claim).is_some() {
+                Fenced::Token(lock.mint(step, 1))
+            } else {
+                Fenced::Gone
+            }
+        }))
+    }
+
+    fn release(&self, requests: Vec<Release>, _by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        let release = |request: &Release| {
+            self.with(&request.claim.key, |step, lock| lock.release(step, request))
+        };
+        Self::reply(requests.iter().map(release).collect())
+    }
+
+    fn shrink(&self, claim: Claim, permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
+        Self::reply(self.with(&claim.key, |step, lock| {
+            let rest = Claim {
+                share: claim.share.map(|share| Share { permits, ..share }),
+                ..claim.clone()
+            };
+            let held = lock.holders.held(&claim);
+            if held.is_some() {
+                lock.holders.shrink(claim.owner, permits);
+            }
+            let done = held.is_some() || lock.holders.held(&rest).is_some();
+            if !lock.holders.is_exclusive() {
+                lock.hand_over(step, None);
+            }
+            released(done)
+        }))
+    }
+
+    fn resize(&self, key: LockKey, of: u32, _by: Instant) -> StoreFuture<'_, bool> {
+        Self::reply(self.with(&key, |step, lock| {
+            if lock.holders.is_exclusive() || lock.holders.is_read_write() {
+                return false;
+            }
+            lock.holders.resize(of);
+            lock.hand_over(step, None);
+            true
+        }))
+    }
+
+    fn abandon(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Released> {
+        Self::reply(self.with(&request.claim.key, |step, lock| {
+            lock.queue.remove(request.claim.owner);
+            let release = Release {
+                claim: request.claim.clone(),
+                keep: Duration::ZERO,
+            };
+            lock.release(step, &release)
+        }))
+    }
+
+    fn inspect(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+        Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return None;
+            }
+            let last = lock.holders.last();
+            Some(Inspection {
+                remaining: last.as_ref().map(|(_, expires)| *expires - step.now),
+                holder: last.map(|(holder, _)| holder),
+                holders: lock.holders.len(),
+                waiting: lock.queue.len(),
+            })
+        }))
+    }
+
+    fn force_release(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Self::reply(self.with(&key, |step, lock| {
+            if self.is_latch(step, &key) {
+                return None;
+            }
+            let held = !lock.holders.is_empty();
+            lock.holders.clear();
+            lock.hand_over(step, None);
+            Some(held)
+        }))
+    }
+
+    fn rate(&self, request: RateRequest, _by: Instant) -> StoreFuture<'_, Rated> {
+        Self::reply(self.take_tokens(&request))
+    }
+
+    fn latch_set(
+        &self,
+        call: LatchCall,
+        count: u32,
+        ttl: Duration,
+        _by: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        let reply = self.with_latch(&call.key, |latch, now, micros| {
+            (latch.set(call.owner, count, ttl, now, micros), None)
+        });
+        Self::reply(reply.unwrap_or(LatchSet::Conflict))
+    }
+
+    fn latch_count_down(&self, call: LatchCall, _by: Instant) -> StoreFuture<'_, LatchCounted> {
+        let reply = self.with_latch(&call.key, |latch, now, _| latch.count_down(call.owner, now));
+        Self::reply(reply.unwrap_or(LatchCounted::Conflict))
+    }
+
+    fn latch_look(&self, key: LockKey, _by: Instant) -> StoreFuture<'_, LatchFound> {
+        let reply = self.with_latch(&key, |latch, now, _| (latch.look(now), None));
+        Self::reply(reply.unwrap_or(LatchFound::Conflict))
+    }
+
+    fn latch_wait(&self, place: LatchCall, _by: Instant) -> StoreFuture<'_, LatchFound> {
+        let reply = self.with_latch(&place.key, |latch, now, _| {
+            (latch.wait(place.owner, now), None)
+        });
+        Self::reply(reply.unwrap_or(LatchFound::Conflict))
+    }
+
+    fn latch_leave(&self, place: LatchCall, _by: Instant) -> StoreFuture<'_, ()> {
+        self.with_latch(&place.key, |latch, _, _| (latch.leave(place.owner), None));
+        Self::reply(())
+    }
+
+    fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {
+        Self::reply(())
+    }
+
+    fn link(&self) -> Link {
+        LINK
+    }
+
+    fn close(&self) {
+        self.store.lock().listeners.remove(&self.client);
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+}

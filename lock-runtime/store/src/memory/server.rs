@@ -1,0 +1,106 @@
+//! One server: its locks, buckets and latches, its clock, and its clients.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, Weak};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use super::latch::Latches;
+use super::rate::Buckets;
+use super::space::Space;
+use crate::{ClientId, Listener, Mutex};
+
+/// A server in this process. Cloning gives another handle to the same one.
+#[derive(Clone, Debug)]
+pub struct MemoryStore {
+    server: Arc<Mutex<Server>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Server {
+    pub(super) spaces: Vec<Space>,
+    pub(super) rates: Buckets,
+    pub(super) latches: Latches,
+    pub(super) listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
+    /// What the server's clock said at `started`, in microseconds since 1970.
+    started_micros: u64,
+    started: Option<Instant>,
+    /// The latest that its clock has said.
+    latest_micros: u64,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        let micros = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_micros());
+        Self::started_at(u64::try_from(micros).unwrap_or(0))
+    }
+
+    /// An empty store whose clock begins with so many microseconds since 1970.
+    #[must_use]
+    pub fn started_at(started_micros: u64) -> Self {
+        let server = Server {
+            spaces: Vec::new(),
+            rates: Buckets::default(),
+            latches: Latches::default(),
+            listeners: BTreeMap::new(),
+            started_micros,
+            started: None,
+            latest_micros: 0,
+        };
+        Self {
+            server: Arc::new(Mutex::new(server)),
+        }
+    }
+
+    /// Loses all data, as a server without persistence does at a restart.
+    pub fn lose_everything(&self) {
+        let mut server = self.lock();
+        server.spaces.iter_mut().for_each(Space::clear);
+        server.rates.clear();
+        server.latches.clear();
+        let listeners: Vec<_> = server
+            .listeners
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
+        drop(server);
+        for listener in listeners {
+            listener.look_again();
+        }
+    }
+
+    /// How many keys, places in queues and buckets that are not full there are, expired ones not counted at `now`.
+    #[must_use]
+    pub fn leftovers(&self, now: Instant) -> usize {
+        let server = self.lock();
+        let locks: usize = server.spaces.iter().map(|one| one.leftovers(now)).sum();
+        locks + server.rates.count(now) + server.latches.leftovers(now)
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Server> {
+        self.server.lock()
+    }
+}
+
+impl Server {
+    /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and must not come again
+    /// when a simulation sets the clock back.
+    pub(super) fn micros(&mut self, now: Instant) -> u64 {
+        let started = *self.started.get_or_insert(now);
+        let elapsed = now.saturating_duration_since(started).as_micros();
+        let micros = self
+            .started_micros
+            .saturating_add(u64::try_from(elapsed).unwrap_or(u64::MAX));
+        self.latest_micros = self.latest_micros.max(micros);
+        self.latest_micros
+    }
+}

@@ -1,0 +1,243 @@
+//! One decorator over any store: every verb goes through one place, where a test sees the command and decides about it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, Failure, Fenced, Inspection, LatchCall,
+    LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
+};
+
+/// What a test does with each command of a client: record, delay or fail it, drop its reply, answer something else.
+pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
+    /// Called when the client sends the command. [`Request::send`] carries it out; whoever does not call it decides
+    /// about the answer.
+    fn intercept<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        request: Request,
+        by: Instant,
+    ) -> StoreFuture<'s, Reply>;
+
+    /// The link that the client sees; `own` is the store's.
+    fn link(&self, own: Link) -> Link {
+        own
+    }
+
+    /// Called before the store itself is closed.
+    fn close(&self) {}
+
+    /// Whether the client can't be answered any more, besides a store that is closed.
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+/// The store, with this decision about each of its commands.
+pub fn decorated(store: Arc<dyn Store>, interceptor: Arc<impl Interceptor>) -> Arc<dyn Store> {
+    Arc::new(Decorated { store, interceptor })
+}
+
+/// No reply, for a reason of this kind; `unknown` as in [`Failure::unknown`].
+#[must_use]
+pub fn failure(kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
+    let error = StoreError::new(kind, "it was its fate");
+    Failure { error, unknown }
+}
+
+/// A command that is not answered in its time.
+pub fn silence<T>(by: Instant, unknown: Option<Link>) -> StoreFuture<'static, T> {
+    Box::pin(async move {
+        tokio::time::sleep_until(by.into()).await;
+        Err(failure(StoreErrorKind::Timeout, unknown))
+    })
+}
+
+#[derive(Debug)]
+struct Decorated<I> {
+    store: Arc<dyn Store>,
+    interceptor: Arc<I>,
+}
+
+/// The verbs: a method of [`Store`], what it asks, and the type of the reply.
+macro_rules! verbs {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $Verb:ident($reply:ty);)*) => {
+        /// A command of the store contract.
+        #[derive(Clone, Debug)]
+        pub enum Request {
+            $(#[doc = concat!("[`Store::", stringify!($method), "`]")] $Verb($($type),*),)*
+        }
+
+        /// The reply to the [`Request`] of the same name.
+        #[derive(Clone)]
+        pub enum Reply {
+            $(#[doc = concat!("To [`Store::", stringify!($method), "`].")] $Verb($reply),)*
+        }
+
+        impl Request {
+            /// Sends it to this store.
+            pub fn send(self, store: &dyn Store, by: Instant) -> StoreFuture<'_, Reply> {
+                match self {
+                    $(Self::$Verb($($argument),*) => {
+                        let reply = store.$method($($argument,)* by);
+                        Box::pin(async move { Ok(reply.await?.map(Reply::$Verb)) })
+                    })*
+                }
+            }
+
+            /// The name of the method.
+            #[must_use]
+            pub fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$Verb(..) => stringify!($method),)*
+                }
+            }
+        }
+
+        impl Reply {
+            /// The name of the method that it is a reply of.
+            #[must_use]
+            pub fn method(&self) -> &'static str {
+                match self {
+                    $(Self::$Verb(_) => stringify!($method),)*
+                }
+            }
+        }
+
+        /// As the store's own types are printed.
+        impl fmt::Debug for Reply {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$Verb(reply) => reply.fmt(f),)*
+                }
+            }
+        }
+
+        impl<I: Interceptor> Store for Decorated<I> {
+            $(fn $method(&self, $($argument: $type,)* by: Instant) -> StoreFuture<'_, $reply> {
+                let request = Request::$Verb($($argument),*);
+                let reply = self.interceptor.intercept(&*self.store, request, by);
+                Box::pin(async move {
+                    let Answer { value, link } = reply.await?;
+                    match value {
+                        Reply::$Verb(value) => Ok(Answer { value, link }),
+                        other => panic!("{} gets a reply to {}", stringify!($method), other.method()),
+                    }
+                })
+            })*
+
+            fn refuses(&self, wish: Wish) -> Option<String> {
+                self.store.refuses(wish)
+            }
+            fn connected(&self, by: Instant) -> Asked<'_, ()> {
+                self.store.connected(by)
+            }
+            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+                self.store.log_findings(by)
+            }
+            fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+                self.store.servers(by)
+            }
+            fn link(&self) -> Link {
+                self.interceptor.link(self.store.link())
+            }
+            fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
+                self.interceptor.link(self.store.link_of(key, queue))
+            }
+            fn only_hints(&self) -> bool {
+                self.store.only_hints()
+            }
+            fn close(&self) {
+                self.interceptor.close();
+                self.store.close();
+            }
+            fn is_closed(&self) -> bool {
+                self.interceptor.is_closed() || self.store.is_closed()
+            }
+        }
+    };
+}
+
+verbs! {
+    acquire(request: Acquire) -> Acquire(Acquired);
+    acquire_all(requests: Vec<Acquire>) -> AcquireAll(AcquiredAll);
+    renew(holds: Vec<Renewal>) -> Renew(Vec<Renewed>);
+    release(requests: Vec<Release>) -> Release(Vec<Released>);
+    fence(claim: Claim) -> Fence(Fenced);
+    shrink(claim: Claim, permits: u32) -> Shrink(Released);
+    resize(key: LockKey, of: u32) -> Resize(bool);
+    abandon(request: Acquire) -> Abandon(Released);
+    inspect(key: LockKey) -> Inspect(Option<Inspection>);
+    force_release(key: LockKey) -> ForceRelease(Option<bool>);
+    rate(request: RateRequest) -> Rate(Rated);
+    latch_set(call: LatchCall, count: u32, ttl: Duration) -> LatchSet(LatchSet);
+    latch_count_down(call: LatchCall) -> LatchCountDown(LatchCounted);
+    latch_look(key: LockKey) -> LatchLook(LatchFound);
+    latch_wait(place: LatchCall) -> LatchWait(LatchFound);
+    latch_leave(place: LatchCall) -> LatchLeave(());
+    ping() -> Ping(());
+}
+
+impl Request {
+    /// The name of the method, which says of a latch only what is done with it.
+    #[must_use]
+    pub fn verb(&self) -> &'static str {
+        let method = self.method();
+        method.strip_prefix("latch_").unwrap_or(method)
+    }
+
+    /// The call on a latch, or the place of one that waits.
+    #[must_use]
+    pub fn latch_call(&self) -> Option<&LatchCall> {
+        match self {
+            Self::LatchSet(call, ..) | Self::LatchCountDown(call) => Some(call),
+            Self::LatchWait(place) | Self::LatchLeave(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The holds, wished for or had, that it is about.
+    pub fn claims(&self) -> Box<dyn Iterator<Item = &Claim> + '_> {
+        match self {
+            Self::Acquire(request) | Self::Abandon(request) => {
+                Box::new(std::iter::once(&request.claim))
+            }
+            Self::AcquireAll(requests) => Box::new(requests.iter().map(|request| &request.claim)),
+            Self::Renew(holds) => Box::new(holds.iter().map(|hold| &hold.claim)),
+            Self::Release(requests) => Box::new(requests.iter().map(|request| &request.claim)),
+            Self::Fence(claim) | Self::Shrink(claim, _) => Box::new(std::iter::once(claim)),
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// The keys that it is about.
+    #[must_use]
+    pub fn keys(&self) -> Vec<&LockKey> {
+        match self {
+            Self::Resize(key, _)
+            | Self::Inspect(key)
+            | Self::ForceRelease(key)
+            | Self::LatchLook(key) => vec![key],
+            Self::Rate(request) => vec![&request.key],
+            _ => match self.latch_call() {
+                Some(call) => vec![&call.key],
+                None => self.claims().map(|claim| &claim.key).collect(),
+            },
+        }
+    }
+
+    /// The shortest lease that it asks for.
+    #[must_use]
+    pub fn lease(&self) -> Option<Duration> {
+        match self {
+            Self::Acquire(request) => Some(request.lease),
+            Self::AcquireAll(requests) => requests.iter().map(|request| request.lease).min(),
+            Self::Renew(holds) => holds.iter().map(|hold| hold.lease).min(),
+            _ => None,
+        }
+    }
+}

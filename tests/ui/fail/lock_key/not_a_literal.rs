@@ -1,8 +1,0 @@
-//! A variable instead of a template.
-
-use lock_runtime::lock_key;
-
-fn main() {
-    let id = 1;
-    let _ = lock_key!(id);
-}

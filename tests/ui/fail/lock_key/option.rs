@@ -1,8 +1,0 @@
-//! An option that only the attribute has.
-
-use lock_runtime::lock_key;
-
-fn main() {
-    let id = 1;
-    let _ = lock_key!("a:<id>", lease = "10s");
-}

@@ -1,8 +1,0 @@
-//! Nothing.
-
-use lock_runtime::lock_key;
-
-fn main() {
-    let id = 1;
-    let _ = lock_key!();
-}

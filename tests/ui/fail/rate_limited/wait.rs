@@ -1,0 +1,25 @@
+//! Mistakes in `wait` of the rate limiter.
+
+use lock_runtime::{LockError, rate_limited};
+
+#[rate_limited(key = "a", rate = "1/s", wait = "1s", wait = "1s")]
+async fn doubled() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[rate_limited(key = "a", rate = "1/s", wait)]
+async fn without_value() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[rate_limited(key = "a", rate = "1/s", wait = 3)]
+async fn wrong_value() -> Result<(), LockError> {
+    Ok(())
+}
+
+#[rate_limited(key = "a", rate = "1/s", wait = "forever")]
+async fn forever() -> Result<(), LockError> {
+    Ok(())
+}
+
+fn main() {}
