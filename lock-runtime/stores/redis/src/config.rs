@@ -8,7 +8,8 @@ use lock_store::ConfigError;
 pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// The pause between two questions to a cluster for its map of slots.
 pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
-/// How long messages of a slot are not believed after some of its keys were seen on their way to another node.
+/// How long messages of a slot are not believed after some of its keys were seen on their way to
+/// another node.
 pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
 /// How long a server of a quorum does not count after a restart. No lease of the quorum is longer.
 pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);

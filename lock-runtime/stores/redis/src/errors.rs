@@ -5,7 +5,8 @@ use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
 /// The kind of an error reply or of a broken connection.
 ///
-/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came wrapped in another.
+/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came
+/// wrapped in another.
 pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if error.is_timeout() {
@@ -66,8 +67,9 @@ pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
-/// Whether an error reply leaves open if the script changed something before it failed. Codes that the server checks
-/// before it starts a command leave nothing open, and our scripts change nothing before their first denied write.
+/// Whether an error reply leaves open if the script changed something before it failed. Codes that
+/// the server checks before it starts a command leave nothing open, and our scripts change nothing
+/// before their first denied write.
 pub(crate) fn may_have_acted(error: &RedisError) -> bool {
     matches!(
         kind(error),
@@ -130,7 +132,8 @@ pub(crate) fn tells_nothing() -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, text)
 }
 
-/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports here.
+/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports
+/// here.
 fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

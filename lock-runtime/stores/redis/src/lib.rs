@@ -1,9 +1,9 @@
 //! Locks in Redis (6.0 or later, or one that speaks its protocol, as Valkey).
 //!
 //! A lock is a plain string, the owner token, with a lease: what every client of the classic recipe
-//! (`SET key token NX PX lease`, delete if it is still the token; Redis documentation, *Distributed locks with Redis*)
-//! takes and respects. A lock that is held in shares is a sorted set. Its waiters are in another sorted set beside it: each
-//! release hands the lock to the first of them.
+//! (`SET key token NX PX lease`, delete if it is still the token; Redis documentation, *Distributed
+//! locks with Redis*) takes and respects. A lock that is held in shares is a sorted set. Its
+//! waiters are in another sorted set beside it: each release hands the lock to the first of them.
 
 mod cluster;
 mod commands;

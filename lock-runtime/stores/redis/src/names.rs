@@ -204,14 +204,15 @@ impl Prefix {
         }
     }
 
-    /// What the grant channels of all clients of this namespace begin with; in a cluster, those for the locks of one slot.
+    /// What the grant channels of all clients of this namespace begin with; in a cluster, those for
+    /// the locks of one slot.
     pub(crate) fn channels(&self, slot: Option<u16>) -> GrantChannels<'_> {
         let prefix = &self.prefix;
         GrantChannels { prefix, slot }
     }
 
-    /// The channel that tells waiting clients that a lock of a quorum is free. There are few, so that a client that waits
-    /// for many locks in turn does not listen on many.
+    /// The channel that tells waiting clients that a lock of a quorum is free. There are few, so
+    /// that a client that waits for many locks in turn does not listen on many.
     pub(crate) fn freed(&self, key: &LockKey) -> String {
         format!(
             "{}%freed:{}",

@@ -15,8 +15,8 @@ macro_rules! scripts {
 
 /// What a script's file says.
 ///
-/// Tests may bring broken scripts, to see that they are found out, without a build for each: a file in the folder named by
-/// `LOCK_SCRIPTS` goes before the text that is built in.
+/// Tests may bring broken scripts, to see that they are found out, without a build for each: a file
+/// in the folder named by `LOCK_SCRIPTS` goes before the text that is built in.
 #[cfg(feature = "__internals")]
 fn source(file: &str, built_in: &'static str) -> std::borrow::Cow<'static, str> {
     std::env::var_os("LOCK_SCRIPTS")

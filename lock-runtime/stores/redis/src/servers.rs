@@ -56,8 +56,8 @@ impl Servers {
         matches!(self, Self::One(connection) if connection.is_up())
     }
 
-    /// The link over which the client's own thread would send now; one over which nothing ever goes, if that depends on
-    /// the key.
+    /// The link over which the client's own thread would send now; one over which nothing ever
+    /// goes, if that depends on the key.
     pub(crate) fn link(&self) -> Link {
         match self {
             Self::One(connection) => connection.link(),
@@ -81,7 +81,8 @@ impl Servers {
         }
     }
 
-    /// Sends a request to the server that has the slot, over this link if it is still there, or else the caller's.
+    /// Sends a request to the server that has the slot, over this link if it is still there, or
+    /// else the caller's.
     pub(crate) async fn exchange(
         &self,
         via: Option<Link>,

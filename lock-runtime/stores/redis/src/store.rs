@@ -1,4 +1,5 @@
-//! [`RedisStore`]: a client's handle to its servers, and how a request for a lock gets to the right one.
+//! [`RedisStore`]: a client's handle to its servers, and how a request for a lock gets to the right
+//! one.
 
 use std::iter::once;
 use std::sync::Arc;
@@ -87,7 +88,8 @@ impl RedisStore {
         })
     }
 
-    /// Waits until the one server can be reached. An error that does not pass by waiting is told at once.
+    /// Waits until the one server can be reached. An error that does not pass by waiting is told at
+    /// once.
     pub(crate) async fn reached(&self, by: Instant) -> Result<(), StoreError> {
         match &self.servers {
             Servers::One(connection) => {
@@ -188,7 +190,8 @@ impl RedisStore {
         self.call_via(via, first, by, &script).await
     }
 
-    /// Has enough replicas confirm holds that were just granted over a link, if that is asked for. All of one slot.
+    /// Has enough replicas confirm holds that were just granted over a link, if that is asked for.
+    /// All of one slot.
     pub(crate) async fn confirm(
         &self,
         holds: impl Iterator<Item = &Acquire>,

@@ -71,7 +71,8 @@ impl Cluster {
         })
     }
 
-    /// The newest link to the node that has a slot; 0, over which nothing goes, if that node is not known.
+    /// The newest link to the node that has a slot; 0, over which nothing goes, if that node is not
+    /// known.
     pub(crate) fn link(&self, slot: u16) -> Link {
         let state = self.state.lock();
         let node = state
@@ -188,7 +189,8 @@ impl Cluster {
         if let Some(owner) = state.slots.get_mut(usize::from(slot)) {
             *owner = Some(Arc::clone(&to));
         }
-        // Only the new node's messages count from now on, and those come in the order of its replies.
+        // Only the new node's messages count from now on, and those come in the order of its
+        // replies.
         state.moving.remove(&slot);
         drop(state);
         // One slot seldom moves alone.

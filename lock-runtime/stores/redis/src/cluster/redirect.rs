@@ -1,7 +1,9 @@
-//! MOVED, ASK and TRYAGAIN: a command goes to the node that the map names, and follows its slot from there.
+//! MOVED, ASK and TRYAGAIN: a command goes to the node that the map names, and follows its slot
+//! from there.
 //!
-//! Redirects are followed within the command's time, ever more slowly. Each says that nothing was carried out, so no command
-//! that had an effect is ever sent twice: the engine repeats whatever else fails, as with one server.
+//! Redirects are followed within the command's time, ever more slowly. Each says that nothing was
+//! carried out, so no command that had an effect is ever sent twice: the engine repeats whatever
+//! else fails, as with one server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +17,8 @@ use crate::topology::server::ServerAddress;
 use crate::transport::connection::Answered;
 use crate::transport::request::Request;
 
-/// The first pause between two tries of a command that was sent on; each is twice as long as the one before.
+/// The first pause between two tries of a command that was sent on; each is twice as long as the
+/// one before.
 const REDIRECT_PAUSE: Duration = Duration::from_millis(5);
 
 /// Where to send a command instead.

@@ -51,7 +51,8 @@ impl RedisStore {
         self.confirmed(request, answer, by).await
     }
 
-    /// The classic recipe's one command. A repeat must not come this way: it would say "busy" to the owner itself.
+    /// The classic recipe's one command. A repeat must not come this way: it would say "busy" to
+    /// the owner itself.
     async fn set_if_free(
         &self,
         request: &Acquire,

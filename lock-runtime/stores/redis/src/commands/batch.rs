@@ -1,4 +1,5 @@
-//! Batches for several locks: one command where one can name them all, and in a cluster one for each slot, all at once.
+//! Batches for several locks: one command where one can name them all, and in a cluster one for
+//! each slot, all at once.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -77,7 +78,8 @@ impl RedisStore {
         keys.all(|key| Some(self.slot(key)) == first)
     }
 
-    /// Runs a batch slot by slot. `run` gets those of one slot, and answers for each of them in order.
+    /// Runs a batch slot by slot. `run` gets those of one slot, and answers for each of them in
+    /// order.
     async fn by_slot<'r, R, T: Clone>(
         &self,
         batch: &'r [R],

@@ -1,4 +1,5 @@
-//! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for a minute one string for each call.
+//! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for a minute one
+//! string for each call.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +53,8 @@ impl RedisStore {
         }))
     }
 
-    /// What the latch is; with an owner, which gets a place among those that wait unless the latch is open.
+    /// What the latch is; with an owner, which gets a place among those that wait unless the latch
+    /// is open.
     pub(crate) async fn look_at_latch(
         &self,
         key: &LockKey,

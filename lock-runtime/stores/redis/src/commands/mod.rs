@@ -1,4 +1,5 @@
-//! Every command for a lock: how it is written and what its reply means, beside the Lua script that it runs.
+//! Every command for a lock: how it is written and what its reply means, beside the Lua script that
+//! it runs.
 
 mod abandon;
 mod acquire;

@@ -1,4 +1,5 @@
-//! The scripts of one server of a quorum, for its part of a lock that a majority of such servers has.
+//! The scripts of one server of a quorum, for its part of a lock that a majority of such servers
+//! has.
 
 use std::iter::once;
 use std::time::{Duration, Instant};
@@ -80,8 +81,8 @@ impl RedisStore {
         }))
     }
 
-    /// Keeps fencing tokens here, if the owner still has the lock here and no token as high was kept before. Whether it
-    /// did so; from a server that does not count, a yes is an error.
+    /// Keeps fencing tokens here, if the owner still has the lock here and no token as high was
+    /// kept before. Whether it did so; from a server that does not count, a yes is an error.
     pub(crate) async fn confirm_token(
         &self,
         key: &LockKey,

@@ -34,8 +34,8 @@ impl<'c> Rights<'c> {
     }
 }
 
-/// The reply to a command, unless the user may not run it. `None` if the server refuses it. An error if there is no answer,
-/// or none for now.
+/// The reply to a command, unless the user may not run it. `None` if the server refuses it. An
+/// error if there is no answer, or none for now.
 pub(crate) async fn if_allowed<T: FromRedisValue>(
     up: &mut Connected,
     may: bool,

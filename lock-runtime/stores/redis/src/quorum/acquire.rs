@@ -18,7 +18,8 @@ use crate::random;
 const SPLIT_PAUSE: Duration = Duration::from_millis(4);
 /// After so many split votes in a row, it is for the engine to try again.
 const SPLIT_VOTES: u32 = 6;
-/// A round that gives up ends its parts, so an owner that is met in this many rounds in a row has the lock.
+/// A round that gives up ends its parts, so an owner that is met in this many rounds in a row has
+/// the lock.
 const MET_AGAIN: u32 = 3;
 
 impl QuorumStore {
@@ -51,7 +52,8 @@ impl QuorumStore {
                 self.nodes.len(),
                 until,
             );
-            // From here on it may have parts. A caller that drops this future abandons the owner, and so the round.
+            // From here on it may have parts. A caller that drops this future abandons the owner,
+            // and so the round.
             self.keep(owner, &round);
             let verdict = self.run(&round, request, by).await;
             let (verdict, token) = match verdict {

@@ -32,7 +32,8 @@ struct ServerEnd {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EndWish {
-    /// Servers that do not have it are asked as well, and tell waiting clients that the lock is free.
+    /// Servers that do not have it are asked as well, and tell waiting clients that the lock is
+    /// free.
     pub(super) held: bool,
     pub(super) keep_until: Option<Instant>,
     /// By when the next answer is wanted, if that was said.
@@ -79,8 +80,8 @@ impl Ends {
         wish
     }
 
-    /// One server has said something. Nothing is left to be done there if it is `surely` ended, and nothing more is done
-    /// if that is `over`.
+    /// One server has said something. Nothing is left to be done there if it is `surely` ended, and
+    /// nothing more is done if that is `over`.
     pub(super) fn tell(&self, at: usize, reply: &EndReply, surely: bool, over: bool) {
         let mut servers = self.servers.lock();
         let end = &mut servers[at];

@@ -11,7 +11,8 @@ use crate::commands::quorum::{Take, Taken, young};
 use crate::errors::without_effect;
 
 impl QuorumStore {
-    /// The token that a majority proposes to a hold that exists; `None` if no majority can still have the hold.
+    /// The token that a majority proposes to a hold that exists; `None` if no majority can still
+    /// have the hold.
     pub(super) async fn propose(
         &self,
         round: &Arc<Round>,
@@ -50,7 +51,8 @@ impl QuorumStore {
         self.decide(replies, decide).await
     }
 
-    /// The second phase of a fenced grant: whether a majority keeps the tokens, and still has the round.
+    /// The second phase of a fenced grant: whether a majority keeps the tokens, and still has the
+    /// round.
     pub(super) async fn confirm(
         &self,
         round: &Arc<Round>,

@@ -14,8 +14,9 @@ use crate::errors;
 const OTHERS: Duration = DEFAULT_COMMAND_TIMEOUT;
 
 impl QuorumStore {
-    /// What each server says of itself, or that it says nothing. A server without its data does not count for a while, so
-    /// that it keeps nothing on disk is a finding only where it counts at once. An error if none answers.
+    /// What each server says of itself, or that it says nothing. A server without its data does not
+    /// count for a while, so that it keeps nothing on disk is a finding only where it counts at
+    /// once. An error if none answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         self.look(by, |_| true).await
     }

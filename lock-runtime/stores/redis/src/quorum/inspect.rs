@@ -61,7 +61,8 @@ impl QuorumStore {
                 })));
             }
         }
-        // An owner of a part may have another part at a server that did not answer: it is taken for the holder.
+        // An owner of a part may have another part at a server that did not answer: it is taken for
+        // the holder.
         let most = holders.into_iter().max_by_key(|(_, parts)| parts.len());
         match most {
             Some((holder, remaining)) if failures.len() <= servers - enough => {

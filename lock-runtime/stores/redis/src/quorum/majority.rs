@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lock_store::{StoreError, StoreErrorKind};
 
+use crate::errors;
 use crate::topology::members::Members;
 
 /// How many of so many servers decide.
@@ -11,8 +12,8 @@ pub(crate) fn majority(servers: usize) -> usize {
     servers / 2 + 1
 }
 
-/// The error when too few servers said yes: which did not answer, which refused, and why. Without any failure, the client
-/// was shut down before it asked.
+/// The error when too few servers said yes: which did not answer, which refused, and why. Without
+/// any failure, the client was shut down before it asked.
 pub(crate) fn too_few(
     members: &Members,
     servers: usize,
@@ -25,7 +26,7 @@ pub(crate) fn too_few(
     let tells =
         |(_, error): &&(usize, StoreError)| lasting(error) == (servers - lasting_ones < enough);
     let Some((_, told)) = failures.iter().find(tells).or(failures.first()) else {
-        return StoreError::new(StoreErrorKind::Refused, "the client was shut down");
+        return errors::shut_down();
     };
     let silent = |error: &StoreError| {
         use StoreErrorKind::{Disconnected, Timeout};

@@ -14,7 +14,8 @@ use crate::commands::quorum::EndPart;
 use crate::store::RedisStore;
 
 impl QuorumStore {
-    /// Ends a hold that was granted, and says whether it was there, as soon as a majority of the servers has answered.
+    /// Ends a hold that was granted, and says whether it was there, as soon as a majority of the
+    /// servers has answered.
     pub(super) async fn end_hold(
         &self,
         round: &Arc<Round>,
@@ -71,7 +72,8 @@ impl QuorumStore {
         })
     }
 
-    /// Ends what a round that was not granted may have. Returns when a majority does not have it any more.
+    /// Ends what a round that was not granted may have. Returns when a majority does not have it
+    /// any more.
     pub(super) async fn undo(&self, round: &Arc<Round>, by: Instant) -> Released {
         let mut replies = self.end_everywhere(round, false, None, by);
         let (mut ended, mut answered) = (Released::NotHeld, 0);
@@ -89,9 +91,10 @@ impl QuorumStore {
         ended
     }
 
-    /// Ends a round on every server, also if nothing listens. Each is asked until it has surely done it or the round's time
-    /// is over. With `held`, servers that do not have it are asked as well, and tell waiting clients that the lock is
-    /// free. However often this is called, one task asks each server.
+    /// Ends a round on every server, also if nothing listens. Each is asked until it has surely
+    /// done it or the round's time is over. With `held`, servers that do not have it are asked as
+    /// well, and tell waiting clients that the lock is free. However often this is called, one task
+    /// asks each server.
     pub(super) fn end_everywhere(
         &self,
         round: &Arc<Round>,
@@ -133,7 +136,8 @@ struct Ending {
 
 impl Ending {
     async fn run(self) {
-        // Not before the question was answered, or its time has passed: it could still be on its way here.
+        // Not before the question was answered, or its time has passed: it could still be on its
+        // way here.
         let part = self.round.settled(self.at).await;
         let ends = &self.round.ends;
         let (mut tries, mut told) = (0, false);

@@ -20,7 +20,8 @@ use crate::names::Prefix;
 use crate::store::RedisStore;
 use crate::topology::members::{Member, Members};
 
-/// All answers of a quorum come over this link: what its servers carry out late, the quorum itself ends there.
+/// All answers of a quorum come over this link: what its servers carry out late, the quorum itself
+/// ends there.
 pub(super) const LINK: Link = Link(1);
 
 /// What was logged of one server.
@@ -96,7 +97,8 @@ impl QuorumStore {
         })
     }
 
-    /// Waits until every server was reached or not: a majority must be, and none may be another than the URL says.
+    /// Waits until every server was reached or not: a majority must be, and none may be another
+    /// than the URL says.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         let mut attempts =
             self.each(move |_, node| async move { node.servers.first_attempt(by).await });
@@ -120,7 +122,8 @@ impl QuorumStore {
         majority(self.nodes.len())
     }
 
-    /// Does something at every server, all at once and to its end, also if the receiver of the replies is dropped.
+    /// Does something at every server, all at once and to its end, also if the receiver of the
+    /// replies is dropped.
     pub(super) fn each<T, F>(
         &self,
         verb: impl Fn(usize, Arc<RedisStore>) -> F,
@@ -140,7 +143,8 @@ impl QuorumStore {
         replies
     }
 
-    /// Hears the servers until their answers decide. An error if they never do: too few have answered.
+    /// Hears the servers until their answers decide. An error if they never do: too few have
+    /// answered.
     pub(super) async fn decide<T, D>(
         &self,
         mut replies: mpsc::UnboundedReceiver<(usize, Result<T, Failure>)>,

@@ -35,7 +35,8 @@ pub(super) enum Verdict {
     Busy {
         remaining: Option<Duration>,
     },
-    /// Another owner has parts of it: a majority only if servers that said nothing, or do not count, are among them.
+    /// Another owner has parts of it: a majority only if servers that said nothing, or do not
+    /// count, are among them.
     Perhaps {
         holder: String,
         remaining: Option<Duration>,
@@ -79,16 +80,17 @@ impl Votes {
         }
     }
 
-    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if that depends on them.
-    /// Those that can't be reached for now are waited for only if the others are too few.
+    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if
+    /// that depends on them. Those that can't be reached for now are waited for only if the others
+    /// are too few.
     pub(super) fn verdict(&self, members: &Members, unreachable: usize) -> Option<Verdict> {
         let enough = majority(self.servers);
         if self.granted >= enough {
             let highest = self.highest;
             return Some(Verdict::Granted { highest });
         }
-        // A server that never was what the URL says makes every majority another one than was meant. One that was, and is
-        // not any more, counts as one that failed.
+        // A server that never was what the URL says makes every majority another one than was
+        // meant. One that was, and is not any more, counts as one that failed.
         let wrong = |(at, error): &&(usize, StoreError)| {
             error.kind() == StoreErrorKind::Misconfigured && !members.is_known(*at)
         };
@@ -118,7 +120,8 @@ impl Votes {
         if most >= enough || self.conflicts > 0 {
             return Some(Verdict::Busy { remaining });
         }
-        // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
+        // Also if one of several could have a majority by those that have not answered: to ask
+        // again soon costs little.
         let perhaps = self.servers - self.granted - held;
         if self.holders.len() > 1 || most + perhaps < enough {
             return Some(Verdict::Split);

@@ -1,9 +1,10 @@
 //! [`Replication`]: renews holds and has `WAIT` confirm that.
 //!
-//! `WAIT` covers what its own connection wrote before it, and blocks every command behind it there. So it has a connection
-//! of its own, on which each hold is renewed once more in front of it. Replicas get this write behind the one that made the
-//! hold; and it finds the hold only in a server that still has it, whichever server is the master by now.
-//! Holds to be confirmed at the same time share one script for each slot, and one `WAIT` for each node.
+//! `WAIT` covers what its own connection wrote before it, and blocks every command behind it there.
+//! So it has a connection of its own, on which each hold is renewed once more in front of it.
+//! Replicas get this write behind the one that made the hold; and it finds the hold only in a
+//! server that still has it, whichever server is the master by now. Holds to be confirmed at the
+//! same time share one script for each slot, and one `WAIT` for each node.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -88,8 +89,8 @@ impl Replication {
         self.servers.close();
     }
 
-    /// Renews holds of one slot. They are renewed if enough replicas have that; otherwise it is a failure, unless some of
-    /// them are gone, and then the others are unanswered.
+    /// Renews holds of one slot. They are renewed if enough replicas have that; otherwise it is a
+    /// failure, unless some of them are gone, and then the others are unanswered.
     pub(crate) async fn renew(
         self: &Arc<Self>,
         slot: Option<u16>,
@@ -116,12 +117,14 @@ impl Replication {
             idle
         };
         if idle {
-            // On the client's own runtime: the caller may stop polling, and others wait for it as well.
+            // On the client's own runtime: the caller may stop polling, and others wait for it as
+            // well.
             self.clock.spawn(Arc::clone(self).work(lane));
         }
         match self.clock.by(by, renewed).await {
             Some(Ok(outcome)) => outcome,
-            // Without a count of replicas: the server may be dead, and this must not pass for its answer.
+            // Without a count of replicas: the server may be dead, and this must not pass for its
+            // answer.
             _ => {
                 let text = "whether replicas confirm it was not answered";
                 let error = StoreError::new(StoreErrorKind::Timeout, text);
@@ -154,8 +157,8 @@ impl Replication {
         }
     }
 
-    /// Tells each job what became of its holds. Too few replicas are a failure, unless some of the holds are gone, and then
-    /// the others are unanswered.
+    /// Tells each job what became of its holds. Too few replicas are a failure, unless some of the
+    /// holds are gone, and then the others are unanswered.
     fn tell(&self, jobs: Vec<ConfirmJob>, outcome: &Result<Confirmed, Failure>) {
         let mut at = 0;
         for job in jobs {
@@ -184,7 +187,8 @@ impl Replication {
         }
     }
 
-    /// What is to be confirmed together now. If it is nothing, the next job starts a task of its own.
+    /// What is to be confirmed together now. If it is nothing, the next job starts a task of its
+    /// own.
     fn take(&self, lane: &Lane) -> Option<Vec<ConfirmJob>> {
         let mut next = self.next.lock();
         let waiting = next.get_mut(lane)?;
@@ -273,7 +277,8 @@ impl Confirmed {
     }
 }
 
-/// Whether nothing was carried out, and the slot's script may succeed when it is sent alone: by its text, or to another node.
+/// Whether nothing was carried out, and the slot's script may succeed when it is sent alone: by its
+/// text, or to another node.
 fn may_go_alone(error: &RedisError) -> bool {
     use StoreErrorKind::{Loading, ReadOnly};
     errors::is_no_script(error) || matches!(errors::kind(error), Loading | ReadOnly)

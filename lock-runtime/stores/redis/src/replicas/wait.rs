@@ -19,7 +19,8 @@ pub(super) fn confirmed(request: Request, replicas: Replicas) -> Request {
     request.followed_by(wait(replicas))
 }
 
-/// Sends several requests and one `WAIT` behind them in one piece. What each replied, and how many replicas have it all.
+/// Sends several requests and one `WAIT` behind them in one piece. What each replied, and how many
+/// replicas have it all.
 pub(super) async fn confirmed_together(
     up: &mut Connected,
     requests: &[Request],

@@ -108,9 +108,9 @@ impl Endpoint {
         errors::silent("it does not answer in time", to)
     }
 
-    /// Resolves when a connection should be left although it works: the sentinels have chosen another master, or it leads
-    /// to a replica. A master that was stopped and goes on knows nothing of its successor, and neither says so nor closes
-    /// the connection.
+    /// Resolves when a connection should be left although it works: the sentinels have chosen
+    /// another master, or it leads to a replica. A master that was stopped and goes on knows
+    /// nothing of its successor, and neither says so nor closes the connection.
     pub(crate) async fn outdated(
         &self,
         reached: &mut Reached,

@@ -34,7 +34,8 @@ impl Hello {
         self.expect("standalone")
     }
 
-    /// An error unless the server is a node of a cluster, and one that can tell a message to one node and not to all.
+    /// An error unless the server is a node of a cluster, and one that can tell a message to one
+    /// node and not to all.
     pub(super) fn expect_cluster(&self) -> Result<(), StoreError> {
         self.expect("cluster")?;
         let major = self.version.split('.').next().unwrap_or_default();

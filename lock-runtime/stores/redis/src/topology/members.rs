@@ -1,11 +1,13 @@
-//! Which servers a quorum has, by what they say of themselves: none of them twice, and none that may have forgotten.
+//! Which servers a quorum has, by what they say of themselves: none of them twice, and none that
+//! may have forgotten.
 //!
-//! A server that was restarted may have come back without its last writes, or without any: it could grant a lock that it
-//! had granted before. So it does not count until every lease that it may have forgotten has ended. A restart ends all
-//! connections, so it is enough to ask a server for its run when a connection is made.
+//! A server that was restarted may have come back without its last writes, or without any: it could
+//! grant a lock that it had granted before. So it does not count until every lease that it may have
+//! forgotten has ended. A restart ends all connections, so it is enough to ask a server for its run
+//! when a connection is made.
 //!
-//! A client that knew the run before counts the time itself, by its monotonic clock. A client that has never seen the server
-//! has only its uptime, which is a difference of the server's wall clock.
+//! A client that knew the run before counts the time itself, by its monotonic clock. A client that
+//! has never seen the server has only its uptime, which is a difference of the server's wall clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,7 +86,8 @@ impl Members {
         let _ = self.enter(at, run);
     }
 
-    /// Takes note of a member's run, and says from when on it counts. If another member has the same run, its name is the error.
+    /// Takes note of a member's run, and says from when on it counts. If another member has the
+    /// same run, its name is the error.
     fn enter(&self, at: usize, run: ServerRun) -> Result<Instant, &str> {
         let mut known = self.known.lock();
         let has_it = |one: &Option<KnownRun>| one.as_ref().is_some_and(|one| one.id == run.id);
@@ -94,7 +97,8 @@ impl Members {
         }
         let left = match known.get(at).and_then(Option::as_ref) {
             Some(before) if before.id == run.id => return Ok(before.counts_from),
-            // It was started again at an unknown time, and its uptime is by a clock that may have been set since.
+            // It was started again at an unknown time, and its uptime is by a clock that may have
+            // been set since.
             Some(_) => self.rejoin_after,
             None => self.rejoin_after.saturating_sub(run.uptime),
         };

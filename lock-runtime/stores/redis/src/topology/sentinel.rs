@@ -1,8 +1,9 @@
-//! SENTINEL: which server is the master (Redis documentation, *Guidelines for Redis clients with support for
-//! Redis Sentinel*).
+//! SENTINEL: which server is the master (Redis documentation, *Guidelines for Redis clients with
+//! support for Redis Sentinel*).
 //!
-//! All sentinels are asked at once. As soon as a majority has answered, the answer with the highest configuration epoch
-//! counts: a sentinel that was cut off during a failover still names the old master.
+//! All sentinels are asked at once. As soon as a majority has answered, the answer with the highest
+//! configuration epoch counts: a sentinel that was cut off during a failover still names the old
+//! master.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -95,7 +96,8 @@ impl Sentinels {
         let Some(NamedMaster { master, epoch }) = best else {
             return Err(self.nobody_knows(errors));
         };
-        // A majority is right even if it has forgotten everything, as after a new start from scratch.
+        // A majority is right even if it has forgotten everything, as after a new start from
+        // scratch.
         if answers < majority && epoch < self.epoch.load(Ordering::Relaxed) {
             return Err(StoreError::new(
                 StoreErrorKind::Disconnected,

@@ -43,7 +43,8 @@ pub(crate) fn client_at(
     Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
 }
 
-/// Connects to the first address of a name that can be connected to. The client that comes back leads to that address only.
+/// Connects to the first address of a name that can be connected to. The client that comes back
+/// leads to that address only.
 pub(crate) async fn connect(
     client: &Client,
     config: &AsyncConnectionConfig,
@@ -77,8 +78,8 @@ pub(crate) async fn connect(
     }))
 }
 
-/// Whether every connection of a client leads to the same address. The name of a TLS server does not: it is in the
-/// certificate.
+/// Whether every connection of a client leads to the same address. The name of a TLS server does
+/// not: it is in the certificate.
 pub(crate) fn is_pinned(client: &Client) -> bool {
     match client.get_connection_info().addr() {
         ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => {

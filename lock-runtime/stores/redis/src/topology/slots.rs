@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 /// How many there are.
 pub(crate) const SLOTS: u16 = 16384;
 
-/// The slot of a hash tag, or of a name without one: CRC16 (XMODEM), as the Redis Cluster specification has it.
+/// The slot of a hash tag, or of a name without one: CRC16 (XMODEM), as the Redis Cluster
+/// specification has it.
 pub(crate) fn slot_of(hashed: &str) -> u16 {
     let crc = hashed.bytes().fold(0u16, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {

@@ -1,4 +1,5 @@
-//! Reads a store's URL, of every kind. No message made here repeats the URL, which can hold a password.
+//! Reads a store's URL, of every kind. No message made here repeats the URL, which can hold a
+//! password.
 
 use std::time::Duration;
 
@@ -21,7 +22,6 @@ const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+un
 const SENTINEL_PORT: u16 = 26379;
 
 /// What a URL says.
-#[derive(Debug)]
 pub(crate) struct StoreUrl {
     pub(crate) topology: Topology,
     /// The replicas that have to confirm each hold.
@@ -29,7 +29,7 @@ pub(crate) struct StoreUrl {
 }
 
 /// Which servers there are, and what they are to each other.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Topology {
     Server(ConnectionInfo),
     Sentinels {
@@ -65,8 +65,12 @@ impl StoreUrl {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut options = UrlOptions::of(query);
         let in_url = options.take_replicas()?;
-        let (each, kind) = scheme.split_once('-').unwrap_or((scheme, ""));
-        if kind == "quorum" && replicas.or(in_url).is_some() {
+        let (each, kind) = match scheme.split_once('-') {
+            Some((each, kind)) => (each, Some(kind)),
+            None => (scheme, None),
+        };
+        let is_quorum = matches!((each, kind), ("redis" | "rediss", Some("quorum")));
+        if is_quorum && replicas.or(in_url).is_some() {
             return Err(ConfigError::new(
                 "`replicas` confirms what one master grants, and a quorum has no master: its majority is the confirmation; leave it out",
             ));
@@ -77,14 +81,14 @@ impl StoreUrl {
             ));
         }
         let topology = match (each, kind) {
-            ("redis" | "rediss" | "redis+unix", "") => {
+            ("redis" | "rediss" | "redis+unix", None) => {
                 let query = options.rest();
                 let mark = if query.is_empty() { "" } else { "?" };
                 Topology::Server(connection_info(&format!("{each}://{rest}{mark}{query}"))?)
             }
-            ("redis" | "rediss", "sentinel") => sentinels(each, rest, options)?,
-            ("redis" | "rediss", "cluster") => cluster(each, rest, &options)?,
-            ("redis" | "rediss", "quorum") => quorum(each, rest, options)?,
+            ("redis" | "rediss", Some("sentinel")) => sentinels(each, rest, options)?,
+            ("redis" | "rediss", Some("cluster")) => cluster(each, rest, &options)?,
+            ("redis" | "rediss", Some("quorum")) => quorum(each, rest, options)?,
             _ => {
                 return Err(ConfigError::new(format!(
                     "the store's URL does not begin with a known scheme; {FORMS}"
@@ -250,6 +254,11 @@ fn with_port(host: &str, port: u16) -> String {
 mod tests {
     use super::*;
 
+    fn error(url: &str, replicas: Option<Replicas>) -> String {
+        let parsed = StoreUrl::parse(url, replicas).map(|_| ());
+        parsed.unwrap_err().to_string()
+    }
+
     fn topology(url: &str) -> Topology {
         StoreUrl::parse(url, None).unwrap().topology
     }
@@ -260,6 +269,8 @@ mod tests {
             "",
             "localhost",
             "http://u:canary@h",
+            "redis-://u:canary@h",
+            "redis+unix-cluster://u:canary@h",
             "redis://u:canary@h:port",
             "redis://u:canary@h/x",
             "redis-sentinel://u:canary@h1,h2",
@@ -378,7 +389,7 @@ mod tests {
         assert_eq!(parsed.replicas, expected);
         let given = StoreUrl::parse("redis://h/", expected).unwrap();
         assert_eq!(given.replicas, expected);
-        let twice = StoreUrl::parse(url, expected).unwrap_err().to_string();
+        let twice = error(url, expected);
         assert!(
             twice.contains("by the builder and in the store's URL"),
             "{twice}"
@@ -388,7 +399,7 @@ mod tests {
     #[test]
     fn a_quorum_can_not_have_replicas_and_it_is_told_why() {
         let url = "redis-quorum://u:canary@h1,h2,h3?rejoin_after=0s&replicas=1";
-        let error = StoreUrl::parse(url, None).unwrap_err().to_string();
+        let error = error(url, None);
         assert!(error.contains("a quorum has no master"), "{error}");
         assert!(!error.contains("canary"), "{error}");
     }

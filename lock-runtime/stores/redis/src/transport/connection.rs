@@ -1,7 +1,9 @@
-//! [`Connection`]: one connection at a time, which is replaced when it is gone, no longer answers, or leads to a replica.
+//! [`Connection`]: one connection at a time, which is replaced when it is gone, no longer answers,
+//! or leads to a replica.
 //!
-//! The redis crate's own reconnecting connection is not used: its time limit does not cover the wait for a reconnect
-//! (a command to a dead server blocked for 9 s), and it keeps a peer that stopped answering for ever.
+//! The redis crate's own reconnecting connection is not used: its time limit does not cover the
+//! wait for a reconnect (a command to a dead server blocked for 9 s), and it keeps a peer that
+//! stopped answering for ever.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,7 +23,8 @@ use crate::errors::{self, maybe_carried_out, without_effect};
 
 /// So many commands in a row without an answer, and the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
-/// How long a runtime is left without one after a command over it was not answered: it may not be driven.
+/// How long a runtime is left without one after a command over it was not answered: it may not be
+/// driven.
 const REST_IF_SILENT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
@@ -115,7 +118,8 @@ impl Connection {
         self.with_main(|main| main.link)
     }
 
-    /// Whether this link is in use: that of the client's thread, or one that a caller's runtime drives beside it.
+    /// Whether this link is in use: that of the client's thread, or one that a caller's runtime
+    /// drives beside it.
     pub(super) fn is_current(&self, link: Link, of_runtime: bool) -> bool {
         if !of_runtime {
             return self.link() == link;
@@ -141,7 +145,8 @@ impl Connection {
         }
     }
 
-    /// The connection, as soon as there is one. An error that does not pass by waiting is told at once.
+    /// The connection, as soon as there is one. An error that does not pass by waiting is told at
+    /// once.
     pub(crate) async fn get(&self, by: Instant) -> Result<Connected, Failure> {
         if let ConnectionState::Up(up) = &*self.state.borrow() {
             return Ok(up.clone());
@@ -178,7 +183,8 @@ impl Connection {
         }
     }
 
-    /// Sends one request over this link, or over the client's own if that is gone, and judges the connection by the answer.
+    /// Sends one request over this link, or over the client's own if that is gone, and judges the
+    /// connection by the answer.
     pub(crate) async fn exchange(
         &self,
         via: Link,

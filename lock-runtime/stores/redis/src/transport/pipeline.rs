@@ -12,13 +12,15 @@ pub(crate) async fn send(
     if !asking {
         return command.query_async(connection).await;
     }
-    // Boxed, like everything rare here: every command has room for the largest of what it may wait for.
+    // Boxed, like everything rare here: every command has room for the largest of what it may wait
+    // for.
     let (reply, _) = Box::pin(send_together(connection, command, asking, None)).await?;
     Ok(reply)
 }
 
-/// Sends a command in one piece with what belongs before and behind it: `ASKING` counts for the next command of the
-/// connection, from whichever task that is, and `WAIT` for those before it. The replies of the command and of the last one.
+/// Sends a command in one piece with what belongs before and behind it: `ASKING` counts for the
+/// next command of the connection, from whichever task that is, and `WAIT` for those before it. The
+/// replies of the command and of the last one.
 pub(crate) async fn send_together(
     connection: &mut MultiplexedConnection,
     command: &Cmd,

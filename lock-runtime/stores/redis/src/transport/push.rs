@@ -10,8 +10,8 @@ use super::messages;
 use super::subscribe::Subscriptions;
 use crate::names::Prefix;
 
-/// In a cluster: whether the node of a connection is the only one that can have granted the locks of a channel. Otherwise a
-/// message of one node may be older than a reply of another.
+/// In a cluster: whether the node of a connection is the only one that can have granted the locks
+/// of a channel. Otherwise a message of one node may be older than a reply of another.
 pub(crate) type Believes = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// Hears one connection.
@@ -44,7 +44,8 @@ impl PushHandler {
                 StoreErrorKind::Disconnected,
                 "the connection was closed",
             )),
-            // We never unsubscribe. This is told before the redis crate gives it to a command as its reply.
+            // We never unsubscribe. This is told before the redis crate gives it to a command as
+            // its reply.
             PushKind::SUnsubscribe | PushKind::Unsubscribe => {
                 self.broken(self.subscriptions.mix_up());
             }
@@ -77,8 +78,8 @@ impl PushHandler {
     }
 
     fn granted(&self, channel: &[u8], payload: &[u8]) {
-        // A message of a connection that was replaced may be older than replies of the new one; a message of a node that no
-        // longer has the slot, than replies of the node that has it.
+        // A message of a connection that was replaced may be older than replies of the new one; a
+        // message of a node that no longer has the slot, than replies of the node that has it.
         let current = self.connection.upgrade();
         let current =
             current.is_some_and(|connection| connection.is_current(self.link, self.of_runtime));

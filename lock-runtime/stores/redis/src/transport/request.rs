@@ -82,7 +82,8 @@ impl Request {
         let connection = &mut up.connection;
         if let Some(channel) = &self.channel {
             let subscribe = up.subscriptions.subscribe(connection, channel, asking);
-            // Boxed, like everything rare here: every command has room for the largest of what it may wait for.
+            // Boxed, like everything rare here: every command has room for the largest of what it
+            // may wait for.
             Box::pin(subscribe).await?;
         }
         match &self.action {

@@ -1,8 +1,8 @@
 //! Connections that are driven by the callers' own runtimes, beside the one of the client's thread.
 //!
-//! A command over the client's thread costs two wake-ups more: until that thread sends it, and until it has passed the
-//! reply on; so does the message of a grant. What must outlive a caller still goes over the client's thread: renewals, and
-//! releases in the background.
+//! A command over the client's thread costs two wake-ups more: until that thread sends it, and
+//! until it has passed the reply on; so does the message of a grant. What must outlive a caller
+//! still goes over the client's thread: renewals, and releases in the background.
 
 use std::sync::{Arc, Weak};
 
@@ -20,14 +20,15 @@ use crate::topology::hello::Hello;
 use crate::topology::server::is_pinned;
 
 impl Connection {
-    /// The link for a command of the caller's: that of its own runtime, if there is one. A request that is going to wait
-    /// also takes one that is being made: it pays to hear of a grant there.
+    /// The link for a command of the caller's: that of its own runtime, if there is one. A request
+    /// that is going to wait also takes one that is being made: it pays to hear of a grant there.
     pub(crate) fn link_here(self: &Arc<Self>, going_to_wait: bool) -> Link {
         let own = self.with_main(|main| self.runtime_link(main, going_to_wait));
         own.flatten().unwrap_or_else(|| self.link())
     }
 
-    /// The link of the connection that the caller's runtime drives; if there is none, one is made for the next time.
+    /// The link of the connection that the caller's runtime drives; if there is none, one is made
+    /// for the next time.
     fn runtime_link(self: &Arc<Self>, main: &Connected, coming: bool) -> Option<Link> {
         // In a quorum every connection counts for itself.
         if !self.allows_runtimes {

@@ -20,7 +20,8 @@ struct RuntimeLink {
     runtime: runtime::Id,
     /// Its own link, also while it is being made.
     link: Link,
-    /// The connection of the client's thread beside which it was made: both lead to the same server.
+    /// The connection of the client's thread beside which it was made: both lead to the same
+    /// server.
     main: Link,
     state: RuntimeLinkState,
 }
@@ -47,7 +48,8 @@ pub(super) enum Found {
 }
 
 impl RuntimeTable {
-    /// The connection of this link, only beside the connection that it was made for: another one may lead to another server.
+    /// The connection of this link, only beside the connection that it was made for: another one
+    /// may lead to another server.
     pub(super) fn find(&self, link: Link, main: Option<Link>) -> Option<Found> {
         let links = self.links.lock();
         let entry = links.iter().find(|entry| entry.link == link)?;
@@ -68,8 +70,8 @@ impl RuntimeTable {
         })
     }
 
-    /// The link that a runtime has beside this link of the client's thread; with `coming`, also one that is being made.
-    /// If it has none, and may have one, `make` gets a number for a new one.
+    /// The link that a runtime has beside this link of the client's thread; with `coming`, also one
+    /// that is being made. If it has none, and may have one, `make` gets a number for a new one.
     pub(super) fn link_of(
         &self,
         runtime: runtime::Id,
@@ -122,8 +124,9 @@ impl RuntimeTable {
         });
     }
 
-    /// Gives up the link of a connection that is still being made. The request that asked for it goes another way, and
-    /// what is heard over that way says nothing about a connection that comes later.
+    /// Gives up the link of a connection that is still being made. The request that asked for it
+    /// goes another way, and what is heard over that way says nothing about a connection that comes
+    /// later.
     pub(super) fn give_up(&self, link: Link, until: Instant) {
         self.change(link, |state| match state {
             RuntimeLinkState::Making(_) => Some(RuntimeLinkState::Resting(Some(until))),
@@ -170,7 +173,8 @@ impl RuntimeTable {
         matches!(before, RuntimeLinkState::Up { .. })
     }
 
-    /// Forgets a link, unless it rests: then the entry tells for how long. True if there was a connection until now.
+    /// Forgets a link, unless it rests: then the entry tells for how long. True if there was a
+    /// connection until now.
     pub(super) fn remove(&self, link: Link) -> bool {
         let mut links = self.links.lock();
         let rests = |entry: &RuntimeLink| matches!(entry.state, RuntimeLinkState::Resting(_));

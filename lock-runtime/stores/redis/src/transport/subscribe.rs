@@ -19,7 +19,8 @@ pub(crate) struct Subscriptions {
     runtime: Handle,
     /// Whether the connection leads to a node of a cluster, where channels belong to slots.
     sharded: bool,
-    /// In a cluster there is at most one channel for each slot, so no subscription is ever given up.
+    /// In a cluster there is at most one channel for each slot, so no subscription is ever given
+    /// up.
     channels: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
     /// See [`mix_up`](Self::mix_up).
     mixed_up: AtomicBool,
@@ -52,7 +53,8 @@ impl Subscriptions {
         if made.initialized() {
             return Ok(());
         }
-        // A task of the client subscribes: others wait for it as well, and the first caller may stop polling.
+        // A task of the client subscribes: others wait for it as well, and the first caller may
+        // stop polling.
         let (mut connection, channel) = (connection.clone(), channel.to_owned());
         let sharded = self.sharded;
         let subscribed = self.runtime.spawn(async move {
@@ -72,8 +74,9 @@ impl Subscriptions {
         made.map(|(channel, _)| channel.clone()).collect()
     }
 
-    /// A subscription ended that we did not give up: its slot went to another node. The redis crate takes the server's
-    /// word of that for the reply to some command, so from now on each reply may belong to another command.
+    /// A subscription ended that we did not give up: its slot went to another node. The redis crate
+    /// takes the server's word of that for the reply to some command, so from now on each reply may
+    /// belong to another command.
     pub(crate) fn mix_up(&self) -> StoreError {
         self.mixed_up.store(true, Ordering::Release);
         mixed_up()

@@ -69,7 +69,8 @@ impl Supervisor {
                     let Some(error) = self.until_broken(link, reached, &mut broken).await else {
                         return;
                     };
-                    // In a cluster, each request that waits knows best what to listen on, and where.
+                    // In a cluster, each request that waits knows best what to listen on, and
+                    // where.
                     if self.believes.is_none() {
                         channels = subscriptions.established();
                     }
@@ -125,7 +126,8 @@ impl Supervisor {
         Ok((up, reached))
     }
 
-    /// Waits until this connection is reported broken, or found to lead to the wrong server, and takes it out of use.
+    /// Waits until this connection is reported broken, or found to lead to the wrong server, and
+    /// takes it out of use.
     async fn until_broken(
         &self,
         link: Link,
