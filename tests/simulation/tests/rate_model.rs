@@ -110,7 +110,7 @@ const SURROUNDINGS: &str = "local server = redis
 
 /// The script in its surroundings; a broken one, if `script-mutants` asks for it.
 fn script() -> String {
-    let rate = include_str!("../../../lock-runtime/stores/redis/src/scripts/rate.lua");
+    let rate = include_str!("../../../lock-runtime/stores/redis/src/commands/rate.lua");
     let rate = match std::env::var_os("LOCK_SCRIPTS") {
         Some(folder) => std::fs::read_to_string(Path::new(&folder).join("rate.lua")).unwrap(),
         None => rate.to_owned(),

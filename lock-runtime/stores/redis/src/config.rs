@@ -6,13 +6,14 @@ use lock_store::ConfigError;
 
 /// How often the sentinels are asked whether the master is still the master.
 pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
-/// A cluster is asked no more often than this where its slots are.
+/// The pause between two questions to a cluster for its map of slots.
 pub(crate) const CLUSTER_MAP_PAUSE: Duration = Duration::from_millis(100);
-/// For so long after keys of a slot were seen on their way to another node, its messages are not believed.
+/// How long messages of a slot are not believed after some of its keys were seen on their way to
+/// another node.
 pub(crate) const SLOT_MOVES: Duration = Duration::from_secs(10);
-/// For so long a server of a quorum that was restarted does not count, and no lease there is longer.
+/// How long a server of a quorum does not count after a restart. No lease of the quorum is longer.
 pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);
-/// Wall clocks that are further apart are told.
+/// A larger difference between wall clocks is a finding.
 pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 /// How long replicas may take to confirm a hold, if a URL does not say.
 pub(crate) const REPLICAS_TIMEOUT: Duration = Duration::from_millis(100);

@@ -1,12 +1,13 @@
 //! What a Redis error means: may it pass, was the command carried out, and what to tell the user.
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{Failure, Link, StoreError, StoreErrorKind};
 use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
 /// The kind of an error reply or of a broken connection.
 ///
-/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came wrapped in another.
-pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
+/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came
+/// wrapped in another.
+pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if error.is_timeout() {
         return Kind::Timeout;
@@ -42,45 +43,46 @@ pub(super) fn kind(error: &RedisError) -> StoreErrorKind {
 }
 
 /// Whether the server is a replica: the master may be elsewhere by now.
-pub(super) fn is_replica(error: &RedisError) -> bool {
+pub(crate) fn is_replica(error: &RedisError) -> bool {
     text(error).contains("READONLY")
 }
 
 /// Whether the keys of a lock are on their way from one node of a cluster to another.
-pub(super) fn is_try_again(error: &RedisError) -> bool {
+pub(crate) fn is_try_again(error: &RedisError) -> bool {
     error.code() == Some("TRYAGAIN")
 }
 
 /// Whether the cluster, or its part for this slot, is down.
-pub(super) fn is_cluster_down(error: &RedisError) -> bool {
+pub(crate) fn is_cluster_down(error: &RedisError) -> bool {
     error.code() == Some("CLUSTERDOWN")
 }
 
 /// Whether the reply says that a key of ours holds another type.
-pub(super) fn is_wrong_type(error: &RedisError) -> bool {
+pub(crate) fn is_wrong_type(error: &RedisError) -> bool {
     text(error).contains("WRONGTYPE")
 }
 
 /// Whether the server does not know the script, so that its text must be sent.
-pub(super) fn is_no_script(error: &RedisError) -> bool {
+pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
-/// Whether an error reply leaves open if the script changed something before it failed. Codes that the server checks
-/// before it starts a command leave nothing open, and our scripts change nothing before their first denied write.
-pub(super) fn may_have_acted(error: &RedisError) -> bool {
+/// Whether an error reply leaves open if the script changed something before it failed. Codes that
+/// the server checks before it starts a command leave nothing open, and our scripts change nothing
+/// before their first denied write.
+pub(crate) fn may_have_acted(error: &RedisError) -> bool {
     matches!(
         kind(error),
         StoreErrorKind::Refused | StoreErrorKind::Timeout | StoreErrorKind::Disconnected
     ) || text(error).contains("can't run this command")
 }
 
-pub(super) fn store_error(error: &RedisError) -> StoreError {
+pub(crate) fn store_error(error: &RedisError) -> StoreError {
     StoreError::new(kind(error), text(error))
 }
 
 /// Why there is no connection. Where one side expects TLS and the other does not, neither says so.
-pub(super) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreError {
+pub(crate) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreError {
     let plain = matches!(to.addr(), ConnectionAddr::Tcp(..));
     if plain && error.is_io_error() && !error.is_connection_refusal() {
         let text = text(error);
@@ -93,7 +95,7 @@ pub(super) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreErr
 }
 
 /// The same, if nothing is heard.
-pub(super) fn silent(what: &str, to: &ConnectionInfo) -> StoreError {
+pub(crate) fn silent(what: &str, to: &ConnectionInfo) -> StoreError {
     let text = match to.addr() {
         ConnectionAddr::TcpTls { .. } => format!(
             "{what}; nor does a server that does not speak TLS there, for which the URL begins with `redis` and not with `rediss`"
@@ -103,7 +105,35 @@ pub(super) fn silent(what: &str, to: &ConnectionInfo) -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, text)
 }
 
-/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports here.
+/// The failure of a command that was certainly not carried out, and will not be.
+pub(crate) fn without_effect(error: StoreError) -> Failure {
+    let unknown = None;
+    Failure { error, unknown }
+}
+
+/// The failure of a command that went over this link, and may have been carried out or may yet be.
+pub(crate) fn maybe_carried_out(error: StoreError, link: Link) -> Failure {
+    let unknown = Some(link);
+    Failure { error, unknown }
+}
+
+/// For everything that is asked of a client which was shut down.
+pub(crate) fn shut_down() -> StoreError {
+    StoreError::new(StoreErrorKind::Refused, "the client was shut down")
+}
+
+pub(crate) fn slow_to_connect() -> StoreError {
+    StoreError::new(StoreErrorKind::Timeout, "connecting takes too long")
+}
+
+/// A server that is silent when asked about itself.
+pub(crate) fn tells_nothing() -> StoreError {
+    let text = "it does not answer questions about itself";
+    StoreError::new(StoreErrorKind::Timeout, text)
+}
+
+/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports
+/// here.
 fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

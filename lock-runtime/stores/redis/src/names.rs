@@ -6,9 +6,9 @@ use std::io::Write as _;
 use lock_store::{LockKey, Namespace, Owner};
 use redis::{RedisWrite, ToRedisArgs};
 
-use super::slots::{slot_of, tag_in};
+use crate::topology::slots::{slot_of, tag_in};
 
-/// On so many channels of a namespace is told which locks of a quorum are free.
+/// How many channels of a namespace tell which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;
 
 /// A namespace, checked.
@@ -20,38 +20,38 @@ pub(crate) struct Prefix {
 
 /// A lock's key in Redis.
 #[derive(Clone, Copy)]
-pub(super) struct Name<'n> {
+pub(crate) struct Name<'n> {
     prefix: &'n str,
     key: &'n LockKey,
 }
 
 /// A key of our own beside that of a lock, in the same slot.
 #[derive(Clone, Copy)]
-pub(super) struct Helper<'n> {
+pub(crate) struct Helper<'n> {
     kind: &'static str,
     lock: Name<'n>,
 }
 
 /// The keys of one lock, all in one Cluster slot.
-pub(super) struct Names<'n> {
-    pub(super) lock: Name<'n>,
-    pub(super) queue: Helper<'n>,
-    pub(super) fence: Helper<'n>,
+pub(crate) struct Names<'n> {
+    pub(crate) lock: Name<'n>,
+    pub(crate) queue: Helper<'n>,
+    pub(crate) fence: Helper<'n>,
 }
 
-/// What channels begin with.
+/// What the channels begin with on which clients hear of grants.
 #[derive(Clone, Copy)]
-pub(super) struct Channels<'n> {
+pub(crate) struct GrantChannels<'n> {
     prefix: &'n str,
     slot: Option<u16>,
 }
 
 /// A name, piece by piece: what is written into a command needs no formatting.
-pub(super) trait Pieces {
+pub(crate) trait Pieces {
     fn pieces(&self, put: impl FnMut(&str));
 }
 
-impl Pieces for Channels<'_> {
+impl Pieces for GrantChannels<'_> {
     fn pieces(&self, mut put: impl FnMut(&str)) {
         put(self.prefix);
         put("%granted:");
@@ -119,7 +119,7 @@ static HEXADECIMAL: [[u8; 2]; 256] = {
 
 /// A name as it is written, into a command or anywhere else.
 #[derive(Clone, Copy)]
-pub(super) struct Shown<T>(pub(super) T);
+pub(crate) struct Shown<T>(pub(crate) T);
 
 impl<T: Pieces> ToRedisArgs for Shown<T> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
@@ -144,10 +144,10 @@ impl<T: Pieces> fmt::Display for Shown<T> {
 }
 
 /// The keys of one latch and of one call on it, all in one Cluster slot.
-pub(super) struct LatchNames {
-    pub(super) latch: String,
-    pub(super) waiters: String,
-    pub(super) call: String,
+pub(crate) struct LatchNames {
+    pub(crate) latch: String,
+    pub(crate) waiters: String,
+    pub(crate) call: String,
 }
 
 impl Prefix {
@@ -161,14 +161,14 @@ impl Prefix {
         }
     }
 
-    pub(super) fn lock<'n>(&'n self, key: &'n LockKey) -> Name<'n> {
+    pub(crate) fn lock<'n>(&'n self, key: &'n LockKey) -> Name<'n> {
         Name {
             prefix: &self.prefix,
             key,
         }
     }
 
-    pub(super) fn names<'n>(&'n self, key: &'n LockKey) -> Names<'n> {
+    pub(crate) fn names<'n>(&'n self, key: &'n LockKey) -> Names<'n> {
         let lock = self.lock(key);
         let helper = |kind| Helper { kind, lock };
         Names {
@@ -179,13 +179,13 @@ impl Prefix {
     }
 
     /// The bucket of a rate limiter, which lives beside a lock of the same key.
-    pub(super) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
+    pub(crate) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
         let lock = self.lock(key);
         Helper { kind: "rate", lock }
     }
 
     /// `owner` is who calls or has a place; a look has none.
-    pub(super) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
+    pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
         let helper = |kind| Helper { kind, lock };
         let call = Shown(helper("call"));
@@ -197,22 +197,23 @@ impl Prefix {
     }
 
     /// The Cluster slot of a lock and of all that belongs to it.
-    pub(super) fn slot(&self, key: &LockKey) -> u16 {
+    pub(crate) fn slot(&self, key: &LockKey) -> u16 {
         match key.hash_tag() {
             Some(tag) => slot_of(tag),
             None => slot_of(&Shown(self.lock(key)).to_string()),
         }
     }
 
-    /// What the channel of every client of this namespace begins with; in a cluster, where it tells of one slot's locks.
-    pub(super) fn channels(&self, slot: Option<u16>) -> Channels<'_> {
+    /// What the grant channels of all clients of this namespace begin with; in a cluster, those for
+    /// the locks of one slot.
+    pub(crate) fn channels(&self, slot: Option<u16>) -> GrantChannels<'_> {
         let prefix = &self.prefix;
-        Channels { prefix, slot }
+        GrantChannels { prefix, slot }
     }
 
-    /// The channel on which those who wait for a lock of a quorum hear that it is free. Few, so that a client that waits
-    /// for many locks in turn listens to no more.
-    pub(super) fn freed(&self, key: &LockKey) -> String {
+    /// The channel that tells waiting clients that a lock of a quorum is free. There are few, so
+    /// that a client that waits for many locks in turn does not listen on many.
+    pub(crate) fn freed(&self, key: &LockKey) -> String {
         format!(
             "{}%freed:{}",
             self.prefix,
@@ -221,12 +222,12 @@ impl Prefix {
     }
 
     /// Whether a message of this channel tells that a lock is free.
-    pub(super) fn is_freed(channel: &[u8]) -> bool {
+    pub(crate) fn is_freed(channel: &[u8]) -> bool {
         channel.windows(7).any(|part| part == b"%freed:")
     }
 
     /// The slot of such a channel.
-    pub(super) fn slot_of_channel(channel: &str) -> Option<u16> {
+    pub(crate) fn slot_of_channel(channel: &str) -> Option<u16> {
         let (_, rest) = channel.split_once('{')?;
         rest.split_once('}').map(|(tag, _)| slot_of(tag))
     }

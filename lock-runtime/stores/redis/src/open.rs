@@ -5,10 +5,12 @@ use std::sync::{Arc, Weak};
 use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, ConfigError, Listener, Namespace, Store};
 
-use crate::RedisStore;
 use crate::config::Replicas;
+use crate::context::ClientContext;
 use crate::names::Prefix;
-use crate::quorum::QuorumStore;
+use crate::quorum::store::QuorumStore;
+use crate::store::RedisStore;
+use crate::topology::url::{StoreUrl, Topology};
 
 /// What a client says about its servers besides the URL.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,20 +33,28 @@ pub fn open(
     clock: Clock,
     settings: Settings,
 ) -> Result<Arc<dyn Store>, ConfigError> {
-    let Settings { timeouts, replicas } = settings;
-    let prefix = Prefix::new(namespace);
-    let quorum = QuorumStore::open(
-        url,
-        timeouts,
-        &prefix,
-        client,
-        Weak::clone(&listener),
-        clock.clone(),
-        replicas,
-    )?;
-    if let Some(quorum) = quorum {
-        return Ok(Arc::new(quorum));
-    }
-    let store = RedisStore::open(url, timeouts, prefix, client, listener, clock, replicas)?;
-    Ok(Arc::new(store))
+    let url = StoreUrl::parse(url, settings.replicas)?;
+    let namespace = Prefix::new(namespace);
+    let context = ClientContext {
+        timeouts: settings.timeouts,
+        clock,
+        listener,
+    };
+    Ok(match url.topology {
+        Topology::Quorum {
+            servers,
+            rejoin_after,
+        } => Arc::new(QuorumStore::open(
+            servers,
+            rejoin_after,
+            &namespace,
+            client,
+            &context,
+        )?),
+        topology => {
+            let replicas = url.replicas;
+            let store = RedisStore::open(topology, replicas, namespace, client, context)?;
+            Arc::new(store)
+        }
+    })
 }

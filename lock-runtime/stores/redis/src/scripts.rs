@@ -6,17 +6,17 @@ use redis::{Cmd, Script};
 
 macro_rules! scripts {
     ($($(#[$doc:meta])* $name:ident = $($file:literal),+;)+) => {
-        $($(#[$doc])* pub(super) static $name: LazyLock<Text> =
+        $($(#[$doc])* pub(crate) static $name: LazyLock<Text> =
             LazyLock::new(|| {
-                Text::new(&[$(source($file, include_str!(concat!("scripts/", $file)))),+].concat())
+                Text::new(&[$(source($file, include_str!(concat!("commands/", $file)))),+].concat())
             });)+
     };
 }
 
 /// What a script's file says.
 ///
-/// Tests may bring broken scripts, to see that they are found out, without a build for each: a file in the folder named by
-/// `LOCK_SCRIPTS` goes before the text that is built in.
+/// Tests may bring broken scripts, to see that they are found out, without a build for each: a file
+/// in the folder named by `LOCK_SCRIPTS` goes before the text that is built in.
 #[cfg(feature = "__internals")]
 fn source(file: &str, built_in: &'static str) -> std::borrow::Cow<'static, str> {
     std::env::var_os("LOCK_SCRIPTS")
@@ -51,13 +51,13 @@ scripts! {
 }
 
 /// A script, for one server and for the nodes of a cluster.
-pub(super) struct Text {
+pub(crate) struct Text {
     plain: Form,
     sharded: Form,
 }
 
 /// A script's text and its SHA-1, by which the server knows it.
-pub(super) struct Form {
+pub(crate) struct Form {
     code: String,
     hash: String,
 }
@@ -74,7 +74,7 @@ impl Text {
         }
     }
 
-    pub(super) fn form(&self, sharded: bool) -> &Form {
+    pub(crate) fn form(&self, sharded: bool) -> &Form {
         if sharded { &self.sharded } else { &self.plain }
     }
 }
@@ -87,12 +87,12 @@ impl Form {
         }
     }
 
-    pub(super) fn hash(&self) -> &str {
+    pub(crate) fn hash(&self) -> &str {
         &self.hash
     }
 
     /// The same command with the script's text.
-    pub(super) fn by_text(&self, by_hash: &Cmd) -> Cmd {
+    pub(crate) fn by_text(&self, by_hash: &Cmd) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command.arg(&self.code);
         for argument in by_hash.args_iter().skip(2) {

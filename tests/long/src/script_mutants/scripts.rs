@@ -28,7 +28,7 @@ impl Scripts {
             .collect();
         let mut files = BTreeMap::new();
         for file in parts.iter().flatten() {
-            let text = read(&store.join("scripts").join(file))?;
+            let text = read(&store.join("commands").join(file))?;
             files.insert(file.clone(), text);
         }
         if files.is_empty() {

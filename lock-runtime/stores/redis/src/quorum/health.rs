@@ -4,26 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
-use lock_store::{Finding, Role, ServerHealth, StoreError, StoreErrorKind};
+use lock_store::{Finding, Role, ServerHealth, StoreError};
 
-use super::QuorumStore;
-use crate::diagnosis;
+use super::store::{Logged, QuorumStore};
+use crate::diagnosis::health;
+use crate::errors;
 
 /// When a majority has said how it is, the others have so long for it at most.
 const OTHERS: Duration = DEFAULT_COMMAND_TIMEOUT;
 
-/// What was logged of one server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Logged {
-    Nothing,
-    /// That it does not answer.
-    NoAnswer,
-    Findings,
-}
-
 impl QuorumStore {
-    /// What each server says of itself, or that it says nothing. A server without its data does not count for a while, so
-    /// that it keeps nothing on disk is a finding only where it counts at once. An error if none answers.
+    /// What each server says of itself, or that it says nothing. A server without its data does not
+    /// count for a while, so that it keeps nothing on disk is a finding only where it counts at
+    /// once. An error if none answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         self.look(by, |_| true).await
     }
@@ -59,7 +52,7 @@ impl QuorumStore {
             }
             asking.remove(&at);
             let Some(said) = said else { continue };
-            let name = self.roster.name(at);
+            let name = self.members.name(at);
             let server = said.map(|said| said.into_iter().next());
             let server = match server {
                 Ok(Some(server)) => server,
@@ -74,11 +67,7 @@ impl QuorumStore {
             servers.insert(at, server);
         }
         for at in asking {
-            let (silence, name) = (
-                "it does not answer questions about itself",
-                self.roster.name(at),
-            );
-            let error = StoreError::new(StoreErrorKind::Timeout, silence);
+            let (name, error) = (self.members.name(at), errors::tells_nothing());
             servers.insert(at, no_answer(name, error.to_string()));
             (silent, failed) = (silent + 1, Some(error.of(name)));
         }
@@ -88,7 +77,7 @@ impl QuorumStore {
         let mut logged = self.logged.lock().await;
         for (at, server) in &mut servers {
             let answers = server.role != Role::Unknown;
-            if !self.roster.rejoin_after().is_zero() {
+            if !self.members.rejoin_after().is_zero() {
                 server.findings.retain(|one| *one != Finding::NoPersistence);
             }
             let now = match answers {
@@ -97,7 +86,7 @@ impl QuorumStore {
             };
             // Each of the two once, and nothing after the findings.
             if logged[*at] != now && logged[*at] != Logged::Findings {
-                diagnosis::log(std::slice::from_ref(server));
+                health::log(std::slice::from_ref(server));
                 logged[*at] = now;
             }
         }

@@ -1,18 +1,19 @@
-//! Messages that a lock is free: when to believe them, and who tries first.
+//! Messages that a lock is free: when to believe them, and which client tries first.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::{Clock, Ended, Link, Listener, Owner, WakeUp};
+use lock_store::{Clock, Ended, Link, Listener, Mutex, Owner, WakeUp};
 
-use super::{chance, majority};
+use super::majority::majority;
+use crate::random;
 
-/// About what a round takes: so far apart are those who try.
+/// How far apart clients try: about the time of a round.
 const SLOT: Duration = Duration::from_millis(2);
-/// No more slots than this are waited for, however many are told.
+/// At most so many slots, however many clients hear the message.
 const SLOTS: u32 = 32;
-/// So many holds whose end not every server has told of are remembered.
+/// So many holds are remembered whose end some servers have told and others not yet.
 const REMEMBERED: usize = 1024;
 
 /// What the servers have told.
@@ -21,13 +22,13 @@ pub(super) struct Hints {
     servers: usize,
     listener: Weak<dyn Listener>,
     clock: Clock,
-    /// Of which hold, by which servers.
+    /// The servers that have told of the end of each hold.
     told: Mutex<HashMap<Owner, BTreeSet<usize>>>,
 }
 
-/// What listens to one server.
+/// Hears one server.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct ServerListener {
     at: usize,
     hints: Arc<Hints>,
 }
@@ -42,9 +43,9 @@ impl Hints {
         })
     }
 
-    /// Whether just now a majority of the servers has told of it.
+    /// True once: when the message of this server makes a majority.
     fn is_free(&self, at: usize, owner: Owner) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.len() >= REMEMBERED {
             told.clear();
         }
@@ -57,14 +58,14 @@ impl Hints {
     }
 }
 
-impl Ear {
+impl ServerListener {
     pub(super) fn new(at: usize, hints: &Arc<Hints>) -> Self {
         let hints = Arc::clone(hints);
         Self { at, hints }
     }
 }
 
-impl Listener for Ear {
+impl Listener for ServerListener {
     fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         // No single server can grant the lock.
         WakeUp::default()
@@ -81,9 +82,9 @@ impl Listener for Ear {
         if !hints.is_free(self.at, ended.owner) {
             return;
         }
-        // If all tried at once, they would split the votes.
+        // Clients that all try at once split the votes.
         let slots = ended.told.clamp(1, SLOTS);
-        let slot = chance(SLOT * slots).as_micros() / SLOT.as_micros();
+        let slot = random::below(SLOT * slots).as_micros() / SLOT.as_micros();
         let wait = SLOT * u32::try_from(slot).unwrap_or(0);
         let (clock, listener) = (hints.clock.clone(), Weak::clone(&hints.listener));
         hints.clock.spawn(async move {

@@ -1,18 +1,13 @@
 //! What the replies of single servers come to.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use lock_store::{Failure, StoreError, StoreErrorKind};
 
-use crate::node::Taken;
-use crate::roster::Roster;
-
-/// How many of so many servers decide.
-pub(super) fn majority(servers: usize) -> usize {
-    servers / 2 + 1
-}
+use super::majority::{majority, too_few};
+use crate::commands::quorum::Taken;
+use crate::topology::members::Members;
 
 /// The replies to one round, so far.
 #[derive(Debug)]
@@ -23,7 +18,7 @@ pub(super) struct Votes {
     highest: u64,
     /// Grants of servers that were restarted lately.
     uncounted: usize,
-    /// Who has it elsewhere, and how long still.
+    /// The holders elsewhere, and how long each can still have it.
     holders: HashMap<String, usize>,
     remaining: Vec<Option<Duration>>,
     conflicts: usize,
@@ -36,16 +31,17 @@ pub(super) enum Verdict {
     Granted {
         highest: u64,
     },
-    /// Somebody has it.
+    /// Another owner has it.
     Busy {
         remaining: Option<Duration>,
     },
-    /// Somebody has parts of it, and a majority only if servers that said nothing, or do not count, are among them.
+    /// Another owner has parts of it: a majority only if servers that said nothing, or do not
+    /// count, are among them.
     Perhaps {
         holder: String,
         remaining: Option<Duration>,
     },
-    /// Several have parts of it, and nobody a majority.
+    /// Several owners have parts of it, and none a majority.
     Split,
     Conflict,
     Failed(StoreError),
@@ -84,27 +80,28 @@ impl Votes {
         }
     }
 
-    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if that depends on them.
-    /// Those that can't be reached for now are waited for only if the others are too few.
-    pub(super) fn verdict(&self, roster: &Roster, unreachable: usize) -> Option<Verdict> {
+    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if
+    /// that depends on them. Those that can't be reached for now are waited for only if the others
+    /// are too few.
+    pub(super) fn verdict(&self, members: &Members, unreachable: usize) -> Option<Verdict> {
         let enough = majority(self.servers);
         if self.granted >= enough {
             let highest = self.highest;
             return Some(Verdict::Granted { highest });
         }
-        // A server that never was what the URL says makes every majority another one than was meant. One that was, and is
-        // not any more, counts as one that failed.
+        // A server that never was what the URL says makes every majority another one than was
+        // meant. One that was, and is not any more, counts as one that failed.
         let wrong = |(at, error): &&(usize, StoreError)| {
-            error.kind() == StoreErrorKind::Misconfigured && !roster.is_known(*at)
+            error.kind() == StoreErrorKind::Misconfigured && !members.is_known(*at)
         };
         if let Some((at, error)) = self.failures.iter().find(wrong) {
-            return Some(Verdict::Failed(error.of(roster.name(*at))));
+            return Some(Verdict::Failed(error.of(members.name(*at))));
         }
         if self.conflicts >= enough {
             return Some(Verdict::Conflict);
         }
         if self.failures.len() > self.servers - enough {
-            return Some(Verdict::Failed(self.error(roster)));
+            return Some(Verdict::Failed(self.error(members)));
         }
         let held = self.remaining.len();
         let answered = self.granted + self.uncounted + held;
@@ -113,9 +110,9 @@ impl Votes {
         if self.granted + pending >= enough || answered < enough {
             return None;
         }
-        // Nobody else has what would be enough.
+        // No other owner has enough parts.
         if held == 0 || self.granted + self.uncounted >= enough {
-            return Some(Verdict::Failed(self.error(roster)));
+            return Some(Verdict::Failed(self.error(members)));
         }
         let remaining = self.free_in(enough - self.granted);
         let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
@@ -123,7 +120,8 @@ impl Votes {
         if most >= enough || self.conflicts > 0 {
             return Some(Verdict::Busy { remaining });
         }
-        // Also if one of several could have a majority by those that have not answered: to ask again soon costs little.
+        // Also if one of several could have a majority by those that have not answered: to ask
+        // again soon costs little.
         let perhaps = self.servers - self.granted - held;
         if self.holders.len() > 1 || most + perhaps < enough {
             return Some(Verdict::Split);
@@ -140,54 +138,19 @@ impl Votes {
         remaining.get(more.saturating_sub(others + 1)).copied()
     }
 
-    fn error(&self, roster: &Roster) -> StoreError {
+    fn error(&self, members: &Members) -> StoreError {
         if self.granted + self.uncounted >= majority(self.servers) {
             let text = format!(
                 "{} or more of {} servers were started less than {:?} ago and do not count before, since they may have forgotten what they \
                  granted; `?rejoin_after=…` in the URL sets how long, as `0s` for servers that write every change to disk",
                 self.uncounted,
                 self.servers,
-                roster.rejoin_after()
+                members.rejoin_after()
             );
             return StoreError::new(StoreErrorKind::Loading, text);
         }
-        too_few(roster, self.servers, &self.failures)
+        too_few(members, self.servers, &self.failures)
     }
-}
-
-/// The error of a quorum of which too few servers said yes: who did not answer, and who refused, and how. With nobody who
-/// failed, nobody was asked any more.
-pub(super) fn too_few(
-    roster: &Roster,
-    servers: usize,
-    failures: &[(usize, StoreError)],
-) -> StoreError {
-    let enough = majority(servers);
-    // What does not pass by waiting is told as such only if the others alone are too few.
-    let lasting = |error: &StoreError| !error.kind().is_transient();
-    let lasting_ones = failures.iter().filter(|(_, error)| lasting(error)).count();
-    let tells =
-        |(_, error): &&(usize, StoreError)| lasting(error) == (servers - lasting_ones < enough);
-    let Some((_, told)) = failures.iter().find(tells).or(failures.first()) else {
-        return StoreError::new(StoreErrorKind::Refused, "the client was shut down");
-    };
-    let silent = |error: &StoreError| {
-        use StoreErrorKind::{Disconnected, Timeout};
-        matches!(error.kind(), Disconnected | Timeout)
-    };
-    let mut text = format!("of {servers} servers {enough} must answer");
-    for (what, is_silent) in [("did not", true), ("refused", false)] {
-        let those = failures
-            .iter()
-            .filter(|(_, error)| silent(error) == is_silent);
-        let details = those.map(|(at, error)| format!("{}: {}", roster.name(*at), error.detail()));
-        let details: Vec<String> = details.collect();
-        if !details.is_empty() {
-            // Writing to a string does not fail.
-            let _ = write!(text, "; {} {what}: {}", details.len(), details.join(", "));
-        }
-    }
-    StoreError::new(told.kind(), text)
 }
 
 #[cfg(test)]
@@ -198,14 +161,14 @@ mod tests {
     use super::*;
     use lock_store::Clock;
 
-    fn roster(servers: usize) -> Arc<Roster> {
+    fn members(servers: usize) -> Arc<Members> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let Ok(runtime) = runtime else {
             panic!("no runtime");
         };
         let names = (1..=servers).map(|at| format!("h{at}")).collect();
         let rejoin_after = Duration::from_secs(60);
-        Roster::new(names, rejoin_after, Clock::new(runtime.handle().clone()))
+        Members::new(names, rejoin_after, Clock::new(runtime.handle().clone()))
     }
 
     fn granted(next: u64) -> Result<Taken, Failure> {
@@ -234,10 +197,10 @@ mod tests {
 
     /// What so many servers come to, and after how many of these replies.
     fn verdict(servers: usize, replies: Vec<Result<Taken, Failure>>) -> (usize, String) {
-        let (roster, mut votes) = (roster(servers), Votes::new(servers));
+        let (members, mut votes) = (members(servers), Votes::new(servers));
         for (at, reply) in replies.into_iter().enumerate() {
             votes.add(at, reply);
-            if let Some(verdict) = votes.verdict(&roster, 0) {
+            if let Some(verdict) = votes.verdict(&members, 0) {
                 return (at + 1, format!("{verdict:?}"));
             }
         }
@@ -292,46 +255,46 @@ mod tests {
 
     #[test]
     fn who_can_not_be_reached_is_waited_for_only_if_the_others_are_too_few() {
-        let (roster, mut votes) = (roster(3), Votes::new(3));
+        let (members, mut votes) = (members(3), Votes::new(3));
         votes.add(0, granted(1));
-        assert!(votes.verdict(&roster, 1).is_none());
-        assert!(votes.verdict(&roster, 2).is_none());
+        assert!(votes.verdict(&members, 1).is_none());
+        assert!(votes.verdict(&members, 2).is_none());
         votes.add(1, held("x", 1));
-        assert!(votes.verdict(&roster, 0).is_none());
-        let said = votes.verdict(&roster, 1);
+        assert!(votes.verdict(&members, 0).is_none());
+        let said = votes.verdict(&members, 1);
         assert!(matches!(said, Some(Verdict::Perhaps { .. })), "{said:?}");
     }
 
     #[test]
     fn a_server_that_is_not_what_it_was_counts_as_one_that_failed() {
-        let roster = roster(3);
-        let said = |roster: &Roster| {
+        let members = members(3);
+        let said = |members: &Members| {
             let mut votes = Votes::new(3);
             votes.add(0, granted(1));
             votes.add(2, failed(Misconfigured));
-            let wrong = votes.verdict(roster, 0);
+            let wrong = votes.verdict(members, 0);
             votes.add(1, granted(2));
-            (wrong, votes.verdict(roster, 0))
+            (wrong, votes.verdict(members, 0))
         };
         // At the start it is told, whatever the others say.
-        let (wrong, _) = said(&roster);
+        let (wrong, _) = said(&members);
         assert!(matches!(wrong, Some(Verdict::Failed(_))), "{wrong:?}");
-        roster.was_good(2);
-        let (wrong, verdict) = said(&roster);
+        members.was_good(2);
+        let (wrong, verdict) = said(&members);
         assert!(wrong.is_none(), "{wrong:?}");
         assert!(matches!(verdict, Some(Verdict::Granted { highest: 2 })));
     }
 
     #[test]
     fn who_refuses_is_told_from_who_does_not_answer_and_a_client_that_is_shut_down_from_both() {
-        let (roster, error) = (roster(3), |kind| StoreError::new(kind, "x"));
+        let (members, error) = (members(3), |kind| StoreError::new(kind, "x"));
         let denied = [(0, error(Denied)), (2, error(StoreErrorKind::OutOfMemory))];
-        let said = too_few(&roster, 3, &denied).to_string();
+        let said = too_few(&members, 3, &denied).to_string();
         assert!(
             said.contains("2 must answer; 2 refused: h1: x, h3: x"),
             "{said}"
         );
-        let said = too_few(&roster, 3, &[]).to_string();
+        let said = too_few(&members, 3, &[]).to_string();
         assert!(said.contains("the client was shut down"), "{said}");
     }
 

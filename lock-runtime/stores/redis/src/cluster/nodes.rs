@@ -1,0 +1,297 @@
+//! [`Cluster`]: the map of slots, and a connection to each node that is needed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use lock_store::{Failure, Link, Mutex, StoreError, StoreErrorKind};
+use redis::{ConnectionInfo, RedisError};
+
+use super::cluster_slots::{self, SlotMap};
+use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
+use crate::context::ClientContext;
+use crate::errors::{self, without_effect};
+use crate::names::Prefix;
+use crate::topology::endpoint::Endpoint;
+use crate::topology::server::{ServerAddress, client_at};
+use crate::transport::connected::Connected;
+use crate::transport::connection::Connection;
+use crate::transport::supervisor;
+
+/// A client's view of a cluster.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(super) context: ClientContext,
+    template: ConnectionInfo,
+    seeds: Vec<Arc<ServerAddress>>,
+    /// Counts links, over all nodes.
+    links: Arc<AtomicU64>,
+    state: Mutex<ClusterState>,
+    /// One task at a time asks for the map; when that was last done.
+    asking: tokio::sync::Mutex<Option<Instant>>,
+    /// A task asks for the map in the background.
+    looking: AtomicBool,
+    this: Weak<Self>,
+}
+
+#[derive(Debug, Default)]
+struct ClusterState {
+    /// Empty until the map is known.
+    slots: SlotMap,
+    /// Counts the maps.
+    version: u64,
+    nodes: HashMap<Arc<ServerAddress>, Arc<Connection>>,
+    /// Slots of which keys were seen on their way to another node, and when.
+    moving: HashMap<u16, Instant>,
+    closed: bool,
+}
+
+impl ClusterState {
+    fn owner(&self, slot: u16) -> Option<&Arc<ServerAddress>> {
+        self.slots.get(usize::from(slot))?.as_ref()
+    }
+}
+
+impl Cluster {
+    pub(crate) fn open(
+        seeds: Vec<ServerAddress>,
+        template: ConnectionInfo,
+        context: ClientContext,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            context,
+            template,
+            seeds: seeds.into_iter().map(Arc::new).collect(),
+            links: Arc::default(),
+            state: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+            looking: AtomicBool::new(false),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// The newest link to the node that has a slot; 0, over which nothing goes, if that node is not
+    /// known.
+    pub(crate) fn link(&self, slot: u16) -> Link {
+        let state = self.state.lock();
+        let node = state
+            .owner(slot)
+            .and_then(|address| state.nodes.get(address));
+        node.map_or(Link(0), |node| node.link())
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.nodes.values().for_each(|node| node.close());
+    }
+
+    /// Waits until the map is known, or no node tells it.
+    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        self.learn(0, by).await
+    }
+
+    /// Every node that has slots, in the order of their addresses.
+    pub(crate) async fn masters(&self, by: Instant) -> Result<Vec<Arc<Connection>>, StoreError> {
+        self.learn(0, by).await?;
+        let mut owners: Vec<_> = self.state.lock().slots.iter().flatten().cloned().collect();
+        owners.sort();
+        owners.dedup();
+        owners.iter().map(|address| self.node(address)).collect()
+    }
+
+    /// One exchange with the node at this address, wherever its slots go meanwhile.
+    pub(crate) async fn exchange_at<T>(
+        &self,
+        address: &Arc<ServerAddress>,
+        by: Instant,
+        exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
+    ) -> Result<Result<T, RedisError>, Failure> {
+        let node = self.node(address).map_err(without_effect)?;
+        let answer = node.exchange_with(node.link(), by, exchange).await;
+        if answer.is_err() {
+            self.learn_soon();
+        }
+        answer.map(|(_, result)| result)
+    }
+
+    /// Which node has a slot.
+    pub(crate) async fn owner(
+        &self,
+        slot: u16,
+        by: Instant,
+    ) -> Result<Arc<ServerAddress>, Failure> {
+        let version = {
+            let state = self.state.lock();
+            if let Some(address) = state.owner(slot) {
+                return Ok(Arc::clone(address));
+            }
+            state.version
+        };
+        self.learn(version, by).await.map_err(without_effect)?;
+        let known = self.state.lock().owner(slot).cloned();
+        known.ok_or_else(|| {
+            let text = format!("CLUSTERDOWN no node serves the slot {slot}");
+            without_effect(StoreError::new(StoreErrorKind::Loading, text))
+        })
+    }
+
+    /// The connection to a node, made when it is first needed.
+    pub(super) fn node(&self, address: &Arc<ServerAddress>) -> Result<Arc<Connection>, StoreError> {
+        let mut state = self.state.lock();
+        if let Some(node) = state.nodes.get(address) {
+            return Ok(Arc::clone(node));
+        }
+        if state.closed {
+            return Err(errors::shut_down());
+        }
+        let (cluster, own) = (Weak::clone(&self.this), Arc::clone(address));
+        let believes = move |channel: &[u8]| {
+            let cluster = cluster.upgrade();
+            cluster.is_some_and(|cluster| cluster.believes(&own, channel))
+        };
+        let node = supervisor::open(
+            Endpoint::Node(client_at(&self.template, address)?),
+            self.context.clone(),
+            Arc::clone(&self.links),
+            Some(Arc::new(believes)),
+        );
+        state.nodes.insert(Arc::clone(address), Arc::clone(&node));
+        Ok(node)
+    }
+
+    /// Whether this node is the only one that can have granted the locks of a channel.
+    fn believes(&self, node: &Arc<ServerAddress>, channel: &[u8]) -> bool {
+        let channel = std::str::from_utf8(channel).ok();
+        let Some(slot) = channel.and_then(Prefix::slot_of_channel) else {
+            return false;
+        };
+        let now = self.context.clock.now();
+        let state = self.state.lock();
+        let moves = state.moving.get(&slot);
+        state.owner(slot) == Some(node) && moves.is_none_or(|seen| now > *seen + SLOT_MOVES)
+    }
+
+    /// Takes note that keys of a slot are on their way to another node.
+    pub(super) fn moves(&self, slot: u16, now: Instant) {
+        self.state.lock().moving.insert(slot, now);
+    }
+
+    /// A node said that a slot is at another one, which is newer than the map.
+    pub(super) fn moved(&self, slot: u16, to: ServerAddress) -> Arc<ServerAddress> {
+        let to = Arc::new(to);
+        let mut state = self.state.lock();
+        if let Some(owner) = state.slots.get_mut(usize::from(slot)) {
+            *owner = Some(Arc::clone(&to));
+        }
+        // Only the new node's messages count from now on, and those come in the order of its
+        // replies.
+        state.moving.remove(&slot);
+        drop(state);
+        // One slot seldom moves alone.
+        self.learn_soon();
+        to
+    }
+
+    /// Asks for the map in the background, unless a task does already.
+    pub(crate) fn learn_soon(&self) {
+        if self.looking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (version, cluster) = (self.state.lock().version, Weak::clone(&self.this));
+        self.context.clock.handle().spawn(async move {
+            let Some(cluster) = cluster.upgrade() else {
+                return;
+            };
+            let ClientContext {
+                timeouts, clock, ..
+            } = &cluster.context;
+            let by = clock.now() + timeouts.connect + timeouts.command;
+            let learned = cluster.learn(version, by).await;
+            cluster.looking.store(false, Ordering::Release);
+            match learned {
+                Err(error) => {
+                    tracing::debug!(%error, "no node of the cluster tells where slots are")
+                }
+                Ok(()) => {
+                    if let Some(listener) = cluster.context.listener.upgrade() {
+                        listener.look_again();
+                    }
+                }
+            }
+        });
+    }
+
+    /// Gets a newer map than that of this version. One task at a time, and not too often.
+    async fn learn(&self, version: u64, by: Instant) -> Result<(), StoreError> {
+        let clock = &self.context.clock;
+        let turn = clock.by(by, self.asking.lock()).await;
+        let mut last = turn.ok_or_else(errors::slow_to_connect)?;
+        if self.state.lock().version > version {
+            return Ok(());
+        }
+        if let Some(last) = *last
+            && clock.now() < last + CLUSTER_MAP_PAUSE
+        {
+            let pause = clock.sleep_until(last + CLUSTER_MAP_PAUSE);
+            let paused = clock.by(by, pause).await;
+            paused.ok_or_else(errors::slow_to_connect)?;
+        }
+        *last = Some(clock.now());
+        let up: Vec<_> = {
+            let state = self.state.lock();
+            let nodes = state.nodes.iter().filter(|(_, node)| node.is_up());
+            let up = nodes.map(|(address, node)| (Arc::clone(address), Arc::clone(node)));
+            up.collect()
+        };
+        // Half of the time, so that there is some left for the nodes of the URL.
+        let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
+        let known = match up.is_empty() {
+            true => None,
+            false => cluster_slots::ask(up, half).await.ok(),
+        };
+        let slots = match known {
+            Some(slots) => slots,
+            None => {
+                let seeds = self.seeds.iter();
+                let seeds = seeds.map(|seed| Ok((Arc::clone(seed), self.node(seed)?)));
+                cluster_slots::ask(seeds.collect::<Result<_, StoreError>>()?, by).await?
+            }
+        };
+        let gone = self.replace_map(slots);
+        // Commands that are under way there keep their connection until they are answered.
+        drop(gone);
+        Ok(())
+    }
+
+    /// The connections to nodes that have no slots any more.
+    fn replace_map(&self, slots: SlotMap) -> Vec<Arc<Connection>> {
+        let mut state = self.state.lock();
+        if state.slots != slots {
+            state.moving.clear();
+        }
+        state.slots = slots;
+        state.version += 1;
+        let ClusterState { slots, nodes, .. } = &mut *state;
+        let mut gone = Vec::new();
+        nodes.retain(|address, node| {
+            let stays = slots.iter().flatten().any(|owner| owner == address);
+            if !stays {
+                gone.push(Arc::clone(node));
+            }
+            stays
+        });
+        gone
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,38 @@
+//! The script that leaves the queue, or ends a grant that came meanwhile.
+
+use std::iter::once;
+use std::time::Instant;
+
+use lock_store::{Acquire, Answer, Failure, Released};
+
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::wire::{Reply, millis, permits, released};
+
+impl RedisStore {
+    pub(crate) async fn abandon_request(
+        &self,
+        request: Acquire,
+        by: Instant,
+    ) -> Result<Answer<Released>, Failure> {
+        let reply: Reply<i64> = self
+            .script(
+                Some(request.via),
+                by,
+                &scripts::ABANDON,
+                once(&request.claim.key),
+                |command| {
+                    command
+                        .arg(Shown(request.claim.owner))
+                        .arg(millis(request.first_lease))
+                        .arg(request.tokens)
+                        .arg(self.channels(&request.claim.key))
+                        .arg(permits(request.claim.share))
+                        .arg(request.claim.share.map_or(0, |share| share.of));
+                },
+            )
+            .await?;
+        Ok(reply.map(released))
+    }
+}

@@ -1,0 +1,118 @@
+//! SET NX, and the script that grants one lock or queues for it.
+
+use std::iter::once;
+use std::time::Instant;
+
+use lock_store::timing::QUEUE_TTL;
+use lock_store::{Acquire, Acquired, Answer, Failure, Queue};
+use redis::{Cmd, FromRedisValue, Value};
+
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::transport::request::Request;
+use crate::wire::{Reply, WrongType, millis, permits, remaining};
+
+impl RedisStore {
+    pub(crate) async fn acquire_one(
+        &self,
+        request: &Acquire,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        let plain = request.tokens == 0 && request.claim.share.is_none();
+        if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
+            let answer = self.set_if_free(request, by).await?;
+            return self.confirmed(request, answer, by).await;
+        }
+        let key = &request.claim.key;
+        let listens = request.queue == Queue::Join;
+        let acquire = Request::script(self.form(&scripts::ACQUIRE), |command| {
+            self.name(command, once(key));
+            command
+                .arg(Shown(request.claim.owner))
+                .arg(millis(request.lease))
+                .arg(millis(request.first_lease))
+                .arg(request.tokens)
+                .arg(mode(request.queue))
+                .arg(self.channels(key))
+                .arg(millis(QUEUE_TTL));
+            if request.claim.share.is_none() && request.instead_of.is_none() {
+                return;
+            }
+            let instead_of = request.instead_of.map(|owner| owner.to_string());
+            command
+                .arg(permits(request.claim.share))
+                .arg(request.claim.share.map_or(0, |share| share.of))
+                .arg(instead_of.unwrap_or_default());
+        });
+        let acquire = acquire.listening(listens.then(|| self.channel(key)));
+        let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
+        let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
+        self.confirmed(request, answer, by).await
+    }
+
+    /// The classic recipe's one command. A repeat must not come this way: it would say "busy" to
+    /// the owner itself.
+    async fn set_if_free(
+        &self,
+        request: &Acquire,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        let mut set = Cmd::with_capacity(6, 128);
+        set.arg("SET")
+            .arg(Shown(self.namespace.lock(&request.claim.key)))
+            .arg(Shown(request.claim.owner));
+        set.arg("NX").arg("PX").arg(millis(request.lease));
+        let set = Request::command(set);
+        let key = &request.claim.key;
+        let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
+        Ok(reply.map(|value| match value {
+            Err(WrongType) => Acquired::Conflict,
+            Ok(Some(_)) => Acquired::Granted { token: None },
+            Ok(None) => Acquired::Busy {
+                remaining: None,
+                queued: false,
+            },
+        }))
+    }
+
+    /// A grant counts when enough replicas have it, if that is asked for.
+    async fn confirmed(
+        &self,
+        request: &Acquire,
+        answer: Answer<Acquired>,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        if let Acquired::Granted { .. } = answer.value {
+            self.confirm(once(request), answer.link, by).await?;
+        }
+        Ok(answer)
+    }
+}
+
+pub(super) fn mode(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Barge => "barge",
+        Queue::Respect => "respect",
+        Queue::Join => "join",
+    }
+}
+
+/// A token is text, because Redis has no number for all of them; an empty one is none.
+pub(super) fn token(value: Value) -> Option<u64> {
+    String::from_redis_value(value).ok()?.parse().ok()
+}
+
+fn acquired(reply: Vec<Value>) -> Acquired {
+    let mut reply = reply.into_iter();
+    let mut next = || reply.next().unwrap_or(Value::Nil);
+    match next() {
+        Value::Int(1) => Acquired::Granted {
+            token: token(next()),
+        },
+        _ => Acquired::Busy {
+            remaining: i64::from_redis_value(next()).ok().and_then(remaining),
+            queued: next() == Value::Int(1),
+        },
+    }
+}

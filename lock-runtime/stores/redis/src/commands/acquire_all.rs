@@ -1,0 +1,75 @@
+//! The script that grants several locks at once, or none of them.
+
+use std::time::Instant;
+
+use lock_store::{Acquire, AcquiredAll, Answer, Failure, Link};
+use redis::{FromRedisValue, Value};
+
+use super::acquire::{mode, token};
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::wire::{Reply, millis};
+
+impl RedisStore {
+    pub(crate) async fn acquire_together(
+        &self,
+        requests: &[Acquire],
+        by: Instant,
+    ) -> Result<Answer<AcquiredAll>, Failure> {
+        let Some(first) = requests.first() else {
+            return Ok(Answer {
+                value: AcquiredAll::Granted { tokens: Vec::new() },
+                link: self.servers.link(),
+            });
+        };
+        let key = &first.claim.key;
+        let keys = requests.iter().map(|request| &request.claim.key);
+        if !self.is_together(keys.clone()) {
+            return Ok(Answer {
+                value: AcquiredAll::Apart,
+                link: Link::SEVERAL,
+            });
+        }
+        let reply: Reply<Vec<Value>> = self
+            .script(
+                Some(first.via),
+                by,
+                &scripts::ACQUIRE_ALL,
+                keys,
+                |command| {
+                    command
+                        .arg(millis(first.lease))
+                        .arg(first.tokens)
+                        .arg(mode(first.queue))
+                        .arg(self.channels(key));
+                    for request in requests {
+                        command.arg(Shown(request.claim.owner));
+                    }
+                },
+            )
+            .await?;
+        let answer = reply.map(|value| value.map_or(AcquiredAll::Conflict(0), acquired_all));
+        if let AcquiredAll::Granted { .. } = answer.value {
+            self.confirm(requests.iter(), answer.link, by).await?;
+        }
+        Ok(answer)
+    }
+}
+
+fn acquired_all(reply: Vec<Value>) -> AcquiredAll {
+    let mut reply = reply.into_iter();
+    let outcome = reply.next();
+    if outcome == Some(Value::Int(1)) {
+        return AcquiredAll::Granted {
+            tokens: reply.map(token).collect(),
+        };
+    }
+    // Lua counts from one.
+    let at = reply.next().and_then(|at| usize::from_redis_value(at).ok());
+    let at = at.unwrap_or(1).saturating_sub(1);
+    match outcome {
+        Some(Value::Int(2)) => AcquiredAll::Conflict(at),
+        _ => AcquiredAll::Busy(at),
+    }
+}

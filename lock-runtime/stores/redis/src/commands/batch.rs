@@ -1,0 +1,144 @@
+//! Batches for several locks: one command where one can name them all, and in a cluster one for
+//! each slot, all at once.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use lock_store::{
+    Answer, Failure, Link, LockKey, Release, Released, Renewal, Renewed, StoreFuture,
+};
+
+use super::renew;
+use crate::store::RedisStore;
+use crate::wire::{Reply, WrongType};
+
+/// What became of each part of a batch, in the order of the batch.
+struct BatchOutcomes<T> {
+    outcomes: Vec<Result<T, Failure>>,
+    /// The one over which all answers came.
+    link: Link,
+}
+
+impl RedisStore {
+    pub(crate) async fn renew_batch(
+        &self,
+        holds: Vec<Renewal>,
+        by: Instant,
+    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+        let batch: Vec<&Renewal> = holds.iter().collect();
+        if self.is_together(batch.iter().map(|hold| &hold.claim.key)) {
+            return self.renew_together(&batch, by).await;
+        }
+        let parts = self.by_slot(
+            &holds,
+            |hold| &hold.claim.key,
+            |group| Box::pin(async move { self.renew_together(&group, by).await }),
+        );
+        let parts = parts.await;
+        // Those of a node that does not answer must not take the others with them.
+        let failed = parts.outcomes.iter().find_map(|one| one.as_ref().err());
+        if let Some(failure) = failed
+            && parts.outcomes.iter().all(Result::is_err)
+        {
+            return Err(failure.clone());
+        }
+        let renewed = |one: Result<Renewed, Failure>| one.unwrap_or(Renewed::Unanswered);
+        Ok(Answer {
+            value: parts.outcomes.into_iter().map(renewed).collect(),
+            link: parts.link,
+        })
+    }
+
+    pub(crate) async fn release_batch(
+        &self,
+        requests: Vec<Release>,
+        by: Instant,
+    ) -> Result<Answer<Vec<Released>>, Failure> {
+        let batch: Vec<&Release> = requests.iter().collect();
+        if self.is_together(batch.iter().map(|request| &request.claim.key)) {
+            return self.release_together(&batch, by).await;
+        }
+        let parts = self.by_slot(
+            &requests,
+            |request| &request.claim.key,
+            |group| Box::pin(async move { self.release_together(&group, by).await }),
+        );
+        let parts = parts.await;
+        let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
+        Ok(Answer {
+            value: released?,
+            link: parts.link,
+        })
+    }
+
+    /// Whether one command can name all of these.
+    pub(crate) fn is_together<'k>(&self, mut keys: impl Iterator<Item = &'k LockKey>) -> bool {
+        let first = keys.next().map(|key| self.slot(key));
+        keys.all(|key| Some(self.slot(key)) == first)
+    }
+
+    /// Runs a batch slot by slot. `run` gets those of one slot, and answers for each of them in
+    /// order.
+    async fn by_slot<'r, R, T: Clone>(
+        &self,
+        batch: &'r [R],
+        key: impl Fn(&R) -> &LockKey,
+        run: impl Fn(Vec<&'r R>) -> StoreFuture<'r, Vec<T>>,
+    ) -> BatchOutcomes<T> {
+        let mut slots = BTreeMap::<Option<u16>, Vec<usize>>::new();
+        for (at, request) in batch.iter().enumerate() {
+            slots.entry(self.slot(key(request))).or_default().push(at);
+        }
+        let groups: Vec<Vec<usize>> = slots.into_values().collect();
+        let running = groups
+            .iter()
+            .map(|group| run(group.iter().map(|at| &batch[*at]).collect()));
+        let (mut outcomes, mut link) = (BTreeMap::new(), None);
+        for (group, answer) in groups.iter().zip(join_all(running).await) {
+            match answer {
+                Ok(Answer { value, link: over }) => {
+                    link = Some(link.map_or(over, |link| match link == over {
+                        true => link,
+                        false => Link::SEVERAL,
+                    }));
+                    outcomes.extend(group.iter().copied().zip(value.into_iter().map(Ok)));
+                }
+                Err(failure) => {
+                    outcomes.extend(group.iter().map(|at| (*at, Err(failure.clone()))));
+                }
+            }
+        }
+        BatchOutcomes {
+            outcomes: outcomes.into_values().collect(),
+            link: link.unwrap_or(Link::SEVERAL),
+        }
+    }
+
+    async fn renew_together(
+        &self,
+        holds: &[&Renewal],
+        by: Instant,
+    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+        let Some(first) = holds.first() else {
+            return Ok(Answer {
+                value: Vec::new(),
+                link: self.servers.link(),
+            });
+        };
+        if let Some(replication) = &self.replication {
+            let slot = self.slot(&first.claim.key);
+            let holds = holds.iter().map(|hold| (*hold).clone()).collect();
+            return Ok(Answer {
+                value: replication.renew(slot, holds, by).await?,
+                link: Link::SEVERAL,
+            });
+        }
+        let renew = renew::request(self.servers.is_cluster(), &self.namespace, holds);
+        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, &renew).await?;
+        Ok(reply.map(|value| match value {
+            Ok(replies) => renew::read(&replies),
+            Err(WrongType) => vec![Renewed::Gone; holds.len()],
+        }))
+    }
+}

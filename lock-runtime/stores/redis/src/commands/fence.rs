@@ -1,0 +1,29 @@
+//! The script that gives a new fencing token to a hold that exists.
+
+use std::time::Instant;
+
+use lock_store::{Answer, Claim, Failure, Fenced};
+
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::wire::{Reply, WrongType, permits};
+
+impl RedisStore {
+    pub(crate) async fn fence_now(
+        &self,
+        claim: Claim,
+        by: Instant,
+    ) -> Result<Answer<Fenced>, Failure> {
+        let reply: Reply<Option<String>> = self
+            .one(by, &scripts::FENCE, &claim.key, |command| {
+                command.arg(Shown(claim.owner)).arg(permits(claim.share));
+            })
+            .await?;
+        Ok(reply.map(|value| match value {
+            Err(WrongType) => Fenced::Conflict,
+            Ok(None) => Fenced::Gone,
+            Ok(Some(token)) => token.parse().map_or(Fenced::Conflict, Fenced::Token),
+        }))
+    }
+}

@@ -1,0 +1,29 @@
+//! The script that reports the holders of a lock.
+
+use std::time::Instant;
+
+use lock_store::{Answer, Failure, Inspection, LockKey};
+
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::wire::{Reply, remaining};
+
+impl RedisStore {
+    pub(crate) async fn inspect_now(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Inspection>>, Failure> {
+        let reply: Reply<(Option<Vec<u8>>, i64, usize, usize)> =
+            self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
+        Ok(reply.map(|value| {
+            let (holder, pttl, waiting, holders) = value.ok()?;
+            Some(Inspection {
+                holder: holder.map(|value| String::from_utf8_lossy(&value).into_owned()),
+                holders,
+                remaining: remaining(pttl),
+                waiting,
+            })
+        }))
+    }
+}

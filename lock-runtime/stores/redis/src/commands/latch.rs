@@ -1,0 +1,126 @@
+//! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for a minute one
+//! string for each call.
+
+use std::time::{Duration, Instant};
+
+use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
+use lock_store::{
+    Answer, Failure, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey, Owner,
+};
+use redis::Cmd;
+
+use crate::names::LatchNames;
+use crate::scripts::{self, Text};
+use crate::store::RedisStore;
+use crate::transport::request::Request;
+use crate::wire::{Reply, WrongType, millis, remaining};
+
+impl RedisStore {
+    pub(crate) async fn set_latch(
+        &self,
+        call: &LatchCall,
+        count: u32,
+        ttl: Duration,
+        by: Instant,
+    ) -> Result<Answer<LatchSet>, Failure> {
+        let set = |command: &mut Cmd| {
+            command.arg(count).arg(millis(ttl));
+            command.arg(millis(CALL_REMEMBERED));
+        };
+        let answer = self.count_latch(call, by, &scripts::LATCH_SET, set).await?;
+        Ok(answer.map(|set| match set {
+            Ok(1) => LatchSet::Set,
+            Ok(_) => LatchSet::SetBefore,
+            Err(WrongType) => LatchSet::Conflict,
+        }))
+    }
+
+    pub(crate) async fn count_down(
+        &self,
+        call: &LatchCall,
+        by: Instant,
+    ) -> Result<Answer<LatchCounted>, Failure> {
+        let count_down = |command: &mut Cmd| {
+            command.arg(millis(CALL_REMEMBERED));
+            command.arg(self.channels(&call.key));
+        };
+        let script = &scripts::LATCH_COUNT_DOWN;
+        let answer = self.count_latch(call, by, script, count_down).await?;
+        Ok(answer.map(|left| match left.map(u32::try_from) {
+            Ok(Ok(left)) => LatchCounted::Left(left),
+            Ok(Err(_)) => LatchCounted::NotSet,
+            Err(WrongType) => LatchCounted::Conflict,
+        }))
+    }
+
+    /// What the latch is; with an owner, which gets a place among those that wait unless the latch
+    /// is open.
+    pub(crate) async fn look_at_latch(
+        &self,
+        key: &LockKey,
+        place: Option<Owner>,
+        by: Instant,
+    ) -> Result<Answer<LatchFound>, Failure> {
+        let channel = place.is_some().then(|| self.channel(key));
+        let look = Request::script(self.form(&scripts::LATCH_LOOK), |command| {
+            keys(command, self.namespace.latch(key, place));
+            let place = place.map(|owner| owner.to_string());
+            command
+                .arg(place.unwrap_or_default())
+                .arg(millis(QUEUE_TTL));
+        });
+        let look = look.listening(channel);
+        let answer: Reply<(i64, String, String, i64)> = self.call(key, by, &look).await?;
+        Ok(answer.map(|found| {
+            let Ok((count, generation, opened, pttl)) = found else {
+                return LatchFound::Conflict;
+            };
+            let Ok(count) = u32::try_from(count) else {
+                return LatchFound::NotSet;
+            };
+            let (Ok(generation), Ok(opened)) = (generation.parse(), opened.parse()) else {
+                return LatchFound::Conflict;
+            };
+            LatchFound::Is(LatchState {
+                count,
+                generation,
+                opened,
+                remaining: remaining(pttl),
+            })
+        }))
+    }
+
+    pub(crate) async fn leave_latch(
+        &self,
+        place: &LatchCall,
+        by: Instant,
+    ) -> Result<Answer<()>, Failure> {
+        let names = self.namespace.latch(&place.key, Some(place.owner));
+        let mut leave = redis::cmd("ZREM");
+        leave.arg(names.waiters).arg(place.owner.to_string());
+        let leave = Request::command(leave);
+        let answer: Reply<i64> = self.call(&place.key, by, &leave).await?;
+        Ok(answer.map(drop))
+    }
+
+    /// Runs a script that answers with a number.
+    async fn count_latch(
+        &self,
+        call: &LatchCall,
+        by: Instant,
+        script: &'static Text,
+        arguments: impl FnOnce(&mut Cmd),
+    ) -> Result<Reply<i64>, Failure> {
+        let names = self.namespace.latch(&call.key, Some(call.owner));
+        let count = Request::script(self.form(script), |command| {
+            keys(command, names);
+            arguments(command);
+        });
+        self.call(&call.key, by, &count).await
+    }
+}
+
+fn keys(command: &mut Cmd, names: LatchNames) {
+    command.arg(3);
+    command.arg(names.latch).arg(names.waiters).arg(names.call);
+}

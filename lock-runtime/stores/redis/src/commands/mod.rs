@@ -1,0 +1,19 @@
+//! Every command for a lock: how it is written and what its reply means, beside the Lua script that
+//! it runs.
+
+mod abandon;
+mod acquire;
+mod acquire_all;
+mod batch;
+mod fence;
+mod force_release;
+mod inspect;
+mod latch;
+mod ping;
+pub(crate) mod quorum;
+mod rate;
+mod release;
+pub(crate) mod renew;
+mod resize;
+pub(crate) mod rights;
+mod shrink;

@@ -1,0 +1,38 @@
+//! PING: a sign of life from every server that has locks.
+
+use std::time::Instant;
+
+use futures_util::future::try_join_all;
+use lock_store::{Answer, Failure, Link};
+
+use crate::errors::{self, without_effect};
+use crate::servers::Servers;
+use crate::store::RedisStore;
+use crate::transport::connection::Connection;
+use crate::transport::request::Request;
+
+impl RedisStore {
+    pub(crate) async fn ping_servers(&self, by: Instant) -> Result<Answer<()>, Failure> {
+        let link = match &self.servers {
+            Servers::One(connection) => ping(connection, by).await?,
+            Servers::Cluster(cluster) => {
+                let masters = cluster.masters(by).await.map_err(without_effect)?;
+                let pings = masters.iter().map(|node| ping(node, by));
+                let answers = try_join_all(pings).await;
+                answers.inspect_err(|_| cluster.learn_soon())?;
+                Link::SEVERAL
+            }
+        };
+        Ok(Answer { value: (), link })
+    }
+}
+
+async fn ping(connection: &Connection, by: Instant) -> Result<Link, Failure> {
+    let request = Request::command(redis::cmd("PING"));
+    let answered = connection.exchange(connection.link(), by, &request, false);
+    let answered = answered.await?;
+    match answered.result {
+        Ok(_) => Ok(answered.link),
+        Err(error) => Err(without_effect(errors::store_error(&error))),
+    }
+}

@@ -1,0 +1,171 @@
+//! The scripts of one server of a quorum, for its part of a lock that a majority of such servers
+//! has.
+
+use std::iter::once;
+use std::time::{Duration, Instant};
+
+use lock_store::{Answer, Failure, LockKey, Owner, Released, StoreError, StoreErrorKind};
+use redis::{FromRedisValue, Value};
+
+use crate::errors::without_effect;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::transport::request::Request;
+use crate::wire::{Reply, WrongType, millis, released, remaining, reply};
+
+/// What one server is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Take {
+    pub(crate) key: LockKey,
+    pub(crate) owner: Owner,
+    /// Zero takes nothing that the owner does not have.
+    pub(crate) lease: Duration,
+    /// Whether it is to propose a fencing token.
+    pub(crate) fenced: bool,
+    /// Whether to listen from then on for locks of this kind that are free.
+    pub(crate) listens: bool,
+}
+
+/// What one server says to it.
+#[derive(Clone, Debug)]
+pub(crate) enum Taken {
+    /// The owner has it there.
+    Granted {
+        /// The token it proposes.
+        next: Option<u64>,
+        /// Whether the server counts.
+        counts: bool,
+    },
+    /// Another owner has it.
+    Held {
+        by: String,
+        /// `None` is for ever.
+        remaining: Option<Duration>,
+    },
+    /// The key is something else.
+    Conflict,
+}
+
+/// How a part of a lock is to end.
+#[derive(Clone, Debug)]
+pub(crate) struct EndPart {
+    pub(crate) key: LockKey,
+    pub(crate) owner: Owner,
+    /// How long the key stays taken still.
+    pub(crate) keep: Duration,
+    /// Whether waiting clients are told.
+    pub(crate) tell: bool,
+}
+
+impl RedisStore {
+    /// Takes this server's part of a lock, or says which owner has it.
+    pub(crate) async fn take(
+        &self,
+        take: &Take,
+        sent: Instant,
+        by: Instant,
+    ) -> Result<Answer<Taken>, Failure> {
+        let request = Request::script(self.form(&scripts::QUORUM_TAKE), |command| {
+            self.name(command, once(&take.key));
+            command
+                .arg(take.owner.to_string())
+                .arg(millis(take.lease))
+                .arg(u8::from(take.fenced));
+        });
+        let channel = take.listens.then(|| self.namespace.freed(&take.key));
+        let (reply, counts): (Reply<Vec<Value>>, _) =
+            self.ask(request.listening(channel), sent, by).await?;
+        Ok(reply.map(|value| match value {
+            Ok(reply) => taken(reply, counts),
+            Err(WrongType) => Taken::Conflict,
+        }))
+    }
+
+    /// Keeps fencing tokens here, if the owner still has the lock here and no token as high was
+    /// kept before. Whether it did so; from a server that does not count, a yes is an error.
+    pub(crate) async fn confirm_token(
+        &self,
+        key: &LockKey,
+        owner: Owner,
+        token: u64,
+        tokens: u32,
+        sent: Instant,
+        by: Instant,
+    ) -> Result<bool, Failure> {
+        let request = Request::script(self.form(&scripts::QUORUM_CONFIRM), |command| {
+            self.name(command, once(key));
+            command.arg(owner.to_string()).arg(token).arg(tokens);
+        });
+        let (reply, counts): (Reply<i64>, _) = self.ask(request, sent, by).await?;
+        let kept = matches!(reply.value, Ok(1));
+        if kept && !counts {
+            return Err(without_effect(young()));
+        }
+        Ok(kept)
+    }
+
+    /// Ends this server's part of a lock.
+    pub(crate) async fn end(
+        &self,
+        end: &EndPart,
+        by: Instant,
+    ) -> Result<Answer<Released>, Failure> {
+        let channel = end.tell.then(|| self.namespace.freed(&end.key));
+        let reply: Reply<i64> = self
+            .script(
+                Some(self.servers.link()),
+                by,
+                &scripts::QUORUM_END,
+                once(&end.key),
+                |command| {
+                    command
+                        .arg(end.owner.to_string())
+                        .arg(millis(end.keep))
+                        .arg(channel.unwrap_or_default())
+                        .arg(end.key.as_str());
+                },
+            )
+            .await?;
+        Ok(reply.map(released))
+    }
+
+    /// Sends a request that was made at `sent`, and says whether the server counted then.
+    async fn ask<T: FromRedisValue>(
+        &self,
+        request: Request,
+        sent: Instant,
+        by: Instant,
+    ) -> Result<(Reply<T>, bool), Failure> {
+        let via = Some(self.servers.link());
+        let answered = self.servers.exchange(via, None, by, &request).await?;
+        let counts = answered.counts_from.is_some_and(|from| sent >= from);
+        Ok((reply(answered.link, answered.result)?, counts))
+    }
+}
+
+fn taken(reply: Vec<Value>, counts: bool) -> Taken {
+    let mut reply = reply.into_iter();
+    let mut next = || reply.next().unwrap_or(Value::Nil);
+    let granted = next() == Value::Int(1);
+    let first = next();
+    if granted {
+        let token = String::from_redis_value(first).ok();
+        return Taken::Granted {
+            next: token.and_then(|token| token.parse().ok()),
+            counts,
+        };
+    }
+    Taken::Held {
+        by: match next() {
+            Value::BulkString(holder) => String::from_utf8_lossy(&holder).into_owned(),
+            _ => String::new(),
+        },
+        remaining: i64::from_redis_value(first).ok().and_then(remaining),
+    }
+}
+
+/// Why a grant of a server that was started lately does not count.
+pub(crate) fn young() -> StoreError {
+    let text = "it was started lately, and does not count yet";
+    StoreError::new(StoreErrorKind::Loading, text)
+}

@@ -1,0 +1,74 @@
+//! The script that ends holds and hands their locks to the next in the queue.
+
+use std::time::Instant;
+
+use lock_store::{Answer, Failure, Release, Released, StoreError, StoreErrorKind};
+use redis::{FromRedisValue, ParsingError, Value};
+
+use crate::errors::maybe_carried_out;
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::wire::{Reply, WrongType, millis, permits, released};
+
+impl RedisStore {
+    /// Ends holds of one slot.
+    pub(crate) async fn release_together(
+        &self,
+        requests: &[&Release],
+        by: Instant,
+    ) -> Result<Answer<Vec<Released>>, Failure> {
+        let Some(first) = requests.first() else {
+            return Ok(Answer {
+                value: Vec::new(),
+                link: self.servers.link(),
+            });
+        };
+        let keys = requests.iter().map(|request| &request.claim.key);
+        let is_plain = |one: &Release| one.claim.share.is_none() && one.keep.is_zero();
+        let reply: Reply<Each> = self
+            .script(None, by, &scripts::RELEASE, keys, |command| {
+                command.arg(self.channels(&first.claim.key));
+                if let [one] = requests
+                    && is_plain(one)
+                {
+                    command.arg(Shown(one.claim.owner));
+                    return;
+                }
+                for request in requests {
+                    command
+                        .arg(Shown(request.claim.owner))
+                        .arg(permits(request.claim.share))
+                        .arg(millis(request.keep));
+                }
+            })
+            .await?;
+        if let Ok(Each(replies)) = &reply.value
+            && replies.len() != requests.len()
+        {
+            let text = format!(
+                "it replied to the release of {} locks about {}; is there a proxy in front of it?",
+                requests.len(),
+                replies.len()
+            );
+            let error = StoreError::new(StoreErrorKind::Refused, text);
+            return Err(maybe_carried_out(error, reply.link));
+        }
+        Ok(reply.map(|value| match value {
+            Ok(Each(replies)) => replies.into_iter().map(|one| released(Ok(one))).collect(),
+            Err(WrongType) => vec![Released::NotHeld; requests.len()],
+        }))
+    }
+}
+
+/// What was replied for each, as a list, or alone if there is one.
+struct Each(Vec<i64>);
+
+impl FromRedisValue for Each {
+    fn from_redis_value(value: Value) -> Result<Self, ParsingError> {
+        match value {
+            Value::Int(one) => Ok(Self(vec![one])),
+            several => Vec::from_redis_value(several).map(Self),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The script that gives back some permits of a hold.
+
+use std::time::Instant;
+
+use lock_store::{Answer, Claim, Failure, Released};
+
+use crate::names::Shown;
+use crate::scripts;
+use crate::store::RedisStore;
+use crate::wire::{Reply, permits, released};
+
+impl RedisStore {
+    pub(crate) async fn shrink_to(
+        &self,
+        claim: Claim,
+        rest: u32,
+        by: Instant,
+    ) -> Result<Answer<Released>, Failure> {
+        let reply: Reply<i64> = self
+            .one(by, &scripts::SHRINK, &claim.key, |command| {
+                command
+                    .arg(Shown(claim.owner))
+                    .arg(permits(claim.share))
+                    .arg(rest)
+                    .arg(self.channels(&claim.key));
+            })
+            .await?;
+        Ok(reply.map(released))
+    }
+}

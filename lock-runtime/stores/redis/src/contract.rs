@@ -1,0 +1,133 @@
+//! [`Store`] for [`RedisStore`]: which command stands for which verb of the contract.
+
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use lock_store::{
+    Acquire, Acquired, AcquiredAll, Asked, Claim, Fenced, Inspection, LatchCall, LatchCounted,
+    LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release, Released, Renewal,
+    Renewed, ServerHealth, Store, StoreFuture,
+};
+
+use crate::servers::Servers;
+use crate::store::RedisStore;
+
+impl Store for RedisStore {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(async move { self.acquire_one(&request, by).await })
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        Box::pin(async move { self.acquire_together(&requests, by).await })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(self.renew_batch(holds, by))
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        Box::pin(self.fence_now(claim, by))
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(self.release_batch(requests, by))
+    }
+
+    fn shrink(&self, claim: Claim, rest: u32, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(self.shrink_to(claim, rest, by))
+    }
+
+    fn resize(&self, key: LockKey, of: u32, by: Instant) -> StoreFuture<'_, bool> {
+        Box::pin(self.resize_to(key, of, by))
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(self.abandon_request(request, by))
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+        Box::pin(self.inspect_now(key, by))
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(self.force_release_now(key, by))
+    }
+
+    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
+        Box::pin(self.take_tokens(request, by))
+    }
+
+    fn latch_set(
+        &self,
+        call: LatchCall,
+        count: u32,
+        ttl: Duration,
+        by: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        Box::pin(async move { self.set_latch(&call, count, ttl, by).await })
+    }
+
+    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted> {
+        Box::pin(async move { self.count_down(&call, by).await })
+    }
+
+    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async move { self.look_at_latch(&key, None, by).await })
+    }
+
+    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async move { self.look_at_latch(&place.key, Some(place.owner), by).await })
+    }
+
+    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.leave_latch(&place, by).await })
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(self.ping_servers(by))
+    }
+
+    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+        Box::pin(self.servers.first_attempt(by))
+    }
+
+    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+        Box::pin(self.diagnose(by))
+    }
+
+    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async move {
+            if !self.is_diagnosed().await {
+                // A failure is told by the first request.
+                let _ = self.diagnose(by).await.map(drop);
+            }
+            self.is_diagnosed().await
+        })
+    }
+
+    fn link(&self) -> Link {
+        self.servers.link()
+    }
+
+    fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
+        match &self.servers {
+            Servers::One(connection) => connection.link_here(queue == Queue::Join),
+            Servers::Cluster(cluster) => cluster.link(self.namespace.slot(key)),
+        }
+    }
+
+    fn only_hints(&self) -> bool {
+        self.replication.is_some()
+    }
+
+    fn close(&self) {
+        self.servers.close();
+        if let Some(replication) = &self.replication {
+            replication.close();
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.servers.is_closed()
+    }
+}

@@ -1,0 +1,133 @@
+//! What endangers locks: asked of each server, reported, and logged once.
+
+use std::time::Instant;
+
+use lock_store::{Finding, Role, ServerHealth, StoreError};
+use redis::RedisError;
+
+use super::config_get::{self, CONFIG_GET_SAVE};
+use super::time::{self, TIME};
+use crate::commands::rights::{Rights, if_allowed};
+use crate::config::{CLOCK_TOLERANCE, Replicas};
+use crate::store::RedisStore;
+use crate::topology::hello::Hello;
+use crate::topology::info::Info;
+use crate::transport::connected::Connected;
+
+const INFO: &str = "INFO";
+
+impl RedisStore {
+    /// Asks every server that has locks. Findings are logged the first time.
+    pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+        let mut logged = self.logged.lock().await;
+        let policy = self.replication.as_ref().map(|it| it.policy());
+        let mut servers = Vec::new();
+        for connection in self.servers.masters(by).await? {
+            let health = connection.look(by, async |up| health_of(up, policy).await);
+            servers.push(health.await?);
+        }
+        if !std::mem::replace(&mut *logged, true) {
+            log(&servers);
+        }
+        Ok(servers)
+    }
+
+    /// Whether findings were logged.
+    pub(crate) async fn is_diagnosed(&self) -> bool {
+        *self.logged.lock().await
+    }
+}
+
+/// Logs findings.
+pub(crate) fn log(servers: &[ServerHealth]) {
+    for server in servers {
+        for finding in &server.findings {
+            match finding {
+                // A user with few rights was given few on purpose.
+                Finding::Unknown { .. } => {
+                    tracing::info!(server = %server.address, "the lock store: {finding}");
+                }
+                _ => tracing::warn!(server = %server.address, "the lock store: {finding}"),
+            }
+        }
+    }
+}
+
+/// Asks one server.
+async fn health_of(
+    up: &mut Connected,
+    policy: Option<Replicas>,
+) -> Result<ServerHealth, RedisError> {
+    let hello = Hello::of(&mut up.connection).await?;
+    let mut findings = Vec::new();
+    let rights = Rights::to(up, &[TIME, INFO, CONFIG_GET_SAVE]).await?;
+
+    match time::difference(up, rights.allow(TIME)).await? {
+        Some((difference, is_ahead)) if difference > CLOCK_TOLERANCE => {
+            findings.push(Finding::clock_difference(difference, is_ahead));
+        }
+        Some(_) => {}
+        None => findings.push(Finding::unknown("its clock", "+time")),
+    }
+
+    let info: Option<Info> = if_allowed(up, rights.allow(INFO), &Info::command()).await?;
+    let mut replicas = None;
+    match info {
+        Some(info) => {
+            let connected = info.field("connected_slaves");
+            replicas = connected.and_then(|count| count.parse().ok());
+            evicting(&info, &mut findings);
+            if !info.is("aof_enabled", "1") {
+                match config_get::saves(up, rights.allow(CONFIG_GET_SAVE)).await? {
+                    None => findings.push(Finding::unknown(
+                        "whether it saves snapshots",
+                        "+config|get",
+                    )),
+                    Some(false) => findings.push(Finding::NoPersistence),
+                    Some(true) => {}
+                }
+            }
+            replication(&info, policy, replicas, &mut findings);
+        }
+        None => findings.push(Finding::unknown(
+            "eviction, persistence and replicas",
+            "+info",
+        )),
+    }
+    let mut server = ServerHealth::new(up.address());
+    server.version = hello.version;
+    server.role = match hello.is_replica {
+        true => Role::Replica,
+        false => Role::Master,
+    };
+    server.replicas = replicas;
+    server.findings = findings;
+    Ok(server)
+}
+
+fn evicting(info: &Info, findings: &mut Vec<Finding>) {
+    if let Some(policy) = info.field("maxmemory_policy")
+        && policy != "noeviction"
+    {
+        findings.push(Finding::evicting(policy.to_owned()));
+    }
+}
+
+fn replication(
+    info: &Info,
+    policy: Option<Replicas>,
+    connected: Option<u32>,
+    findings: &mut Vec<Finding>,
+) {
+    let connected = connected.unwrap_or(0);
+    // The line is there only if `min-replicas-to-write` is set.
+    let has_minimum = info.field("min_slaves_good_slaves").is_some();
+    if connected > 0 && info.is("role", "master") && !has_minimum {
+        findings.push(Finding::no_min_replicas(connected));
+    }
+    if let Some(policy) = policy
+        && policy.count > connected
+    {
+        findings.push(Finding::too_few_replicas(policy.count, connected));
+    }
+}

@@ -1,0 +1,6 @@
+//! What a server says about itself that matters for locks. Asked at the start and for `health`,
+//! never for a lock.
+
+mod config_get;
+pub(crate) mod health;
+mod time;

@@ -1,0 +1,158 @@
+//! Rounds for one request, until a majority has decided.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::timing::{FALLBACK_POLL, trusted};
+use lock_store::{Acquire, Acquired, Answer, Failure, Queue};
+
+use super::majority::too_few;
+use super::round::Round;
+use super::store::{LINK, QuorumStore};
+use super::votes::{Verdict, Votes};
+use crate::commands::quorum::Take;
+use crate::errors::without_effect;
+use crate::random;
+
+/// The longest pause after the first split vote; twice as long after each more.
+const SPLIT_PAUSE: Duration = Duration::from_millis(4);
+/// After so many split votes in a row, it is for the engine to try again.
+const SPLIT_VOTES: u32 = 6;
+/// A round that gives up ends its parts, so an owner that is met in this many rounds in a row has
+/// the lock.
+const MET_AGAIN: u32 = 3;
+
+impl QuorumStore {
+    pub(super) async fn acquire(
+        &self,
+        request: &Acquire,
+        by: Instant,
+    ) -> Result<Answer<Acquired>, Failure> {
+        let owner = request.claim.owner;
+        let answer = |value| Answer { value, link: LINK };
+        if let Some(previous) = request.instead_of.and_then(|owner| self.round_of(owner)) {
+            self.end_hold(&previous, by).await?;
+            // Others have their turn first.
+            return Ok(answer(Acquired::Busy {
+                remaining: Some(Duration::ZERO),
+                queued: false,
+            }));
+        }
+        if let Some(earlier) = self.round_of(owner) {
+            self.undo(&earlier, by).await;
+        }
+        let started = self.clock.now();
+        let (mut splits, mut met) = (0, (String::new(), 0));
+        loop {
+            let began = self.clock.now();
+            let until = began + request.lease;
+            let round = Round::new(
+                self.next_owner(),
+                request.claim.key.clone(),
+                self.nodes.len(),
+                until,
+            );
+            // From here on it may have parts. A caller that drops this future abandons the owner,
+            // and so the round.
+            self.keep(owner, &round);
+            let verdict = self.run(&round, request, by).await;
+            let (verdict, token) = match verdict {
+                Verdict::Granted { highest } if request.tokens > 0 => {
+                    let confirmed = self.confirm(&round, highest, request.tokens, by).await;
+                    match confirmed {
+                        Ok(true) => (Verdict::Granted { highest }, Some(highest)),
+                        Ok(false) => (Verdict::Split, None),
+                        Err(error) => (Verdict::Failed(error), None),
+                    }
+                }
+                verdict => (verdict, None),
+            };
+            if let Verdict::Granted { .. } = verdict {
+                return Ok(answer(Acquired::Granted { token }));
+            }
+            self.forget(owner, &round);
+            // Servers that said no need not be asked, so a busy lock is told at once.
+            self.undo(&round, by).await;
+            let verdict = match verdict {
+                Verdict::Perhaps { holder, remaining } => {
+                    let times = if met.0 == holder { met.1 + 1 } else { 1 };
+                    met = (holder, times);
+                    match met.1 < MET_AGAIN {
+                        true => Verdict::Split,
+                        // Each at another time: they could be split for long.
+                        false => Verdict::Busy {
+                            remaining: Some(
+                                remaining
+                                    .unwrap_or(FALLBACK_POLL)
+                                    .min(FALLBACK_POLL / 2 + random::below(FALLBACK_POLL / 2)),
+                            ),
+                        },
+                    }
+                }
+                verdict => verdict,
+            };
+            let reply = match verdict {
+                Verdict::Granted { .. } | Verdict::Split | Verdict::Perhaps { .. } => {
+                    let pause = random::below(SPLIT_PAUSE * (1 << splits));
+                    splits += 1;
+                    let now = self.clock.now();
+                    // A round that is cut short would pass for silence of the servers.
+                    let next = pause + 2 * now.saturating_duration_since(began);
+                    if splits < SPLIT_VOTES && now + next < by {
+                        self.clock.sleep_until(now + pause).await;
+                        continue;
+                    }
+                    // Counted from when this was asked, which may be long ago.
+                    let remaining = Some(now.saturating_duration_since(started) + pause);
+                    let queued = false;
+                    Acquired::Busy { remaining, queued }
+                }
+                Verdict::Busy { remaining } => {
+                    let queued = false;
+                    Acquired::Busy { remaining, queued }
+                }
+                Verdict::Conflict => Acquired::Conflict,
+                // What it left is ended by us.
+                Verdict::Failed(error) => return Err(without_effect(error)),
+            };
+            return Ok(answer(reply));
+        }
+    }
+
+    /// Asks every server, and waits until the answers decide.
+    async fn run(&self, round: &Arc<Round>, request: &Acquire, by: Instant) -> Verdict {
+        let sent = self.clock.now();
+        let by = by.min(sent + trusted(request.lease));
+        let take = Arc::new(Take {
+            key: round.key.clone(),
+            owner: round.owner,
+            lease: request.lease,
+            fenced: request.tokens > 0,
+            listens: request.queue == Queue::Join,
+        });
+        let mut replies = self.each(|at, node| {
+            let (round, take) = (Arc::clone(round), Arc::clone(&take));
+            async move {
+                let reply = match round.reaches(&node, by).await {
+                    Ok(()) => node.take(&take, sent, by).await,
+                    Err(error) => Err(without_effect(error)),
+                };
+                round.settle(at, &reply);
+                reply.map(|answer| answer.value)
+            }
+        });
+        let mut votes = Votes::new(self.nodes.len());
+        let mut heard = vec![false; self.nodes.len()];
+        while let Some((at, reply)) = replies.recv().await {
+            votes.add(at, reply);
+            heard[at] = true;
+            let unheard = self.nodes.iter().zip(&heard).filter(|(_, heard)| !**heard);
+            let unreachable = unheard.filter(|(node, _)| !node.servers.is_up()).count();
+            if let Some(verdict) = votes.verdict(&self.members, unreachable) {
+                return verdict;
+            }
+        }
+        // The client's runtime ends.
+        Verdict::Failed(too_few(&self.members, self.nodes.len(), &[]))
+    }
+}

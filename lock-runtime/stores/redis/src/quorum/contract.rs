@@ -1,0 +1,216 @@
+//! The verbs of the contract, each by the word of a majority.
+
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use lock_store::{
+    Acquire, Acquired, AcquiredAll, Asked, Claim, Failure, Fenced, Inspection, LatchCall,
+    LatchCounted, LatchFound, LatchSet, Link, LockKey, RateRequest, Rated, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
+};
+
+use super::store::{LINK, QuorumStore, said};
+use crate::errors::without_effect;
+
+const SHARES: &str = "read-write locks and semaphores can't be had on a quorum: three holders on three servers each can all have two \
+                      of them, so a count of holders does not hold; use an exclusive lock, or one server, sentinels or a cluster";
+const FAIR: &str = "`fair` can't be had on a quorum: its servers know nothing of each other, so each would have another order of arrival; \
+                    leave it out, or use one server, sentinels or a cluster";
+const RATE: &str = "rate limiters can't be had on a quorum: each server would count other calls; use one server, sentinels or a \
+                    cluster for them";
+const LATCH: &str = "latches can't be had on a quorum: each server would count down for other calls; use one server, sentinels or a \
+                     cluster for them";
+
+impl Store for QuorumStore {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(async move {
+            if request.claim.share.is_some() {
+                return refused(SHARES);
+            }
+            Self::acquire(self, &request, by).await
+        })
+    }
+
+    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+        Box::pin(self.first_attempt(by))
+    }
+
+    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+        Box::pin(self.diagnose(by))
+    }
+
+    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async move {
+            if !self.is_diagnosed().await {
+                // A failure is told by the first request.
+                let _ = self.diagnose_others(by).await;
+            }
+            self.is_diagnosed().await
+        })
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(async move { self.renew_all(&holds, by).await })
+    }
+
+    fn acquire_all(&self, _: Vec<Acquire>, _: Instant) -> StoreFuture<'_, AcquiredAll> {
+        // Each of them has a majority of its own.
+        Box::pin(async { Ok(said(AcquiredAll::Apart)) })
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        Box::pin(async move {
+            let Some(round) = self.round_of(claim.owner) else {
+                return Ok(said(Fenced::Gone));
+            };
+            let Some(token) = self.propose(&round, by).await.map_err(without_effect)? else {
+                return Ok(said(Fenced::Gone));
+            };
+            let confirmed = self.confirm(&round, token, 1, by).await;
+            Ok(said(match confirmed.map_err(without_effect)? {
+                true => Fenced::Token(token),
+                false => Fenced::Gone,
+            }))
+        })
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(async move {
+            let now = self.clock.now();
+            let ending = requests.iter().map(|request| {
+                let (owner, keep) = (request.claim.owner, request.keep);
+                let keep_until = (!keep.is_zero()).then_some(now + keep);
+                let round = self.round_of(owner);
+                let ending = round.map(|round| {
+                    let replies = self.end_everywhere(&round, true, keep_until, by);
+                    (round, replies)
+                });
+                (owner, ending)
+            });
+            // All of them at once.
+            let ending: Vec<_> = ending.collect();
+            let mut ended = Vec::new();
+            for (owner, ending) in ending {
+                let Some((round, replies)) = ending else {
+                    ended.push(Ok(Released::NotHeld));
+                    continue;
+                };
+                let one = self.ended(&round, replies, by).await;
+                if one.is_ok() {
+                    self.forget(owner, &round);
+                }
+                ended.push(one);
+            }
+            let ended: Result<_, _> = ended.into_iter().collect();
+            Ok(said(ended?))
+        })
+    }
+
+    fn shrink(&self, _: Claim, _: u32, _: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async { refused(SHARES) })
+    }
+
+    fn resize(&self, _: LockKey, _: u32, _: Instant) -> StoreFuture<'_, bool> {
+        Box::pin(async { refused(SHARES) })
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(async move {
+            let owner = request.claim.owner;
+            let Some(round) = self.round_of(owner) else {
+                return Ok(said(Released::NotHeld));
+            };
+            let ended = self.undo(&round, by).await;
+            self.forget(owner, &round);
+            Ok(said(ended))
+        })
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+        Box::pin(async move { self.inspect_all(key, by).await })
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(self.force_release_all(key, by))
+    }
+
+    fn rate(&self, _: RateRequest, _: Instant) -> StoreFuture<'_, Rated> {
+        Box::pin(async { refused(RATE) })
+    }
+
+    fn latch_set(
+        &self,
+        _: LatchCall,
+        _: u32,
+        _: Duration,
+        _: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_count_down(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, LatchCounted> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_look(&self, _: LockKey, _: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_wait(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, LatchFound> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn latch_leave(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async { refused(LATCH) })
+    }
+
+    fn refuses(&self, wish: Wish) -> Option<String> {
+        let longest = self.members.rejoin_after();
+        let outlives = |time: Duration| time > longest && !longest.is_zero();
+        match wish {
+            Wish::Shares => Some(SHARES.to_owned()),
+            Wish::Fair => Some(FAIR.to_owned()),
+            Wish::Rate => Some(RATE.to_owned()),
+            Wish::Latch => Some(LATCH.to_owned()),
+            Wish::Lease(lease) if outlives(lease) => Some(format!(
+                "the lease is {lease:?}, and a server of this quorum counts again {longest:?} after a restart, when it may have forgotten \
+                 who has it: ask for a shorter lease, or write a longer `?rejoin_after=…` in the URL of all clients"
+            )),
+            Wish::Kept(keep) if outlives(keep) => Some(format!(
+                "`hold_at_least` is {keep:?}, and a server of this quorum counts again {longest:?} after a restart, when it may have \
+                 forgotten that the key is still taken: ask for less, or write a longer `?rejoin_after=…` in the URL of all clients"
+            )),
+            Wish::Lease(_) | Wish::Kept(_) => None,
+        }
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let replies = self.each(|_, node| async move { node.ping(by).await });
+            let mut answered = 0;
+            let decide = |_| {
+                answered += 1;
+                (answered >= self.majority()).then_some(said(()))
+            };
+            let heard = self.decide(replies, decide).await;
+            heard.map_err(without_effect)
+        })
+    }
+
+    fn link(&self) -> Link {
+        LINK
+    }
+
+    fn close(&self) {
+        self.nodes.iter().for_each(|node| node.close());
+    }
+
+    fn is_closed(&self) -> bool {
+        self.nodes.iter().all(|node| node.is_closed())
+    }
+}
+
+fn refused<T>(reason: &str) -> Result<T, Failure> {
+    let error = StoreError::new(StoreErrorKind::Refused, reason);
+    Err(without_effect(error))
+}

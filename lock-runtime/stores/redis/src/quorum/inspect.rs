@@ -1,0 +1,105 @@
+//! Inspection and forced release, by the word of a majority.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use lock_store::{Answer, Failure, Inspection, LockKey, Store};
+
+use super::store::{QuorumStore, said};
+use crate::errors::without_effect;
+
+impl QuorumStore {
+    pub(super) async fn inspect_all(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<Inspection>>, Failure> {
+        let mut replies = self.each(|_, node| {
+            let key = key.clone();
+            async move { node.inspect(key, by).await.map(|answer| answer.value) }
+        });
+        let (servers, enough) = (self.nodes.len(), self.majority());
+        let mut holders: HashMap<String, Vec<Option<Duration>>> = HashMap::new();
+        let (mut free, mut conflicts, mut failures) = (0, 0, Vec::new());
+        while let Some((at, reply)) = replies.recv().await {
+            match reply {
+                Ok(Some(Inspection {
+                    holder: Some(holder),
+                    remaining,
+                    ..
+                })) => holders.entry(holder).or_default().push(remaining),
+                Ok(Some(_)) => free += 1,
+                Ok(None) => conflicts += 1,
+                Err(failure) => failures.push((at, failure.error)),
+            }
+            if conflicts >= enough {
+                return Ok(said(None));
+            }
+            let most = holders.iter_mut().max_by_key(|(_, parts)| parts.len());
+            let parts: usize = most.as_ref().map_or(0, |(_, parts)| parts.len());
+            if let Some((holder, remaining)) = most
+                && parts >= enough
+            {
+                // As long as a majority lasts; no lease is the longest.
+                remaining.sort_by_key(|one| std::cmp::Reverse(one.unwrap_or(Duration::MAX)));
+                return Ok(said(Some(Inspection {
+                    holder: Some(holder.clone()),
+                    holders: 1,
+                    remaining: remaining[enough - 1],
+                    waiting: 0,
+                })));
+            }
+            let held: usize = holders.values().map(Vec::len).sum();
+            let answered = held + free + conflicts;
+            // One that does not answer may have a part as well.
+            if parts + (servers - answered) < enough {
+                return Ok(said(Some(Inspection {
+                    holder: None,
+                    holders: 0,
+                    remaining: None,
+                    waiting: 0,
+                })));
+            }
+        }
+        // An owner of a part may have another part at a server that did not answer: it is taken for
+        // the holder.
+        let most = holders.into_iter().max_by_key(|(_, parts)| parts.len());
+        match most {
+            Some((holder, remaining)) if failures.len() <= servers - enough => {
+                let longest = |one: &Option<Duration>| one.unwrap_or(Duration::MAX);
+                Ok(said(Some(Inspection {
+                    holder: Some(holder),
+                    holders: 1,
+                    remaining: remaining.into_iter().max_by_key(longest).flatten(),
+                    waiting: 0,
+                })))
+            }
+            _ => self.too_few(&failures),
+        }
+    }
+
+    pub(super) async fn force_release_all(
+        &self,
+        key: LockKey,
+        by: Instant,
+    ) -> Result<Answer<Option<bool>>, Failure> {
+        let replies = self.each(|_, node| {
+            let key = key.clone();
+            async move { node.force_release(key, by).await.map(|answer| answer.value) }
+        });
+        let enough = self.majority();
+        let (mut ended, mut conflicts, mut answered) = (false, 0, 0);
+        let decide = |one: Option<bool>| {
+            answered += 1;
+            ended |= one == Some(true);
+            conflicts += usize::from(one.is_none());
+            // A hold has parts on a majority, so a majority of answers has seen one of them.
+            match conflicts >= enough {
+                true => Some(None),
+                false => (answered >= enough).then_some(Some(ended)),
+            }
+        };
+        let ended = self.decide(replies, decide).await;
+        ended.map(said).map_err(without_effect)
+    }
+}

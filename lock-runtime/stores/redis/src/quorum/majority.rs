@@ -1,0 +1,48 @@
+//! How many servers decide, and what is said when too few did.
+
+use std::fmt::Write as _;
+
+use lock_store::{StoreError, StoreErrorKind};
+
+use crate::errors;
+use crate::topology::members::Members;
+
+/// How many of so many servers decide.
+pub(crate) fn majority(servers: usize) -> usize {
+    servers / 2 + 1
+}
+
+/// The error when too few servers said yes: which did not answer, which refused, and why. Without
+/// any failure, the client was shut down before it asked.
+pub(crate) fn too_few(
+    members: &Members,
+    servers: usize,
+    failures: &[(usize, StoreError)],
+) -> StoreError {
+    let enough = majority(servers);
+    // What does not pass by waiting is told as such only if the others alone are too few.
+    let lasting = |error: &StoreError| !error.kind().is_transient();
+    let lasting_ones = failures.iter().filter(|(_, error)| lasting(error)).count();
+    let tells =
+        |(_, error): &&(usize, StoreError)| lasting(error) == (servers - lasting_ones < enough);
+    let Some((_, told)) = failures.iter().find(tells).or(failures.first()) else {
+        return errors::shut_down();
+    };
+    let silent = |error: &StoreError| {
+        use StoreErrorKind::{Disconnected, Timeout};
+        matches!(error.kind(), Disconnected | Timeout)
+    };
+    let mut text = format!("of {servers} servers {enough} must answer");
+    for (what, is_silent) in [("did not", true), ("refused", false)] {
+        let those = failures
+            .iter()
+            .filter(|(_, error)| silent(error) == is_silent);
+        let details = those.map(|(at, error)| format!("{}: {}", members.name(*at), error.detail()));
+        let details: Vec<String> = details.collect();
+        if !details.is_empty() {
+            // Writing to a string does not fail.
+            let _ = write!(text, "; {} {what}: {}", details.len(), details.join(", "));
+        }
+    }
+    StoreError::new(told.kind(), text)
+}

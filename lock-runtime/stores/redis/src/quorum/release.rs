@@ -1,0 +1,185 @@
+//! The end of a round, on every server.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::timing::backoff;
+use lock_store::{Clock, Failure, Released, Store, StoreError, StoreErrorKind};
+use tokio::sync::mpsc;
+
+use super::ends::{EndReplies, EndWish};
+use super::round::{Part, Round};
+use super::store::QuorumStore;
+use crate::commands::quorum::EndPart;
+use crate::store::RedisStore;
+
+impl QuorumStore {
+    /// Ends a hold that was granted, and says whether it was there, as soon as a majority of the
+    /// servers has answered.
+    pub(super) async fn end_hold(
+        &self,
+        round: &Arc<Round>,
+        by: Instant,
+    ) -> Result<Released, Failure> {
+        let replies = self.end_everywhere(round, true, None, by);
+        self.ended(round, replies, by).await
+    }
+
+    /// What the answers to the end of a hold come to.
+    pub(super) async fn ended(
+        &self,
+        round: &Arc<Round>,
+        mut replies: EndReplies,
+        by: Instant,
+    ) -> Result<Released, Failure> {
+        let servers = self.nodes.len();
+        let (mut heard, mut answered) = (vec![false; servers], 0);
+        // A server that has not answered is taken to still have what it said it had.
+        let mut has: Vec<bool> = (0..servers).map(|at| round.part(at) == Part::Has).collect();
+        let mut failures = Vec::new();
+        let collect = async {
+            while let Some((at, reply)) = replies.recv().await {
+                heard[at] = true;
+                match reply {
+                    Ok(released) => {
+                        answered += 1;
+                        has[at] = released == Released::Released;
+                    }
+                    Err(error) => failures.push((at, error)),
+                }
+                // Servers of which it is not known that they have it, and which can still say so.
+                let more = (0..servers)
+                    .filter(|at| !heard[*at] && !has[*at] && round.part(*at) != Part::HasNot);
+                let held = has.iter().filter(|has| **has).count();
+                let is_known = held >= self.majority() || held + more.count() < self.majority();
+                if answered >= self.majority() && is_known {
+                    return;
+                }
+            }
+        };
+        let _ = self.clock.by(by, collect).await;
+        if answered < self.majority() {
+            let silent =
+                || StoreError::new(StoreErrorKind::Timeout, "the command was not answered");
+            let unheard = (0..servers).filter(|at| !heard[*at]);
+            failures.extend(unheard.map(|at| (at, silent())));
+            return self.too_few(&failures);
+        }
+        let held = has.iter().filter(|has| **has).count();
+        Ok(match held >= self.majority() {
+            true => Released::Released,
+            false => Released::NotHeld,
+        })
+    }
+
+    /// Ends what a round that was not granted may have. Returns when a majority does not have it
+    /// any more.
+    pub(super) async fn undo(&self, round: &Arc<Round>, by: Instant) -> Released {
+        let mut replies = self.end_everywhere(round, false, None, by);
+        let (mut ended, mut answered) = (Released::NotHeld, 0);
+        let collect = async {
+            while answered < self.majority()
+                && let Some((_, reply)) = replies.recv().await
+            {
+                answered += usize::from(reply.is_ok());
+                if let Ok(Released::Released) = reply {
+                    ended = Released::Released;
+                }
+            }
+        };
+        let _ = self.clock.by(by, collect).await;
+        ended
+    }
+
+    /// Ends a round on every server, also if nothing listens. Each is asked until it has surely
+    /// done it or the round's time is over. With `held`, servers that do not have it are asked as
+    /// well, and tell waiting clients that the lock is free. However often this is called, one task
+    /// asks each server.
+    pub(super) fn end_everywhere(
+        &self,
+        round: &Arc<Round>,
+        held: bool,
+        keep_until: Option<Instant>,
+        by: Instant,
+    ) -> EndReplies {
+        round.end();
+        let (sender, replies) = mpsc::unbounded_channel();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let wish = EndWish {
+                held,
+                keep_until,
+                by: Some(by),
+            };
+            if round.ends.ask(at, wish, sender.clone()) {
+                let ending = Ending {
+                    node: Arc::clone(node),
+                    at,
+                    round: Arc::clone(round),
+                    clock: self.clock.clone(),
+                    command_timeout: self.command_timeout,
+                };
+                self.clock.spawn(ending.run());
+            }
+        }
+        replies
+    }
+}
+
+/// The end of a round on one server.
+struct Ending {
+    node: Arc<RedisStore>,
+    at: usize,
+    round: Arc<Round>,
+    clock: Clock,
+    command_timeout: Duration,
+}
+
+impl Ending {
+    async fn run(self) {
+        // Not before the question was answered, or its time has passed: it could still be on its
+        // way here.
+        let part = self.round.settled(self.at).await;
+        let ends = &self.round.ends;
+        let (mut tries, mut told) = (0, false);
+        loop {
+            let wish = ends.wish(self.at);
+            if part == Part::HasNot && !wish.held {
+                return ends.tell(self.at, &Ok(Released::NotHeld), false, true);
+            }
+            let sent = self.clock.now();
+            let keep = wish.keep_until.map_or(Duration::ZERO, |until| {
+                until.saturating_duration_since(sent)
+            });
+            let end = EndPart {
+                key: self.round.key.clone(),
+                owner: self.round.owner,
+                keep,
+                // A repeat is no news.
+                tell: wish.held && !told,
+            };
+            told = true;
+            let by = wish.by.unwrap_or(sent + self.command_timeout);
+            let result = self.node.end(&end, by.max(sent)).await;
+            let surely = match (&result, part) {
+                (_, Part::HasNot) => true,
+                (Ok(answer), Part::Unknown(link)) => answer.link == link,
+                (Ok(_), _) => true,
+                (Err(_), _) => false,
+            };
+            let over = surely || sent >= self.round.until() || self.node.is_closed();
+            let reply = result.map(|answer| answer.value);
+            let reply = reply.map_err(|failure| failure.error);
+            // Before any listener is told: it may then ask once more.
+            let again = ends.again.notified();
+            ends.tell(self.at, &reply, surely, over);
+            if over {
+                return;
+            }
+            // Once more at the very end, after which a late command counts as lost.
+            let now = self.clock.now();
+            tries += 1;
+            let next = self.round.until().max(now).min(now + backoff(tries));
+            let _ = self.clock.by(next, again).await;
+        }
+    }
+}

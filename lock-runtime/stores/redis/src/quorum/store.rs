@@ -1,0 +1,200 @@
+//! [`QuorumStore`]: a client's handle to the servers of a quorum.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lock_store::{
+    Answer, ClientId, Clock, ConfigError, Failure, Link, Listener, Mutex, Owner, StoreError,
+    StoreErrorKind, SweepingMap,
+};
+use redis::ConnectionInfo;
+use tokio::sync::mpsc;
+
+use super::hints::{Hints, ServerListener};
+use super::majority::{majority, too_few};
+use super::round::Round;
+use crate::context::ClientContext;
+use crate::errors::without_effect;
+use crate::names::Prefix;
+use crate::store::RedisStore;
+use crate::topology::members::{Member, Members};
+
+/// All answers of a quorum come over this link: what its servers carry out late, the quorum itself
+/// ends there.
+pub(super) const LINK: Link = Link(1);
+
+/// What was logged of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logged {
+    Nothing,
+    /// That it does not answer.
+    NoAnswer,
+    Findings,
+}
+
+/// A client's handle to the servers of a quorum.
+#[derive(Debug)]
+pub(crate) struct QuorumStore {
+    pub(super) nodes: Vec<Arc<RedisStore>>,
+    pub(super) members: Arc<Members>,
+    pub(super) clock: Clock,
+    pub(super) command_timeout: Duration,
+    client: ClientId,
+    rounds: AtomicU64,
+    /// The round by which each of the engine's owners has its hold, or may have it.
+    holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
+    /// Of each server, what was logged of what it says of itself.
+    pub(super) logged: tokio::sync::Mutex<Vec<Logged>>,
+    /// The connections know them weakly.
+    _listeners: Vec<Arc<dyn Listener>>,
+}
+
+impl QuorumStore {
+    /// Starts to connect, in the background.
+    pub(crate) fn open(
+        servers: Vec<ConnectionInfo>,
+        rejoin_after: Duration,
+        namespace: &Prefix,
+        client: ClientId,
+        context: &ClientContext,
+    ) -> Result<Self, ConfigError> {
+        let (count, clock) = (servers.len(), context.clock.clone());
+        if count % 2 == 0 {
+            tracing::warn!(
+                servers = count,
+                "a quorum of an even number of servers outlives no more of them than one server fewer would; add one, or leave one out"
+            );
+        }
+        let names = servers.iter().map(|info| info.addr().to_string());
+        let members = Members::new(names.collect(), rejoin_after, clock.clone());
+        let hints = Hints::new(count, context.listener.clone(), clock.clone());
+        let (mut nodes, mut listeners) = (Vec::new(), Vec::<Arc<dyn Listener>>::new());
+        for (at, server) in servers.into_iter().enumerate() {
+            let listener: Arc<dyn Listener> = Arc::new(ServerListener::new(at, &hints));
+            let member = Member {
+                members: Arc::clone(&members),
+                at,
+            };
+            let context = ClientContext {
+                listener: Arc::downgrade(&listener),
+                ..context.clone()
+            };
+            let node = RedisStore::member(server, member, namespace.clone(), client, context)?;
+            nodes.push(Arc::new(node));
+            listeners.push(listener);
+        }
+        Ok(Self {
+            nodes,
+            members,
+            clock,
+            command_timeout: context.timeouts.command,
+            client,
+            rounds: AtomicU64::new(0),
+            holds: Mutex::default(),
+            logged: tokio::sync::Mutex::new(vec![Logged::Nothing; count]),
+            _listeners: listeners,
+        })
+    }
+
+    /// Waits until every server was reached or not: a majority must be, and none may be another
+    /// than the URL says.
+    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        let mut attempts =
+            self.each(move |_, node| async move { node.servers.first_attempt(by).await });
+        let mut failures = Vec::new();
+        while let Some((at, attempt)) = attempts.recv().await {
+            match attempt {
+                Err(error) if error.kind() == StoreErrorKind::Misconfigured => {
+                    return Err(error.of(self.members.name(at)));
+                }
+                Err(error) => failures.push((at, error)),
+                Ok(()) => {}
+            }
+        }
+        if self.nodes.len() - failures.len() >= self.majority() {
+            return Ok(());
+        }
+        Err(too_few(&self.members, self.nodes.len(), &failures))
+    }
+
+    pub(super) fn majority(&self) -> usize {
+        majority(self.nodes.len())
+    }
+
+    /// Does something at every server, all at once and to its end, also if the receiver of the
+    /// replies is dropped.
+    pub(super) fn each<T, F>(
+        &self,
+        verb: impl Fn(usize, Arc<RedisStore>) -> F,
+    ) -> mpsc::UnboundedReceiver<(usize, T)>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
+        let (sender, replies) = mpsc::unbounded_channel();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let (sender, reply) = (sender.clone(), verb(at, Arc::clone(node)));
+            self.clock.spawn(async move {
+                // The receiver is gone: the majority has decided.
+                let _ = sender.send((at, reply.await));
+            });
+        }
+        replies
+    }
+
+    /// Hears the servers until their answers decide. An error if they never do: too few have
+    /// answered.
+    pub(super) async fn decide<T, D>(
+        &self,
+        mut replies: mpsc::UnboundedReceiver<(usize, Result<T, Failure>)>,
+        mut decide: impl FnMut(T) -> Option<D>,
+    ) -> Result<D, StoreError> {
+        let mut failures = Vec::new();
+        while let Some((at, reply)) = replies.recv().await {
+            match reply.map(&mut decide) {
+                Ok(Some(decision)) => return Ok(decision),
+                Ok(None) => {}
+                Err(failure) => failures.push((at, failure.error)),
+            }
+        }
+        Err(too_few(&self.members, self.nodes.len(), &failures))
+    }
+
+    pub(super) fn next_owner(&self) -> Owner {
+        Owner {
+            client: self.client,
+            request: self.rounds.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn round_of(&self, owner: Owner) -> Option<Arc<Round>> {
+        self.holds.lock().get(&owner).cloned()
+    }
+
+    pub(super) fn keep(&self, owner: Owner, round: &Arc<Round>) {
+        let now = self.clock.now();
+        let mut holds = self.holds.lock();
+        holds.sweep(|round| round.until() > now);
+        holds.insert(owner, Arc::clone(round));
+    }
+
+    /// Forgets that an owner has this round, unless it has another by now.
+    pub(super) fn forget(&self, owner: Owner, round: &Arc<Round>) {
+        let mut holds = self.holds.lock();
+        let current = holds.get(&owner);
+        if current.is_some_and(|current| Arc::ptr_eq(current, round)) {
+            holds.remove(&owner);
+        }
+    }
+
+    pub(super) fn too_few<T>(&self, failures: &[(usize, StoreError)]) -> Result<T, Failure> {
+        let error = too_few(&self.members, self.nodes.len(), failures);
+        Err(without_effect(error))
+    }
+}
+
+/// An answer of the quorum.
+pub(super) fn said<T>(value: T) -> Answer<T> {
+    Answer { value, link: LINK }
+}

@@ -1,0 +1,312 @@
+//! [`Replication`]: renews holds and has `WAIT` confirm that.
+//!
+//! `WAIT` covers what its own connection wrote before it, and blocks every command behind it there.
+//! So it has a connection of its own, on which each hold is renewed once more in front of it.
+//! Replicas get this write behind the one that made the hold; and it finds the hold only in a
+//! server that still has it, whichever server is the master by now. Holds to be confirmed at the
+//! same time share one script for each slot, and one `WAIT` for each node.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use lock_store::timing::Timeouts;
+use lock_store::{
+    Clock, Failure, Link, Listener, Mutex, Owner, Renewal, Renewed, StoreError, StoreErrorKind,
+    WakeUp,
+};
+use redis::{FromRedisValue, RedisError, Value};
+use tokio::sync::oneshot;
+
+use super::wait::{confirmed, confirmed_together};
+use crate::cluster::nodes::Cluster;
+use crate::commands::renew;
+use crate::config::Replicas;
+use crate::errors::{self, maybe_carried_out};
+use crate::names::Prefix;
+use crate::servers::Servers;
+use crate::topology::server::ServerAddress;
+use crate::transport::connected::Connected;
+use crate::transport::request::Request;
+
+/// So many holds at most in one script.
+const BATCH: usize = 100;
+
+#[derive(Debug)]
+pub(crate) struct Replication {
+    policy: Replicas,
+    timeouts: Timeouts,
+    clock: Clock,
+    servers: Servers,
+    namespace: Prefix,
+    /// What is to be confirmed next, for each node that is confirming something.
+    next: Mutex<HashMap<Lane, Vec<ConfirmJob>>>,
+}
+
+/// Where the holds are: a node of a cluster, or the one server.
+type Lane = Option<Arc<ServerAddress>>;
+
+#[derive(Debug)]
+struct ConfirmJob {
+    /// In a cluster, that of all its holds.
+    slot: Option<u16>,
+    holds: Vec<Renewal>,
+    done: oneshot::Sender<Result<Vec<Renewed>, Failure>>,
+}
+
+/// What became of the holds of one slot.
+#[derive(Debug)]
+struct Confirmed {
+    renewed: Vec<Renewed>,
+    /// By how many replicas.
+    replicas: u32,
+}
+
+impl Replication {
+    pub(crate) fn new(
+        policy: Replicas,
+        timeouts: Timeouts,
+        clock: Clock,
+        servers: Servers,
+        namespace: Prefix,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            policy,
+            timeouts,
+            clock,
+            servers,
+            namespace,
+            next: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn policy(&self) -> Replicas {
+        self.policy
+    }
+
+    pub(crate) fn close(&self) {
+        self.servers.close();
+    }
+
+    /// Renews holds of one slot. They are renewed if enough replicas have that; otherwise it is a
+    /// failure, unless some of them are gone, and then the others are unanswered.
+    pub(crate) async fn renew(
+        self: &Arc<Self>,
+        slot: Option<u16>,
+        holds: Vec<Renewal>,
+        by: Instant,
+    ) -> Result<Vec<Renewed>, Failure> {
+        let (done, renewed) = oneshot::channel();
+        let job = ConfirmJob { slot, holds, done };
+        let lane = match (&self.servers, slot) {
+            // The hold may be there whatever is known of the cluster.
+            (Servers::Cluster(cluster), Some(slot)) => {
+                let place = cluster.owner(slot, by).await;
+                Some(place.map_err(|failure| Failure {
+                    unknown: Some(Link::SEVERAL),
+                    ..failure
+                })?)
+            }
+            _ => None,
+        };
+        let idle = {
+            let mut next = self.next.lock();
+            let idle = !next.contains_key(&lane);
+            next.entry(lane.clone()).or_default().push(job);
+            idle
+        };
+        if idle {
+            // On the client's own runtime: the caller may stop polling, and others wait for it as
+            // well.
+            self.clock.spawn(Arc::clone(self).work(lane));
+        }
+        match self.clock.by(by, renewed).await {
+            Some(Ok(outcome)) => outcome,
+            // Without a count of replicas: the server may be dead, and this must not pass for its
+            // answer.
+            _ => {
+                let text = "whether replicas confirm it was not answered";
+                let error = StoreError::new(StoreErrorKind::Timeout, text);
+                Err(maybe_carried_out(error, Link::SEVERAL))
+            }
+        }
+    }
+
+    async fn work(self: Arc<Self>, lane: Lane) {
+        while let Some(jobs) = self.take(&lane) {
+            let mut slots = BTreeMap::<Option<u16>, Vec<ConfirmJob>>::new();
+            for job in jobs {
+                slots.entry(job.slot).or_default().push(job);
+            }
+            let slots: Vec<(Option<u16>, Vec<ConfirmJob>)> = slots.into_iter().collect();
+            let holds = |(slot, jobs): &(_, Vec<ConfirmJob>)| {
+                let holds = jobs.iter().flat_map(|job| job.holds.iter().cloned());
+                (*slot, holds.collect::<Vec<Renewal>>())
+            };
+            let asked: Vec<_> = slots.iter().map(holds).collect();
+            let outcomes = match (&self.servers, &lane) {
+                (Servers::Cluster(cluster), Some(place)) if asked.len() > 1 => {
+                    self.ask_together(cluster, place, &asked).await
+                }
+                _ => self.ask_each(asked.iter()).await,
+            };
+            for ((_, jobs), outcome) in slots.into_iter().zip(outcomes) {
+                self.tell(jobs, &outcome);
+            }
+        }
+    }
+
+    /// Tells each job what became of its holds. Too few replicas are a failure, unless some of the
+    /// holds are gone, and then the others are unanswered.
+    fn tell(&self, jobs: Vec<ConfirmJob>, outcome: &Result<Confirmed, Failure>) {
+        let mut at = 0;
+        for job in jobs {
+            let of_it = outcome.as_ref().map_err(Failure::clone);
+            let of_it = of_it.and_then(|Confirmed { renewed, replicas }| {
+                let its_own = renewed.iter().skip(at).take(job.holds.len());
+                let mut renewed: Vec<Renewed> = its_own.copied().collect();
+                if *replicas >= self.policy.count {
+                    return Ok(renewed);
+                }
+                if !renewed.contains(&Renewed::Gone) {
+                    let (asked, timeout) = (self.policy.count, self.policy.timeout);
+                    let text = format!("{replicas} of the {asked} asked for, within {timeout:?}");
+                    return Err(not_replicated(text));
+                }
+                for one in &mut renewed {
+                    if *one == Renewed::Renewed {
+                        *one = Renewed::Unanswered;
+                    }
+                }
+                Ok(renewed)
+            });
+            at += job.holds.len();
+            // The caller may have stopped waiting.
+            let _ = job.done.send(of_it);
+        }
+    }
+
+    /// What is to be confirmed together now. If it is nothing, the next job starts a task of its
+    /// own.
+    fn take(&self, lane: &Lane) -> Option<Vec<ConfirmJob>> {
+        let mut next = self.next.lock();
+        let waiting = next.get_mut(lane)?;
+        waiting.retain(|job| !job.done.is_closed());
+        let mut holds = 0;
+        let fits = |job: &&ConfirmJob| {
+            holds += job.holds.len();
+            holds <= BATCH
+        };
+        let many = waiting.iter().take_while(fits).count().max(1);
+        if waiting.is_empty() {
+            next.remove(lane);
+            return None;
+        }
+        Some(waiting.drain(..many).collect())
+    }
+
+    fn by(&self) -> Instant {
+        self.clock.now() + self.policy.timeout + self.timeouts.command
+    }
+
+    fn renewal(&self, holds: &[Renewal]) -> Request {
+        let holds: Vec<&Renewal> = holds.iter().collect();
+        renew::request(self.servers.is_cluster(), &self.namespace, &holds)
+    }
+
+    /// The holds of several slots of one node: a script for each, and one `WAIT`.
+    async fn ask_together(
+        &self,
+        cluster: &Cluster,
+        place: &Arc<ServerAddress>,
+        slots: &[(Option<u16>, Vec<Renewal>)],
+    ) -> Vec<Result<Confirmed, Failure>> {
+        let scripts: Vec<_> = slots.iter().map(|(_, holds)| self.renewal(holds)).collect();
+        let exchange =
+            async |mut up: Connected| confirmed_together(&mut up, &scripts, self.policy).await;
+        let answer = cluster.exchange_at(place, self.by(), exchange).await;
+        let answer = answer.and_then(|result| result.map_err(|error| unknown(&error)));
+        let (replies, replicas) = match answer {
+            Ok(answer) => answer,
+            Err(failure) => return slots.iter().map(|_| Err(failure.clone())).collect(),
+        };
+        let mut outcomes: Vec<Option<Result<Confirmed, Failure>>> = replies
+            .into_iter()
+            .map(|reply| match reply {
+                Err(error) if may_go_alone(&error) => None,
+                reply => Some(Confirmed::read(reply, replicas)),
+            })
+            .collect();
+        outcomes.resize_with(slots.len(), || None);
+        let missing = slots.iter().zip(&outcomes);
+        let missing = missing.filter_map(|(slot, outcome)| outcome.is_none().then_some(slot));
+        let mut alone = self.ask_each(missing).await.into_iter();
+        let outcomes = outcomes.into_iter();
+        outcomes
+            .filter_map(|outcome| outcome.or_else(|| alone.next()))
+            .collect()
+    }
+
+    /// Each slot for itself, all at once.
+    async fn ask_each(
+        &self,
+        slots: impl Iterator<Item = &(Option<u16>, Vec<Renewal>)>,
+    ) -> Vec<Result<Confirmed, Failure>> {
+        join_all(slots.map(|(slot, holds)| self.ask(*slot, holds))).await
+    }
+
+    async fn ask(&self, slot: Option<u16>, holds: &[Renewal]) -> Result<Confirmed, Failure> {
+        let request = confirmed(self.renewal(holds), self.policy);
+        let via = Some(self.servers.link());
+        let answered = self.servers.exchange(via, slot, self.by(), &request);
+        let reply = answered.await?.result;
+        let pair = reply.and_then(|reply| Ok(<(Value, u32)>::from_redis_value(reply)?));
+        let (reply, replicas) = pair.map_err(|error| unknown(&error))?;
+        Confirmed::read(Ok(reply), replicas)
+    }
+}
+
+impl Confirmed {
+    /// What the script of one slot replied.
+    fn read(reply: Result<Value, RedisError>, replicas: u32) -> Result<Self, Failure> {
+        let replies = reply.and_then(|reply| Ok(Vec::<i64>::from_redis_value(reply)?));
+        let replies = replies.map_err(|error| unknown(&error))?;
+        let renewed = renew::read(&replies);
+        Ok(Self { renewed, replicas })
+    }
+}
+
+/// Whether nothing was carried out, and the slot's script may succeed when it is sent alone: by its
+/// text, or to another node.
+fn may_go_alone(error: &RedisError) -> bool {
+    use StoreErrorKind::{Loading, ReadOnly};
+    errors::is_no_script(error) || matches!(errors::kind(error), Loading | ReadOnly)
+}
+
+fn unknown(error: &RedisError) -> Failure {
+    maybe_carried_out(errors::store_error(error), Link::SEVERAL)
+}
+
+fn not_replicated(text: impl Into<Box<str>>) -> Failure {
+    let error = StoreError::new(StoreErrorKind::NotReplicated, text);
+    maybe_carried_out(error, Link::SEVERAL)
+}
+
+/// No request waits for what is heard over the connections on which holds are confirmed.
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Nobody {
+    pub(crate) fn listens() -> Weak<dyn Listener> {
+        Weak::<Self>::new()
+    }
+}
+
+impl Listener for Nobody {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+        WakeUp::default()
+    }
+
+    fn look_again(&self) {}
+}

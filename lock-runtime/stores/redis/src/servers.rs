@@ -1,0 +1,126 @@
+//! [`Servers`]: one server at a time, or the nodes of a cluster.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::{ConfigError, Failure, Link, StoreError, StoreErrorKind};
+
+use crate::cluster::nodes::Cluster;
+use crate::context::ClientContext;
+use crate::errors::without_effect;
+use crate::topology::endpoint::Endpoint;
+use crate::topology::url::Topology;
+use crate::transport::connection::{Answered, Connection};
+use crate::transport::request::Request;
+use crate::transport::supervisor;
+
+#[derive(Debug)]
+pub(crate) enum Servers {
+    /// Every lock is in the same one at a time.
+    One(Arc<Connection>),
+    /// Each slot's locks are in one node.
+    Cluster(Arc<Cluster>),
+}
+
+impl Servers {
+    /// Starts to connect, in the background.
+    pub(crate) fn open(topology: Topology, context: ClientContext) -> Result<Self, ConfigError> {
+        let endpoint = match topology {
+            Topology::Cluster { seeds, template } => {
+                return Ok(Self::Cluster(Cluster::open(seeds, template, context)));
+            }
+            Topology::Server(server) => Endpoint::server(server)?,
+            Topology::Sentinels {
+                sentinels,
+                name,
+                master,
+            } => Endpoint::master(sentinels, &name, master, context.timeouts.connect)?,
+            Topology::Quorum { .. } => {
+                return Err(ConfigError::new("a quorum is not one server"));
+            }
+        };
+        Ok(Self::one(endpoint, context))
+    }
+
+    /// One server at a time, wherever this leads.
+    pub(crate) fn one(endpoint: Endpoint, context: ClientContext) -> Self {
+        Self::One(supervisor::open(endpoint, context, Arc::default(), None))
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
+    /// Whether the one server can be reached now.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self, Self::One(connection) if connection.is_up())
+    }
+
+    /// The link over which the client's own thread would send now; one over which nothing ever
+    /// goes, if that depends on the key.
+    pub(crate) fn link(&self) -> Link {
+        match self {
+            Self::One(connection) => connection.link(),
+            Self::Cluster(_) => Link(0),
+        }
+    }
+
+    /// Waits until the first attempt to connect has succeeded or failed.
+    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        match self {
+            Self::One(connection) => connection.first_attempt(by).await,
+            Self::Cluster(cluster) => cluster.first_attempt(by).await,
+        }
+    }
+
+    /// The connections to all servers that have locks.
+    pub(crate) async fn masters(&self, by: Instant) -> Result<Vec<Arc<Connection>>, StoreError> {
+        match self {
+            Self::One(connection) => Ok(vec![Arc::clone(connection)]),
+            Self::Cluster(cluster) => cluster.masters(by).await,
+        }
+    }
+
+    /// Sends a request to the server that has the slot, over this link if it is still there, or
+    /// else the caller's.
+    pub(crate) async fn exchange(
+        &self,
+        via: Option<Link>,
+        slot: Option<u16>,
+        by: Instant,
+        request: &Request,
+    ) -> Result<Answered, Failure> {
+        match self {
+            Self::One(connection) => {
+                let via = match via {
+                    Some(via) => via,
+                    None if request.listens() => connection.link(),
+                    None => connection.link_here(false),
+                };
+                connection.exchange(via, by, request, false).await
+            }
+            Self::Cluster(cluster) => {
+                let Some(slot) = slot else {
+                    let text = "a request to a cluster has no slot";
+                    let error = StoreError::new(StoreErrorKind::Misconfigured, text);
+                    return Err(without_effect(error));
+                };
+                Box::pin(cluster.exchange(slot, by, request)).await
+            }
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        match self {
+            Self::One(connection) => connection.close(),
+            Self::Cluster(cluster) => cluster.close(),
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::One(connection) => connection.is_closed(),
+            Self::Cluster(cluster) => cluster.is_closed(),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! [`RedisStore`]: a client's handle to its servers, and how a request for a lock gets to the right
+//! one.
+
+use std::iter::once;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::{
+    Acquire, Answer, ClientId, ConfigError, Failure, Link, LockKey, Renewal, Renewed, StoreError,
+    StoreErrorKind,
+};
+use redis::{Cmd, ConnectionInfo, FromRedisValue};
+
+use crate::config::Replicas;
+use crate::context::ClientContext;
+use crate::errors::maybe_carried_out;
+use crate::names::{GrantChannels, Prefix, Shown};
+use crate::replicas::replication::{Nobody, Replication};
+use crate::scripts::{Form, Text};
+use crate::servers::Servers;
+use crate::topology::endpoint::Endpoint;
+use crate::topology::members::Member;
+use crate::topology::url::Topology;
+use crate::transport::request::Request;
+use crate::wire::{Reply, WrongType, reply};
+
+/// A client's handle to its servers.
+#[derive(Debug)]
+pub(crate) struct RedisStore {
+    pub(crate) servers: Servers,
+    pub(crate) namespace: Prefix,
+    client: ClientId,
+    /// If replicas are to confirm holds.
+    pub(crate) replication: Option<Arc<Replication>>,
+    /// Whether what the servers say of themselves was logged.
+    pub(crate) logged: tokio::sync::Mutex<bool>,
+}
+
+impl RedisStore {
+    /// Starts to connect, in the background.
+    pub(crate) fn open(
+        topology: Topology,
+        replicas: Option<Replicas>,
+        namespace: Prefix,
+        client: ClientId,
+        context: ClientContext,
+    ) -> Result<Self, ConfigError> {
+        let servers = Servers::open(topology.clone(), context.clone())?;
+        let replication = replicas.map(|replicas| {
+            let policy = replicas.check(context.timeouts.command)?;
+            let listener = Nobody::listens();
+            let context = ClientContext {
+                listener,
+                ..context
+            };
+            let (clock, timeouts) = (context.clock.clone(), context.timeouts);
+            let servers = Servers::open(topology, context)?;
+            let namespace = namespace.clone();
+            Ok(Replication::new(
+                policy, timeouts, clock, servers, namespace,
+            ))
+        });
+        Ok(Self {
+            servers,
+            namespace,
+            client,
+            replication: replication.transpose()?,
+            logged: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// The handle to one server of a quorum. Starts to connect, in the background.
+    pub(crate) fn member(
+        server: ConnectionInfo,
+        member: Member,
+        namespace: Prefix,
+        client: ClientId,
+        context: ClientContext,
+    ) -> Result<Self, ConfigError> {
+        let endpoint = Endpoint::member(server, member)?;
+        Ok(Self {
+            servers: Servers::one(endpoint, context),
+            namespace,
+            client,
+            replication: None,
+            // A quorum logs for all of its servers.
+            logged: tokio::sync::Mutex::new(true),
+        })
+    }
+
+    /// Waits until the one server can be reached. An error that does not pass by waiting is told at
+    /// once.
+    pub(crate) async fn reached(&self, by: Instant) -> Result<(), StoreError> {
+        match &self.servers {
+            Servers::One(connection) => {
+                let got = connection.get(by).await;
+                got.map(drop).map_err(|failure| failure.error)
+            }
+            Servers::Cluster(_) => Ok(()),
+        }
+    }
+
+    /// The slot of a lock, where there are slots.
+    pub(crate) fn slot(&self, key: &LockKey) -> Option<u16> {
+        self.servers.is_cluster().then(|| self.namespace.slot(key))
+    }
+
+    /// A script as these servers want it.
+    pub(crate) fn form(&self, script: &'static Text) -> &'static Form {
+        script.form(self.servers.is_cluster())
+    }
+
+    /// The beginning of the channels on which the clients hear of this lock.
+    pub(crate) fn channels(&self, key: &LockKey) -> Shown<GrantChannels<'_>> {
+        Shown(self.namespace.channels(self.slot(key)))
+    }
+
+    /// The channel on which this client hears of this lock.
+    pub(crate) fn channel(&self, key: &LockKey) -> String {
+        format!("{}{:032x}", self.channels(key), self.client.0)
+    }
+
+    /// Writes the keys of some locks, as `lib.lua` expects them.
+    pub(crate) fn name<'k>(
+        &self,
+        command: &mut Cmd,
+        keys: impl ExactSizeIterator<Item = &'k LockKey>,
+    ) {
+        command.arg(3 * keys.len());
+        for key in keys {
+            let names = self.namespace.names(key);
+            command.arg(Shown(names.lock));
+            command.arg(Shown(names.queue)).arg(Shown(names.fence));
+        }
+    }
+
+    /// Sends a request to the server that has the lock, over the caller's link.
+    pub(crate) async fn call<T: FromRedisValue>(
+        &self,
+        key: &LockKey,
+        by: Instant,
+        request: &Request,
+    ) -> Result<Reply<T>, Failure> {
+        self.call_via(None, key, by, request).await
+    }
+
+    /// The same over this link, if it is still there.
+    pub(crate) async fn call_via<T: FromRedisValue>(
+        &self,
+        via: Option<Link>,
+        key: &LockKey,
+        by: Instant,
+        request: &Request,
+    ) -> Result<Reply<T>, Failure> {
+        let slot = self.slot(key);
+        let answered = self.servers.exchange(via, slot, by, request).await?;
+        reply(answered.link, answered.result)
+    }
+
+    /// Runs a script on the keys of one lock.
+    pub(crate) async fn one<T: FromRedisValue>(
+        &self,
+        by: Instant,
+        script: &'static Text,
+        key: &LockKey,
+        arguments: impl FnOnce(&mut Cmd),
+    ) -> Result<Reply<T>, Failure> {
+        self.script(None, by, script, once(key), arguments).await
+    }
+
+    /// Runs a script on the keys of some locks that are together; at least one.
+    pub(crate) async fn script<'k, T: FromRedisValue>(
+        &self,
+        via: Option<Link>,
+        by: Instant,
+        script: &'static Text,
+        keys: impl ExactSizeIterator<Item = &'k LockKey> + Clone,
+        arguments: impl FnOnce(&mut Cmd),
+    ) -> Result<Reply<T>, Failure> {
+        let Some(first) = keys.clone().next() else {
+            return Ok(Answer {
+                value: Err(WrongType),
+                link: self.servers.link(),
+            });
+        };
+        let script = Request::script(self.form(script), |command| {
+            self.name(command, keys);
+            arguments(command);
+        });
+        self.call_via(via, first, by, &script).await
+    }
+
+    /// Has enough replicas confirm holds that were just granted over a link, if that is asked for.
+    /// All of one slot.
+    pub(crate) async fn confirm(
+        &self,
+        holds: impl Iterator<Item = &Acquire>,
+        link: Link,
+        by: Instant,
+    ) -> Result<(), Failure> {
+        let Some(replication) = &self.replication else {
+            return Ok(());
+        };
+        let renewal = |request: &Acquire| Renewal {
+            claim: request.claim.clone(),
+            lease: request.lease,
+        };
+        let holds: Vec<Renewal> = holds.map(renewal).collect();
+        let slot = holds.first().and_then(|hold| self.slot(&hold.claim.key));
+        let error = match replication.renew(slot, holds, by).await {
+            Ok(replies) if replies.iter().all(|one| *one == Renewed::Renewed) => return Ok(()),
+            Ok(_) => StoreError::new(
+                StoreErrorKind::NotReplicated,
+                "it was gone before they had it",
+            ),
+            Err(failure) => failure.error,
+        };
+        // The hold is there and must be ended, over the link that it came over.
+        Err(maybe_carried_out(error, link))
+    }
+}

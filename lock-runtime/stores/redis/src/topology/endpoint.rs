@@ -1,0 +1,166 @@
+//! [`Endpoint`]: where a connection leads, and whether it has got there.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{Clock, ConfigError, StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
+
+use super::hello::Hello;
+use super::members::Member;
+use super::sentinel::Sentinels;
+use super::server::{self, ServerAddress};
+use crate::config::MASTER_CHECK;
+use crate::errors;
+
+/// What a connection is made to, each time anew.
+pub(crate) enum Endpoint {
+    /// One server.
+    Server(Client),
+    /// One node of a cluster.
+    Node(Client),
+    /// Whichever server is the master by the word of its sentinels.
+    Master(Sentinels),
+    /// One server of a quorum.
+    Member(Client, Member),
+}
+
+/// A new connection, and which master it leads to.
+pub(crate) struct Reached {
+    pub(crate) connection: MultiplexedConnection,
+    /// Makes another connection to the same server.
+    pub(crate) client: Arc<Client>,
+    master: Option<ServerAddress>,
+    /// Of a server of a quorum: from when on it counts.
+    pub(crate) counts_from: Option<Instant>,
+}
+
+impl Endpoint {
+    pub(crate) fn server(server: ConnectionInfo) -> Result<Self, ConfigError> {
+        client(server).map(Self::Server)
+    }
+
+    /// The master that sentinels name. `connect` is how long connecting may take as a whole.
+    pub(crate) fn master(
+        sentinels: Vec<ConnectionInfo>,
+        name: &str,
+        template: ConnectionInfo,
+        connect: Duration,
+    ) -> Result<Self, ConfigError> {
+        let clients = sentinels.into_iter().map(client);
+        let clients = clients.collect::<Result<_, _>>()?;
+        // The rest is for the master.
+        let limit = connect / 2;
+        Ok(Self::Master(Sentinels::new(clients, name, template, limit)))
+    }
+
+    pub(crate) fn member(server: ConnectionInfo, member: Member) -> Result<Self, ConfigError> {
+        Ok(Self::Member(client(server)?, member))
+    }
+
+    pub(crate) async fn connect(
+        &self,
+        config: &AsyncConnectionConfig,
+    ) -> Result<Reached, StoreError> {
+        let (client, master) = match self {
+            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+                (client.clone(), None)
+            }
+            Self::Master(sentinels) => {
+                let master = sentinels.master().await?;
+                let client = server::client_at(sentinels.template(), &master)?;
+                (client, Some(master))
+            }
+        };
+        let (client, mut connection) = server::connect(&client, config).await?;
+        let hello = Hello::of(&mut connection).await;
+        let hello = hello.map_err(|error| errors::store_error(&error))?;
+        match self {
+            Self::Node(_) => hello.expect_cluster()?,
+            Self::Server(_) | Self::Master(_) | Self::Member(..) => hello.expect_standalone()?,
+        }
+        if let Some(master) = &master
+            && hello.is_replica
+        {
+            return Err(demoted(master));
+        }
+        let counts_from = match self {
+            Self::Member(_, member) => Some(member.admit(&mut connection).await?),
+            _ => None,
+        };
+        Ok(Reached {
+            connection,
+            client: Arc::new(client),
+            master,
+            counts_from,
+        })
+    }
+
+    /// Why there is no connection, if connecting takes too long.
+    pub(crate) fn silent(&self) -> StoreError {
+        let to = match self {
+            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+                client.get_connection_info()
+            }
+            Self::Master(sentinels) => sentinels.template(),
+        };
+        errors::silent("it does not answer in time", to)
+    }
+
+    /// Resolves when a connection should be left although it works: the sentinels have chosen
+    /// another master, or it leads to a replica. A master that was stopped and goes on knows
+    /// nothing of its successor, and neither says so nor closes the connection.
+    pub(crate) async fn outdated(
+        &self,
+        reached: &mut Reached,
+        clock: &Clock,
+        command_timeout: Duration,
+    ) -> StoreError {
+        let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
+            return std::future::pending().await;
+        };
+        let mut silent = false;
+        loop {
+            clock.sleep_until(clock.now() + MASTER_CHECK).await;
+            let by = clock.now() + command_timeout;
+            let hello = clock.by(by, Hello::of(&mut reached.connection));
+            let named = clock.by(by, sentinels.master());
+            let (hello, named) = tokio::join!(hello, named);
+            match named {
+                Some(Ok(named)) if named != *master => {
+                    return StoreError::new(
+                        StoreErrorKind::Disconnected,
+                        format!("the sentinels have a new master, {named}, instead of {master}"),
+                    );
+                }
+                // As long as no sentinel knows better, the connection may be good.
+                _ => {}
+            }
+            match hello {
+                Some(Ok(hello)) if hello.is_replica => return demoted(master),
+                Some(Err(error)) if errors::kind(&error) == StoreErrorKind::Disconnected => {
+                    return errors::store_error(&error);
+                }
+                None if silent => {
+                    let text = format!("the master {master} does not answer");
+                    return StoreError::new(StoreErrorKind::Timeout, text);
+                }
+                None => silent = true,
+                Some(_) => silent = false,
+            }
+        }
+    }
+}
+
+fn client(info: ConnectionInfo) -> Result<Client, ConfigError> {
+    Client::open(info).map_err(|error| {
+        let error = errors::store_error(&error);
+        ConfigError::new(format!("the store's URL can't be used: {error}"))
+    })
+}
+
+fn demoted(master: &ServerAddress) -> StoreError {
+    let text = format!("{master} is a replica; its sentinels have not said yet who is the master");
+    StoreError::new(StoreErrorKind::ReadOnly, text)
+}

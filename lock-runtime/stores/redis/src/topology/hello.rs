@@ -1,0 +1,72 @@
+//! HELLO: what a server is. Every user may ask, which is not so with `ROLE` and `INFO`.
+
+use std::collections::HashMap;
+
+use lock_store::{StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, Value};
+
+/// What a server says that it is.
+pub(crate) struct Hello {
+    mode: String,
+    pub(crate) version: String,
+    pub(crate) is_replica: bool,
+}
+
+impl Hello {
+    pub(crate) async fn of(connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
+        let said: HashMap<String, Value> = redis::cmd("HELLO").query_async(connection).await?;
+        let word = |name: &str| match said.get(name) {
+            Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
+            Some(Value::SimpleString(word)) => word.clone(),
+            // A server that is silent about it is taken for what it should be.
+            _ => String::new(),
+        };
+        Ok(Self {
+            mode: word("mode"),
+            version: word("version"),
+            is_replica: matches!(word("role").as_str(), "replica" | "slave"),
+        })
+    }
+
+    /// An error unless the server stands alone, as the URL says.
+    pub(super) fn expect_standalone(&self) -> Result<(), StoreError> {
+        self.expect("standalone")
+    }
+
+    /// An error unless the server is a node of a cluster, and one that can tell a message to one
+    /// node and not to all.
+    pub(super) fn expect_cluster(&self) -> Result<(), StoreError> {
+        self.expect("cluster")?;
+        let major = self.version.split('.').next().unwrap_or_default();
+        if major.parse::<u32>().is_ok_and(|major| major < 7) {
+            let text = format!(
+                "a cluster needs Redis 7.0 or later, and this is {}",
+                self.version
+            );
+            return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
+        }
+        Ok(())
+    }
+
+    fn expect(&self, mode: &str) -> Result<(), StoreError> {
+        if self.mode.is_empty() || self.mode == mode {
+            return Ok(());
+        }
+        let (is, instead) = match self.mode.as_str() {
+            "cluster" => (
+                "a node of a Redis Cluster",
+                "`redis-cluster://host:port,…` (its nodes)",
+            ),
+            "sentinel" => (
+                "a sentinel",
+                "`redis-sentinel://host:port,…/master-name` (all sentinels)",
+            ),
+            _ => ("a server of its own", "`redis://host:port`"),
+        };
+        Err(StoreError::new(
+            StoreErrorKind::Misconfigured,
+            format!("it is {is}, for which the URL is {instead}"),
+        ))
+    }
+}

@@ -1,0 +1,46 @@
+//! INFO: what a server reports about itself, line by line.
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, ParsingError, RedisError, Value};
+
+/// The reply to `INFO`.
+pub(crate) struct Info(String);
+
+impl Info {
+    /// Asks for one section.
+    pub(super) async fn section(
+        connection: &mut MultiplexedConnection,
+        section: &str,
+    ) -> Result<Self, RedisError> {
+        Self::command().arg(section).query_async(connection).await
+    }
+
+    /// Asks for the usual sections.
+    pub(crate) fn command() -> Cmd {
+        redis::cmd("INFO")
+    }
+
+    /// The value in a line.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        let mut lines = self.0.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+    }
+
+    /// Whether a line has this value.
+    pub(crate) fn is(&self, name: &str, value: &str) -> bool {
+        self.field(name) == Some(value)
+    }
+}
+
+impl FromRedisValue for Info {
+    fn from_redis_value(reply: Value) -> Result<Self, ParsingError> {
+        String::from_redis_value(reply).map(Self)
+    }
+}
+
+#[cfg(test)]
+impl From<&str> for Info {
+    fn from(reply: &str) -> Self {
+        Self(reply.to_owned())
+    }
+}

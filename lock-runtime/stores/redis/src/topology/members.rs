@@ -1,0 +1,229 @@
+//! Which servers a quorum has, by what they say of themselves: none of them twice, and none that
+//! may have forgotten.
+//!
+//! A server that was restarted may have come back without its last writes, or without any: it could
+//! grant a lock that it had granted before. So it does not count until every lease that it may have
+//! forgotten has ended. A restart ends all connections, so it is enough to ask a server for its run
+//! when a connection is made.
+//!
+//! A client that knew the run before counts the time itself, by its monotonic clock. A client that
+//! has never seen the server has only its uptime, which is a difference of the server's wall clock.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{Clock, Mutex, StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+
+use super::info::Info;
+use crate::errors;
+
+/// What the servers of one quorum are known as.
+#[derive(Debug)]
+pub(crate) struct Members {
+    clock: Clock,
+    rejoin_after: Duration,
+    /// Before anybody asked for anything.
+    opened: Instant,
+    /// Their names in the URL, without user and password.
+    names: Vec<String>,
+    /// The latest run of each.
+    known: Mutex<Vec<Option<KnownRun>>>,
+}
+
+/// The run of one member.
+#[derive(Clone, Debug)]
+struct KnownRun {
+    id: String,
+    counts_from: Instant,
+}
+
+/// One server's place in its quorum.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) members: Arc<Members>,
+    pub(crate) at: usize,
+}
+
+/// One run of a server, from its start to its end.
+struct ServerRun {
+    id: String,
+    /// At least so long ago it was started.
+    uptime: Duration,
+}
+
+impl Members {
+    pub(crate) fn new(names: Vec<String>, rejoin_after: Duration, clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            opened: clock.now(),
+            clock,
+            rejoin_after,
+            known: Mutex::new(vec![None; names.len()]),
+            names,
+        })
+    }
+
+    pub(crate) fn name(&self, at: usize) -> &str {
+        self.names.get(at).map_or("", String::as_str)
+    }
+
+    pub(crate) fn rejoin_after(&self) -> Duration {
+        self.rejoin_after
+    }
+
+    /// Whether this member was once what the URL says.
+    pub(crate) fn is_known(&self, at: usize) -> bool {
+        matches!(self.known.lock().get(at), Some(Some(_)))
+    }
+
+    /// As if this member had been what the URL says.
+    #[cfg(test)]
+    pub(crate) fn was_good(&self, at: usize) {
+        let run = ServerRun {
+            id: format!("run {at}"),
+            uptime: Duration::ZERO,
+        };
+        let _ = self.enter(at, run);
+    }
+
+    /// Takes note of a member's run, and says from when on it counts. If another member has the
+    /// same run, its name is the error.
+    fn enter(&self, at: usize, run: ServerRun) -> Result<Instant, &str> {
+        let mut known = self.known.lock();
+        let has_it = |one: &Option<KnownRun>| one.as_ref().is_some_and(|one| one.id == run.id);
+        let mut others = known.iter().enumerate();
+        if let Some((other, _)) = others.find(|(other, one)| *other != at && has_it(one)) {
+            return Err(self.name(other));
+        }
+        let left = match known.get(at).and_then(Option::as_ref) {
+            Some(before) if before.id == run.id => return Ok(before.counts_from),
+            // It was started again at an unknown time, and its uptime is by a clock that may have
+            // been set since.
+            Some(_) => self.rejoin_after,
+            None => self.rejoin_after.saturating_sub(run.uptime),
+        };
+        // Requests that have waited for this connection ask a server that counts.
+        let counts_from = match left.is_zero() {
+            true => self.opened,
+            false => self.clock.now() + left,
+        };
+        if let Some(run_of_member) = known.get_mut(at) {
+            let id = run.id;
+            *run_of_member = Some(KnownRun { id, counts_from });
+        }
+        Ok(counts_from)
+    }
+}
+
+impl Member {
+    /// From when on the server of a new connection counts. An error if it can't be this member.
+    pub(super) async fn admit(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<Instant, StoreError> {
+        let (members, name) = (&self.members, self.members.name(self.at));
+        let info = Info::section(connection, "server").await;
+        let info = info.map_err(|error| errors::store_error(&error))?;
+        let run = ServerRun::read(&info).ok_or_else(|| {
+            let text =
+                "its INFO has no run_id or uptime, by which a quorum tells its servers apart";
+            StoreError::new(StoreErrorKind::Misconfigured, text)
+        })?;
+        let counts_from = members.enter(self.at, run).map_err(|other| {
+            let text = format!(
+                "{other} and {name} are the same server, which would have two votes in the quorum; list each server once"
+            );
+            StoreError::new(StoreErrorKind::Misconfigured, text)
+        })?;
+        let left = counts_from.saturating_duration_since(members.clock.now());
+        if !left.is_zero() {
+            tracing::warn!(
+                server = name,
+                ?left,
+                "a server of the quorum was started lately, and does not count before every lease that it may have forgotten has ended"
+            );
+        }
+        Ok(counts_from)
+    }
+}
+
+impl ServerRun {
+    fn read(info: &Info) -> Option<Self> {
+        // Below zero if the server's clock was put back.
+        let uptime: i64 = info.field("uptime_in_seconds")?.trim().parse().ok()?;
+        let uptime = u64::try_from(uptime).unwrap_or(0);
+        Some(Self {
+            id: info.field("run_id")?.trim().to_owned(),
+            // Both ends of it are cut to whole seconds.
+            uptime: Duration::from_secs(uptime.saturating_sub(1)),
+        })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_read_and_its_uptime_is_not_rounded_up() {
+        let said = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\nuptime_in_seconds:7\r\nuptime_in_days:0\r\n";
+        let run = ServerRun::read(&said.into()).unwrap();
+        assert_eq!(
+            (run.id.as_str(), run.uptime),
+            ("abc", Duration::from_secs(6))
+        );
+        let put_back = said.replace(":7", ":-3600");
+        assert_eq!(
+            ServerRun::read(&put_back.as_str().into()).unwrap().uptime,
+            Duration::ZERO
+        );
+        assert!(ServerRun::read(&"# Server\r\n".into()).is_none());
+    }
+
+    fn members(rejoin_after: Duration) -> Arc<Members> {
+        let clock = Clock::new(tokio::runtime::Handle::current());
+        Members::new(
+            vec!["one".to_owned(), "two".to_owned()],
+            rejoin_after,
+            clock,
+        )
+    }
+
+    fn run(id: &str, uptime: u64) -> ServerRun {
+        ServerRun {
+            id: id.to_owned(),
+            uptime: Duration::from_secs(uptime),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_run_is_one_member() {
+        let members = members(Duration::ZERO);
+        let opened = members.opened;
+        assert_eq!(members.enter(0, run("a", 9)), Ok(opened));
+        assert_eq!(members.enter(1, run("a", 9)), Err("one"));
+        assert!(members.is_known(0) && !members.is_known(1));
+        assert_eq!(members.enter(1, run("b", 9)), Ok(opened));
+        assert_eq!(members.enter(1, run("c", 9)), Ok(opened));
+        assert_eq!(members.enter(0, run("c", 9)), Err("two"));
+        // A refused run has replaced nobody's.
+        assert_eq!(members.enter(1, run("c", 9)), Ok(opened));
+        assert_eq!(members.enter(0, run("b", 9)), Ok(opened));
+    }
+
+    #[tokio::test]
+    async fn who_knew_an_earlier_run_counts_the_time_itself() {
+        let minute = Duration::from_secs(60);
+        let members = members(minute);
+        assert_eq!(members.enter(0, run("a", 61)), Ok(members.opened));
+        let before = members.clock.now();
+        // Its clock was put ahead, so that it seems to run for long.
+        let restarted = members.enter(0, run("b", 7200)).unwrap();
+        assert!(restarted >= before + minute);
+        // The same run by another connection, whatever its clock says by now.
+        assert_eq!(members.enter(0, run("b", 0)), Ok(restarted));
+        let young = members.enter(1, run("c", 20)).unwrap();
+        assert!(young >= before + 40 * Duration::from_secs(1) && young < before + minute);
+    }
+}

@@ -1,0 +1,11 @@
+//! Where the servers are, and what each of them says that it is.
+
+pub(crate) mod endpoint;
+pub(crate) mod hello;
+pub(crate) mod info;
+pub(crate) mod members;
+mod sentinel;
+pub(crate) mod server;
+pub(crate) mod slots;
+pub(crate) mod url;
+mod url_options;

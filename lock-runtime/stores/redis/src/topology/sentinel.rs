@@ -1,0 +1,189 @@
+//! SENTINEL: which server is the master (Redis documentation, *Guidelines for Redis clients with
+//! support for Redis Sentinel*).
+//!
+//! All sentinels are asked at once. As soon as a majority has answered, the answer with the highest
+//! configuration epoch counts: a sentinel that was cut off during a failover still names the old
+//! master.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use lock_store::{Mutex, StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
+use tokio::task::JoinSet;
+
+use super::server::ServerAddress;
+use crate::errors;
+
+/// The sentinels of one master.
+pub(crate) struct Sentinels {
+    sentinels: Vec<Arc<Sentinel>>,
+    name: Arc<str>,
+    /// How to connect to a master, whose address is not known yet.
+    template: ConnectionInfo,
+    /// How long one sentinel may take.
+    limit: Duration,
+    /// The highest epoch that was heard of.
+    epoch: AtomicU64,
+}
+
+/// One sentinel, and the connection to it if there is one.
+struct Sentinel {
+    client: Client,
+    connection: Mutex<Option<MultiplexedConnection>>,
+}
+
+/// A sentinel's answer.
+struct NamedMaster {
+    master: ServerAddress,
+    epoch: u64,
+}
+
+impl Sentinels {
+    pub(crate) fn new(
+        sentinels: Vec<Client>,
+        name: &str,
+        template: ConnectionInfo,
+        limit: Duration,
+    ) -> Self {
+        let sentinel = |client| {
+            Arc::new(Sentinel {
+                client,
+                connection: Mutex::default(),
+            })
+        };
+        Self {
+            sentinels: sentinels.into_iter().map(sentinel).collect(),
+            name: name.into(),
+            template,
+            limit,
+            epoch: AtomicU64::new(0),
+        }
+    }
+
+    /// How to connect to a master, at whatever address.
+    pub(crate) fn template(&self) -> &ConnectionInfo {
+        &self.template
+    }
+
+    /// The master now.
+    pub(crate) async fn master(&self) -> Result<ServerAddress, StoreError> {
+        let mut asked = JoinSet::new();
+        for sentinel in &self.sentinels {
+            let (sentinel, name, limit) =
+                (Arc::clone(sentinel), Arc::clone(&self.name), self.limit);
+            asked.spawn(async move { sentinel.ask(&name, limit).await });
+        }
+        let majority = self.sentinels.len() / 2 + 1;
+        let (mut best, mut answers, mut errors) = (None::<NamedMaster>, 0, Vec::new());
+        while answers < majority
+            && let Some(answer) = asked.join_next().await
+        {
+            match answer {
+                Ok(Ok(word)) => {
+                    answers += 1;
+                    if best.as_ref().is_none_or(|best| best.epoch < word.epoch) {
+                        best = Some(word);
+                    }
+                }
+                Ok(Err(error)) => errors.push(error),
+                Err(_) => {}
+            }
+        }
+        let Some(NamedMaster { master, epoch }) = best else {
+            return Err(self.nobody_knows(errors));
+        };
+        // A majority is right even if it has forgotten everything, as after a new start from
+        // scratch.
+        if answers < majority && epoch < self.epoch.load(Ordering::Relaxed) {
+            return Err(StoreError::new(
+                StoreErrorKind::Disconnected,
+                "too few sentinels can be reached, and those name a master of earlier times",
+            ));
+        }
+        self.epoch.store(epoch, Ordering::Relaxed);
+        Ok(master)
+    }
+
+    /// The most telling of the errors.
+    fn nobody_knows(&self, errors: Vec<StoreError>) -> StoreError {
+        use StoreErrorKind::{Denied, Misconfigured};
+        let told = errors
+            .iter()
+            .find(|error| matches!(error.kind(), Misconfigured | Denied));
+        if let Some(told) = told {
+            return told.clone();
+        }
+        let details: Vec<&str> = errors.iter().map(StoreError::detail).collect();
+        StoreError::new(
+            StoreErrorKind::Disconnected,
+            format!(
+                "none of the {} sentinels names the master {:?}: {}",
+                self.sentinels.len(),
+                self.name,
+                details.join("; ")
+            ),
+        )
+    }
+}
+
+impl Sentinel {
+    async fn ask(&self, name: &str, limit: Duration) -> Result<NamedMaster, StoreError> {
+        let answer = tokio::time::timeout(limit, self.ask_now(name)).await;
+        let answer = answer.unwrap_or_else(|_| {
+            let to = self.client.get_connection_info();
+            Err(errors::silent("it does not answer", to))
+        });
+        answer.map_err(|error| {
+            // Whatever it was, the next question goes over a new connection.
+            *self.connection.lock() = None;
+            error.of(&self.client.get_connection_info().addr().to_string())
+        })
+    }
+
+    async fn ask_now(&self, name: &str) -> Result<NamedMaster, StoreError> {
+        let kept = self.connection.lock().clone();
+        let failed = |error| match errors::store_error(&error) {
+            error if error.kind() == StoreErrorKind::Refused => {
+                // Any other server does not know the command.
+                StoreError::new(
+                    StoreErrorKind::Misconfigured,
+                    format!("it is no sentinel of {name:?}: {}", error.detail()),
+                )
+            }
+            error => error,
+        };
+        let mut connection = match kept {
+            Some(connection) => connection,
+            None => {
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(None)
+                    .set_response_timeout(None);
+                let client = &self.client;
+                let connection = client.get_multiplexed_async_connection_with_config(&config);
+                let unreached = |error| errors::not_connected(&error, client.get_connection_info());
+                let connection = connection.await.map_err(unreached)?;
+                *self.connection.lock() = Some(connection.clone());
+                connection
+            }
+        };
+        // The epoch first: what changes in between must not make an old address look new.
+        let (mut same, mut state) = (connection.clone(), redis::cmd("SENTINEL"));
+        let state = state.arg("MASTER").arg(name).query_async(&mut same);
+        let mut addr = redis::cmd("SENTINEL");
+        addr.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+        let (state, addr) = tokio::join!(state, addr.query_async(&mut connection));
+        let state: HashMap<String, String> = state.map_err(failed)?;
+        let (host, port) = addr.map_err(failed)?;
+        let epoch = state
+            .get("config-epoch")
+            .and_then(|epoch| epoch.parse().ok());
+        Ok(NamedMaster {
+            master: ServerAddress { host, port },
+            epoch: epoch.unwrap_or(0),
+        })
+    }
+}

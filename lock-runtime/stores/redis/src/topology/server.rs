@@ -1,0 +1,109 @@
+//! [`ServerAddress`], and how to connect to the server there.
+
+use std::fmt;
+
+use lock_store::{StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
+
+use crate::errors;
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ServerAddress {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// The same settings for the server at another address.
+pub(crate) fn client_at(
+    template: &ConnectionInfo,
+    address: &ServerAddress,
+) -> Result<Client, StoreError> {
+    let (host, port) = (address.host.clone(), address.port);
+    let addr = match template.addr() {
+        ConnectionAddr::TcpTls {
+            insecure,
+            tls_params,
+            ..
+        } => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: *insecure,
+            tls_params: tls_params.clone(),
+        },
+        _ => ConnectionAddr::Tcp(host, port),
+    };
+    Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
+}
+
+/// Connects to the first address of a name that can be connected to. The client that comes back
+/// leads to that address only.
+pub(crate) async fn connect(
+    client: &Client,
+    config: &AsyncConnectionConfig,
+) -> Result<(Client, MultiplexedConnection), StoreError> {
+    let info = client.get_connection_info();
+    let mut clients = Vec::new();
+    if let ConnectionAddr::Tcp(host, port) = info.addr()
+        && !is_pinned(client)
+    {
+        let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+        let found = found.map_err(|error| errors::store_error(&error.into()))?;
+        for address in found {
+            let (host, port) = (address.ip().to_string(), address.port());
+            clients.push(client_at(info, &ServerAddress { host, port })?);
+        }
+    }
+    if clients.is_empty() {
+        clients.push(client.clone());
+    }
+    let mut failed = None;
+    for client in clients {
+        let connection = client.get_multiplexed_async_connection_with_config(config);
+        match connection.await {
+            Ok(connection) => return Ok((client, connection)),
+            Err(error) => failed = Some(errors::not_connected(&error, info)),
+        }
+    }
+    Err(failed.unwrap_or_else(|| {
+        let text = "its name has no address";
+        StoreError::new(StoreErrorKind::Disconnected, text)
+    }))
+}
+
+/// Whether every connection of a client leads to the same address. The name of a TLS server does
+/// not: it is in the certificate.
+pub(crate) fn is_pinned(client: &Client) -> bool {
+    match client.get_connection_info().addr() {
+        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => {
+            host.parse::<std::net::IpAddr>().is_ok()
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_can_lead_elsewhere_and_an_address_can_not() {
+        let pinned = |url: &str| is_pinned(&Client::open(url).unwrap());
+        for url in [
+            "redis://127.0.0.1/",
+            "redis://[::1]:7000/2",
+            "redis+unix:///tmp/redis.sock",
+        ] {
+            assert!(pinned(url), "{url}");
+        }
+        assert!(!pinned("redis://localhost/") && !pinned("redis://u:p@redis.internal:7000/"));
+    }
+}

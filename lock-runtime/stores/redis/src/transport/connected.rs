@@ -1,0 +1,31 @@
+//! [`Connected`]: a connection that is up.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::Link;
+use redis::Client;
+use redis::aio::MultiplexedConnection;
+
+use super::subscribe::Subscriptions;
+
+/// The connection of one link; commands over it are carried out in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Connected {
+    pub(crate) link: Link,
+    pub(crate) connection: MultiplexedConnection,
+    /// When it was made.
+    pub(crate) since: Instant,
+    /// Makes another connection to the same server.
+    pub(crate) client: Arc<Client>,
+    /// To a server of a quorum: from when on its answers count there.
+    pub(crate) counts_from: Option<Instant>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
+}
+
+impl Connected {
+    /// The server's address.
+    pub(crate) fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+}

@@ -1,0 +1,357 @@
+//! [`Connection`]: one connection at a time, which is replaced when it is gone, no longer answers,
+//! or leads to a replica.
+//!
+//! The redis crate's own reconnecting connection is not used: its time limit does not cover the
+//! wait for a reconnect (a command to a dead server blocked for 9 s), and it keeps a peer that
+//! stopped answering for ever.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use lock_store::timing::BACKOFF_MAX;
+use lock_store::{Failure, Link, ServerHealth, StoreError, StoreErrorKind};
+use redis::{RedisError, Value};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::connected::Connected;
+use super::request::Request;
+use super::runtime_table::{Found, RuntimeTable};
+use crate::context::ClientContext;
+use crate::errors::{self, maybe_carried_out, without_effect};
+
+/// So many commands in a row without an answer, and the connection is replaced.
+const SILENT_COMMANDS: u32 = 2;
+/// How long a runtime is left without one after a command over it was not answered: it may not be
+/// driven.
+const REST_IF_SILENT: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Debug)]
+enum ConnectionState {
+    /// No connection; why, if an attempt failed.
+    Down(Option<StoreError>),
+    Up(Connected),
+    Closed,
+}
+
+/// Shared by the store and the task that keeps it connected.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(super) context: ClientContext,
+    state: watch::Sender<ConnectionState>,
+    pub(super) runtimes: RuntimeTable,
+    /// Whether runtimes may have connections of their own.
+    pub(super) allows_runtimes: bool,
+    /// Counts links, over all connections of a store.
+    links: Arc<AtomicU64>,
+    /// The link of its newest connection.
+    newest: AtomicU64,
+    /// How many connections were made.
+    made: AtomicU64,
+    /// Commands in a row that got no answer.
+    silent: AtomicU32,
+    broken: mpsc::UnboundedSender<(Link, StoreError)>,
+    supervisor: OnceLock<AbortHandle>,
+}
+
+/// What came back for one request.
+pub(crate) struct Answered {
+    pub(crate) link: Link,
+    /// From a server of a quorum: from when on its answers count there.
+    pub(crate) counts_from: Option<Instant>,
+    pub(crate) result: Result<Value, RedisError>,
+}
+
+impl Connection {
+    /// One that nothing connects yet.
+    pub(super) fn new(
+        context: ClientContext,
+        links: Arc<AtomicU64>,
+        allows_runtimes: bool,
+        broken: mpsc::UnboundedSender<(Link, StoreError)>,
+    ) -> Self {
+        Self {
+            context,
+            state: watch::Sender::new(ConnectionState::Down(None)),
+            runtimes: RuntimeTable::default(),
+            allows_runtimes,
+            links,
+            newest: AtomicU64::new(0),
+            made: AtomicU64::new(0),
+            silent: AtomicU32::new(0),
+            broken,
+            supervisor: OnceLock::new(),
+        }
+    }
+
+    /// This task keeps it connected, and ends with it.
+    pub(super) fn kept_by(&self, supervisor: AbortHandle) {
+        let _ = self.supervisor.set(supervisor);
+    }
+
+    /// The link of the client's own thread.
+    pub(crate) fn link(&self) -> Link {
+        Link(self.newest.load(Ordering::Acquire))
+    }
+
+    pub(super) fn next_link(&self) -> Link {
+        Link(self.links.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    /// The link for the next attempt to connect.
+    pub(super) fn renewed_link(&self) -> Link {
+        let link = self.next_link();
+        self.newest.store(link.0, Ordering::Release);
+        link
+    }
+
+    /// Reads the connection of the client's own thread, if it is up.
+    pub(super) fn with_main<T>(&self, read: impl FnOnce(&Connected) -> T) -> Option<T> {
+        match &*self.state.borrow() {
+            ConnectionState::Up(main) => Some(read(main)),
+            ConnectionState::Down(_) | ConnectionState::Closed => None,
+        }
+    }
+
+    fn main_link(&self) -> Option<Link> {
+        self.with_main(|main| main.link)
+    }
+
+    /// Whether this link is in use: that of the client's thread, or one that a caller's runtime
+    /// drives beside it.
+    pub(super) fn is_current(&self, link: Link, of_runtime: bool) -> bool {
+        if !of_runtime {
+            return self.link() == link;
+        }
+        let main = self.main_link();
+        main.is_some_and(|main| self.runtimes.has(link, main))
+    }
+
+    /// Whether there is a connection now.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(*self.state.borrow(), ConnectionState::Up(_))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(*self.state.borrow(), ConnectionState::Closed)
+    }
+
+    pub(crate) fn close(&self) {
+        self.state.send_replace(ConnectionState::Closed);
+        self.runtimes.clear();
+        if let Some(supervisor) = self.supervisor.get() {
+            supervisor.abort();
+        }
+    }
+
+    /// The connection, as soon as there is one. An error that does not pass by waiting is told at
+    /// once.
+    pub(crate) async fn get(&self, by: Instant) -> Result<Connected, Failure> {
+        if let ConnectionState::Up(up) = &*self.state.borrow() {
+            return Ok(up.clone());
+        }
+        let mut states = self.state.subscribe();
+        let settled = states.wait_for(|state| match state {
+            ConnectionState::Down(Some(error)) => !error.kind().is_transient(),
+            ConnectionState::Down(None) => false,
+            ConnectionState::Up(_) | ConnectionState::Closed => true,
+        });
+        let state = match self.context.clock.by(by, settled).await {
+            Some(Ok(state)) => state.clone(),
+            Some(Err(_)) => ConnectionState::Closed,
+            None => self.state.borrow().clone(),
+        };
+        Err(without_effect(match state {
+            ConnectionState::Up(up) => return Ok(up),
+            ConnectionState::Down(Some(error)) => error,
+            ConnectionState::Down(None) => errors::slow_to_connect(),
+            ConnectionState::Closed => errors::shut_down(),
+        }))
+    }
+
+    /// Waits until the first attempt to connect has succeeded or failed.
+    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        let mut states = self.state.subscribe();
+        let tried = states.wait_for(|state| !matches!(state, ConnectionState::Down(None)));
+        match self.context.clock.by(by, tried).await {
+            Some(Ok(state)) => match &*state {
+                ConnectionState::Down(Some(error)) => Err(error.clone()),
+                _ => Ok(()),
+            },
+            _ => Err(errors::slow_to_connect()),
+        }
+    }
+
+    /// Sends one request over this link, or over the client's own if that is gone, and judges the
+    /// connection by the answer.
+    pub(crate) async fn exchange(
+        &self,
+        via: Link,
+        by: Instant,
+        request: &Request,
+        asking: bool,
+    ) -> Result<Answered, Failure> {
+        let mut counts_from = None;
+        let run = async |mut up: Connected| {
+            counts_from = up.counts_from;
+            request.run(&mut up, asking).await
+        };
+        let (link, result) = self.exchange_with(via, by, run).await?;
+        Ok(Answered {
+            link,
+            counts_from,
+            result,
+        })
+    }
+
+    /// The same for what is more than one request.
+    pub(crate) async fn exchange_with<T>(
+        &self,
+        via: Link,
+        by: Instant,
+        exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
+    ) -> Result<(Link, Result<T, RedisError>), Failure> {
+        let clock = &self.context.clock;
+        let mut found = self.runtimes.find(via, self.main_link());
+        if let Some(Found::Making(mut making)) = found {
+            // The command itself still has nearly all of its time.
+            let soon = by.min(clock.now() + self.context.timeouts.command / 10);
+            let made = Box::pin(clock.by(soon, making.changed())).await;
+            if made.is_none() {
+                self.runtimes.give_up(via, clock.now() + BACKOFF_MAX);
+            }
+            found = self.runtimes.find(via, self.main_link());
+        }
+        let (up, main, of_runtime) = match found {
+            Some(Found::Up(up, main)) => (up, main, true),
+            Some(Found::Making(_)) | None => {
+                let up = Box::pin(self.get(by)).await?;
+                let main = up.link;
+                (up, main, false)
+            }
+        };
+        let (link, subscriptions) = (up.link, Arc::clone(&up.subscriptions));
+        let sent = clock.now();
+        let Some(result) = clock.by(by, exchange(up)).await else {
+            self.not_answered(link, of_runtime, sent, by);
+            let error = StoreError::new(StoreErrorKind::Timeout, "the command was not answered");
+            return Err(maybe_carried_out(error, link));
+        };
+        if let Err(error) = subscriptions.check() {
+            return Err(maybe_carried_out(error, link));
+        }
+        match &result {
+            Err(error) if errors::kind(error) == StoreErrorKind::Disconnected => {
+                let error = errors::store_error(error);
+                if of_runtime {
+                    self.do_without(link, clock.now() + BACKOFF_MAX);
+                } else {
+                    self.report(link, error.clone());
+                }
+                return Err(maybe_carried_out(error, link));
+            }
+            // Behind a name that moved to a new master, a new connection finds it.
+            Err(error) if errors::is_replica(error) => {
+                if of_runtime {
+                    self.do_without(link, clock.now() + BACKOFF_MAX);
+                }
+                self.report(main, errors::store_error(error));
+            }
+            _ if of_runtime => {}
+            _ => self.silent.store(0, Ordering::Release),
+        }
+        Ok((link, result))
+    }
+
+    fn not_answered(&self, link: Link, of_runtime: bool, sent: Instant, by: Instant) {
+        let limit = self.context.timeouts.command;
+        // A command whose time was cut by its request's budget says nothing about the connection.
+        if by < sent + limit - limit / 10 {
+            return;
+        }
+        if of_runtime {
+            self.do_without(link, self.context.clock.now() + REST_IF_SILENT);
+        } else if self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
+            let text = "commands in a row were not answered";
+            self.report(link, StoreError::new(StoreErrorKind::Timeout, text));
+        }
+    }
+
+    /// Asks the server about itself. The connection is not judged by the answer.
+    pub(crate) async fn look(
+        &self,
+        by: Instant,
+        ask: impl AsyncFnOnce(&mut Connected) -> Result<ServerHealth, RedisError>,
+    ) -> Result<ServerHealth, StoreError> {
+        let clock = &self.context.clock;
+        let mut up = self.get(by).await.map_err(|failure| failure.error)?;
+        let Some(result) = clock.by(by, ask(&mut up)).await else {
+            return Err(errors::tells_nothing());
+        };
+        up.subscriptions.check()?;
+        let mut health = result.map_err(|error| errors::store_error(&error))?;
+        health.connected_for = clock.now().saturating_duration_since(up.since);
+        health.reconnects = self.made.load(Ordering::Acquire).saturating_sub(1);
+        Ok(health)
+    }
+
+    /// Says that the connection of this link is of no use any more.
+    pub(super) fn report(&self, link: Link, error: StoreError) {
+        let _ = self.broken.send((link, error));
+    }
+
+    /// Leaves a runtime without a connection until then. Requests that listen over it look again.
+    pub(super) fn do_without(&self, link: Link, until: Instant) {
+        let now = self.context.clock.now();
+        if self.runtimes.rest(link, until, now) {
+            self.tell_lost(link);
+        }
+    }
+
+    pub(super) fn tell_lost(&self, link: Link) {
+        if let Some(listener) = self.context.listener.upgrade() {
+            listener.lost(link);
+        }
+    }
+
+    /// Puts a new connection in use.
+    pub(super) fn bring_up(&self, up: Connected) {
+        self.silent.store(0, Ordering::Release);
+        self.made.fetch_add(1, Ordering::AcqRel);
+        self.change(ConnectionState::Up(up));
+    }
+
+    /// An attempt to connect has failed.
+    pub(super) fn stay_down(&self, error: StoreError) {
+        self.change(ConnectionState::Down(Some(error)));
+    }
+
+    /// A closed connection stays closed.
+    fn change(&self, to: ConnectionState) {
+        self.state.send_if_modified(|state| match state {
+            ConnectionState::Closed => false,
+            _ => {
+                *state = to;
+                true
+            }
+        });
+    }
+
+    /// Takes the connection of this link out of use.
+    pub(super) fn take_down(&self, link: Link, error: StoreError) {
+        self.state.send_if_modified(|state| {
+            let current = matches!(state, ConnectionState::Up(up) if up.link == link);
+            if current {
+                *state = ConnectionState::Down(Some(error));
+            }
+            current
+        });
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

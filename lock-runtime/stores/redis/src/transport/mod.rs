@@ -1,0 +1,12 @@
+//! One connection to one server: made, watched, replaced, and what goes over it.
+
+pub(crate) mod connected;
+pub(crate) mod connection;
+mod messages;
+pub(crate) mod pipeline;
+pub(crate) mod push;
+pub(crate) mod request;
+pub(crate) mod runtime_link;
+mod runtime_table;
+mod subscribe;
+pub(crate) mod supervisor;

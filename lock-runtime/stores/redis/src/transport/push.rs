@@ -1,0 +1,95 @@
+//! [`PushHandler`]: what one connection says on its own.
+
+use std::sync::{Arc, Weak};
+
+use lock_store::{Link, Listener, StoreError, StoreErrorKind};
+use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
+
+use super::connection::Connection;
+use super::messages;
+use super::subscribe::Subscriptions;
+use crate::names::Prefix;
+
+/// In a cluster: whether the node of a connection is the only one that can have granted the locks
+/// of a channel. Otherwise a message of one node may be older than a reply of another.
+pub(crate) type Believes = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+
+/// Hears one connection.
+pub(super) struct PushHandler {
+    pub(super) link: Link,
+    /// Whether a caller's runtime drives it, beside the one of the client's thread.
+    pub(super) of_runtime: bool,
+    pub(super) listener: Weak<dyn Listener>,
+    pub(super) connection: Weak<Connection>,
+    pub(super) believes: Option<Believes>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+}
+
+impl PushHandler {
+    /// The settings of the connection that it hears.
+    pub(super) fn config(self) -> AsyncConnectionConfig {
+        AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None)
+            .set_push_sender(move |push: PushInfo| -> Result<(), redis::aio::SendError> {
+                self.hear(push);
+                Ok(())
+            })
+    }
+
+    /// A push message of the server, or the redis crate's word that the connection is gone.
+    fn hear(&self, push: PushInfo) {
+        match push.kind {
+            PushKind::Disconnection => self.broken(StoreError::new(
+                StoreErrorKind::Disconnected,
+                "the connection was closed",
+            )),
+            // We never unsubscribe. This is told before the redis crate gives it to a command as
+            // its reply.
+            PushKind::SUnsubscribe | PushKind::Unsubscribe => {
+                self.broken(self.subscriptions.mix_up());
+            }
+            PushKind::Message | PushKind::SMessage => self.message(&push.data),
+            _ => {}
+        }
+    }
+
+    fn broken(&self, error: StoreError) {
+        match self.connection.upgrade() {
+            Some(connection) if self.of_runtime => {
+                connection.do_without(self.link, connection.context.clock.now());
+            }
+            Some(connection) => connection.report(self.link, error),
+            None => {}
+        }
+    }
+
+    fn message(&self, data: &[Value]) {
+        let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
+            return;
+        };
+        if !Prefix::is_freed(channel) {
+            return self.granted(channel, payload);
+        }
+        // Over any connection: it is a hint.
+        if let (Some(ended), Some(listener)) = (messages::ended(payload), self.listener.upgrade()) {
+            listener.freed(ended);
+        }
+    }
+
+    fn granted(&self, channel: &[u8], payload: &[u8]) {
+        // A message of a connection that was replaced may be older than replies of the new one; a
+        // message of a node that no longer has the slot, than replies of the node that has it.
+        let current = self.connection.upgrade();
+        let current =
+            current.is_some_and(|connection| connection.is_current(self.link, self.of_runtime));
+        let believed = || self.believes.as_ref().is_none_or(|it| it(channel));
+        if !current || !believed() {
+            return;
+        }
+        let granted = (messages::granted(payload), self.listener.upgrade());
+        if let (Some((owner, token)), Some(listener)) = granted {
+            drop(listener.granted(self.link, owner, token));
+        }
+    }
+}

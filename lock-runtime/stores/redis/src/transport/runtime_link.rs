@@ -1,0 +1,147 @@
+//! Connections that are driven by the callers' own runtimes, beside the one of the client's thread.
+//!
+//! A command over the client's thread costs two wake-ups more: until that thread sends it, and
+//! until it has passed the reply on; so does the message of a grant. What must outlive a caller
+//! still goes over the client's thread: renewals, and releases in the background.
+
+use std::sync::{Arc, Weak};
+
+use lock_store::timing::BACKOFF_MAX;
+use lock_store::{Link, StoreError, StoreErrorKind};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::oneshot;
+
+use super::connected::Connected;
+use super::connection::Connection;
+use super::push::PushHandler;
+use super::subscribe::Subscriptions;
+use crate::errors;
+use crate::topology::hello::Hello;
+use crate::topology::server::is_pinned;
+
+impl Connection {
+    /// The link for a command of the caller's: that of its own runtime, if there is one. A request
+    /// that is going to wait also takes one that is being made: it pays to hear of a grant there.
+    pub(crate) fn link_here(self: &Arc<Self>, going_to_wait: bool) -> Link {
+        let own = self.with_main(|main| self.runtime_link(main, going_to_wait));
+        own.flatten().unwrap_or_else(|| self.link())
+    }
+
+    /// The link of the connection that the caller's runtime drives; if there is none, one is made
+    /// for the next time.
+    fn runtime_link(self: &Arc<Self>, main: &Connected, coming: bool) -> Option<Link> {
+        // In a quorum every connection counts for itself.
+        if !self.allows_runtimes {
+            return None;
+        }
+        let caller = Handle::try_current().ok()?;
+        // A runtime of one thread may be driven now and then only, and this one from elsewhere.
+        if caller.runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return None;
+        }
+        let mut new = None;
+        let make = || {
+            // A name can lead elsewhere by now.
+            new = is_pinned(&main.client).then(|| self.next_link());
+            new
+        };
+        let now = || self.context.clock.now();
+        let link = self
+            .runtimes
+            .link_of(caller.id(), main.link, coming, now, make);
+        if let Some(link) = new {
+            let connection = Arc::downgrade(self);
+            let leave = Leave { connection, link };
+            caller.spawn(connect_and_stay(leave, main.clone()));
+        }
+        link
+    }
+}
+
+/// Forgets the link when it is dropped: its runtime may end at any time.
+struct Leave {
+    connection: Weak<Connection>,
+    link: Link,
+}
+
+/// Makes a connection beside `main`, and stays with it as long as it is good and the runtime runs.
+async fn connect_and_stay(own: Leave, main: Connected) {
+    let Some(connection) = own.connection.upgrade() else {
+        return;
+    };
+    let (context, link) = (connection.context.clone(), own.link);
+    drop(connection);
+    let clock = &context.clock;
+    let subscriptions = Subscriptions::new(clock, false);
+    let handler = PushHandler {
+        link,
+        of_runtime: true,
+        listener: context.listener.clone(),
+        connection: own.connection.clone(),
+        believes: None,
+        subscriptions: Arc::clone(&subscriptions),
+    };
+    let config = handler.config();
+    let client = Arc::clone(&main.client);
+    let connect = async {
+        let made = client.get_multiplexed_async_connection_with_config(&config);
+        let mut made = made.await.map_err(|error| errors::store_error(&error))?;
+        let hello = Hello::of(&mut made).await;
+        let hello = hello.map_err(|error| errors::store_error(&error))?;
+        if hello.is_replica {
+            let text = "the server is a replica by now";
+            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+        }
+        Ok(made)
+    };
+    let by = clock.now() + context.timeouts.connect;
+    let made = clock.by(by, connect).await;
+    let Some(connection) = own.connection.upgrade() else {
+        return;
+    };
+    match made {
+        Some(Ok(made)) => {
+            tracing::debug!(
+                link = link.0,
+                "a runtime has its own connection to the lock store"
+            );
+            let (stay, until) = oneshot::channel();
+            let connected = Connected {
+                link,
+                connection: made,
+                since: clock.now(),
+                client,
+                counts_from: main.counts_from,
+                subscriptions,
+            };
+            connection.runtimes.made(link, connected, stay);
+            drop(connection);
+            let _ = until.await;
+        }
+        failed => {
+            let error = failed.and_then(Result::err);
+            tracing::debug!(
+                link = link.0,
+                error = error.map(tracing::field::display),
+                "a runtime goes without a connection of its own for now"
+            );
+            connection.do_without(link, clock.now() + BACKOFF_MAX);
+        }
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let Some(connection) = self.connection.upgrade() else {
+            return;
+        };
+        let was_up = match std::thread::panicking() {
+            // A runtime without the drivers of sockets and timers.
+            true => connection.runtimes.rest_for_ever(self.link),
+            false => connection.runtimes.remove(self.link),
+        };
+        if was_up {
+            connection.tell_lost(self.link);
+        }
+    }
+}

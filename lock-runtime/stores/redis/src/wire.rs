@@ -1,0 +1,55 @@
+//! How values are written into commands and read from replies, the same for all commands.
+
+use std::time::Duration;
+
+use lock_store::{Answer, Failure, Link, Released, Share};
+use redis::{FromRedisValue, RedisError, Value};
+
+use crate::errors;
+
+/// What a script of a lock replied, and over which link.
+pub(crate) type Reply<T> = Answer<Result<T, WrongType>>;
+
+/// A key of ours holds another type, or a fence counter is not a number.
+#[derive(Debug)]
+pub(crate) struct WrongType;
+
+/// What a server's answer means.
+pub(crate) fn reply<T: FromRedisValue>(
+    link: Link,
+    result: Result<Value, RedisError>,
+) -> Result<Reply<T>, Failure> {
+    let value = match result.and_then(|value| Ok(T::from_redis_value(value)?)) {
+        Ok(value) => Ok(value),
+        Err(error) if errors::is_wrong_type(&error) => Err(WrongType),
+        Err(error) => {
+            let unknown = errors::may_have_acted(&error).then_some(link);
+            let error = errors::store_error(&error);
+            return Err(Failure { error, unknown });
+        }
+    };
+    Ok(Answer { value, link })
+}
+
+/// Rounded up: a hold never has less than it asked for, and zero would delete the key.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+/// As the scripts have it: 0 is an exclusive lock.
+pub(crate) fn permits(share: Option<Share>) -> u32 {
+    share.map_or(0, |share| share.permits)
+}
+
+/// `PTTL`'s reply: -1 is a key without TTL, -2 no key.
+pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
+    u64::try_from(pttl).ok().map(Duration::from_millis)
+}
+
+/// The reply of a script that ends a hold.
+pub(crate) fn released(reply: Result<i64, WrongType>) -> Released {
+    match reply {
+        Ok(1) => Released::Released,
+        _ => Released::NotHeld,
+    }
+}
