@@ -164,7 +164,7 @@ impl Listener for Deaf {
     fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 /// A failure that may pass: that of a server which does not run.

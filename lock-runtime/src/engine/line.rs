@@ -246,7 +246,7 @@ impl Listener for Lines {
         })
     }
 
-    fn look_again(&self) {
+    fn recheck(&self) {
         self.call(|_| true);
     }
 

@@ -31,7 +31,7 @@ impl Listener for Heard {
         self.0.lock().unwrap().push((owner, token));
         WakeUp::default()
     }
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 /// A store with two clients, and what they hear.

@@ -79,7 +79,7 @@ impl Listener for Told {
     }
 
     /// What a server's restart looks like is up to the wires.
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 /// Client ids are no secrets here.
@@ -355,7 +355,7 @@ impl Wires {
 
     fn look_again(&self) {
         if let Some(lines) = self.lines.upgrade() {
-            lines.look_again();
+            lines.recheck();
         }
     }
 

@@ -305,7 +305,7 @@ fn one_request_of_a_process_asks_for_all_unless_they_are_fair() {
             }
             ms(1500).await;
             story.push(format!("{fair} {}", desk.story()));
-            desk.listener.lock().unwrap().as_ref().unwrap().look_again();
+            desk.listener.lock().unwrap().as_ref().unwrap().recheck();
             ms(1).await;
             story.push(format!("look again {}", desk.story()));
             guard.release().await.unwrap();
@@ -411,7 +411,7 @@ fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
         let waits = tokio::spawn(client.lock("k").acquire());
         ms(50).await;
         let listener = desk.listener.lock().unwrap().clone().unwrap();
-        listener.look_again();
+        listener.recheck();
         ms(60).await;
         assert_eq!(desk.when("acquire"), [0, 0, 100]);
         waits.abort();

@@ -15,7 +15,7 @@ impl Listener for Deaf {
     fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 fn pulse() -> Arc<Pulse> {

@@ -38,7 +38,7 @@ impl Cluster {
                 }
                 Ok(()) => {
                     if let Some(listener) = cluster.listener.upgrade() {
-                        listener.look_again();
+                        listener.recheck();
                     }
                 }
             }

@@ -151,7 +151,7 @@ impl Keeper {
 
     fn look_again(&self) {
         if let Some(listener) = self.listener.upgrade() {
-            listener.look_again();
+            listener.recheck();
         }
     }
 }

@@ -70,9 +70,9 @@ impl Listener for Ear {
         WakeUp::default()
     }
 
-    fn look_again(&self) {
+    fn recheck(&self) {
         if let Some(listener) = self.hints.listener.upgrade() {
-            listener.look_again();
+            listener.recheck();
         }
     }
 
