@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use tokio::sync::futures::OwnedNotified;
 
 use crate::config::OnLost;
-use crate::engine::scope::{self, Frame};
+use crate::engine::reentrancy::call_chain::{self as scope, Frame};
 use crate::error::{LockError, LostReason};
 use crate::guard::Guard;
 

@@ -1,7 +1,7 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
 mod board;
-mod room;
+pub(super) mod room;
 mod watcher;
 
 use std::time::Duration;
@@ -10,13 +10,12 @@ use lock_store::{LatchRequest, LatchVerb, Latched, LockKey, StoreError, StoreErr
 
 use self::room::Word;
 use self::watcher::Watcher;
-use super::shutdown::Active;
-use super::time::{self, Budget};
-use super::{Engine, unavailable};
+use super::Engine;
+use super::background::active::Active;
+use super::errors::unavailable;
+use super::timing::{Budget, Retry};
 use crate::config::{CALL_REPEATED, Wait};
 use crate::error::{LockError, LostReason};
-
-pub(crate) use self::room::Rooms;
 
 impl Engine {
     /// Sets the latch. True if this call did.
@@ -76,9 +75,9 @@ impl Engine {
                 let wake_at = match &word {
                     Word::Over(_) => return None,
                     Word::Unasked => {
-                        let gives_up = budget.gives_up(self.pulse.answered());
+                        let gives_up = budget.gives_up(self.liveness.answered());
                         if self.clock.now() >= gives_up {
-                            let failure = self.pulse.last_failure(budget.started);
+                            let failure = self.liveness.last_failure(budget.started);
                             return Some(unavailable(Some(key), failure));
                         }
                         gives_up
@@ -136,7 +135,7 @@ impl Engine {
             verb,
         };
         let gives_up = budget.gives_up(None);
-        let mut failures = 0;
+        let mut retry = Retry::default();
         loop {
             let closed = self.closed.notified();
             if self.is_closing() {
@@ -145,7 +144,7 @@ impl Engine {
             let sent = self.clock.now();
             let by = budget.command_by(sent, None);
             let result = self.store.latch(request.clone(), by).await;
-            self.pulse.note(sent, &result);
+            self.liveness.note(sent, &result);
             let failure = match result.map(|answer| answer.value) {
                 Ok(Latched::Conflict) => return Err(LockError::KeyConflict { key: key.clone() }),
                 Ok(reply) => return Ok(reply),
@@ -158,8 +157,7 @@ impl Engine {
             let Some(last) = last.filter(|_| failure.kind().is_transient()) else {
                 return Err(unavailable(Some(key), failure));
             };
-            failures += 1;
-            let again = (now + time::backoff(failures)).min(last);
+            let again = retry.again_at(now).min(last);
             tokio::select! {
                 biased;
                 () = closed => {}

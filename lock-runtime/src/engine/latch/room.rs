@@ -9,8 +9,8 @@ use std::time::Instant;
 use lock_store::{LockKey, StoreError};
 
 use super::board::Board;
-use crate::engine::line::Signal;
-use crate::engine::unavailable;
+use crate::engine::errors::unavailable;
+use crate::engine::local_queue::Signal;
 use crate::error::{LockError, LostReason};
 
 /// The rooms of a client: one for each latch that somebody waits for.

@@ -7,11 +7,11 @@ use lock_store::timing::QUEUE_TTL;
 use lock_store::{Clock, LatchRequest, LatchState, LatchVerb, Latched, LockKey, Owner, Store};
 
 use super::room::{Failure, News, Refusal, Room, Rooms};
-use crate::engine::line::Lines;
-use crate::engine::pulse::Pulse;
-use crate::engine::reaper::Reaper;
-use crate::engine::shutdown::{Active, Entered};
-use crate::engine::{Engine, time};
+use crate::engine::background::active::{Active, Entered};
+use crate::engine::background::undo::Undo as Reaper;
+use crate::engine::liveness::Liveness as Pulse;
+use crate::engine::local_queue::LocalQueues as Lines;
+use crate::engine::{Engine, timing as time};
 
 /// Lives as long as anybody is in the room, and until its place in the store is given up.
 #[derive(Debug)]
@@ -49,9 +49,9 @@ impl Watcher {
         Self {
             store: Arc::clone(&engine.store),
             clock: engine.clock.clone(),
-            pulse: Arc::clone(&engine.pulse),
+            pulse: Arc::clone(&engine.liveness),
             command_timeout: engine.defaults.command_timeout,
-            lines: Arc::clone(&engine.lines),
+            lines: Arc::clone(&engine.local_queues),
             rooms: Arc::clone(&engine.latches),
             room,
             key,
@@ -59,7 +59,7 @@ impl Watcher {
             present: false,
             seen: Seen::Nothing,
             _active: Active::enter(Arc::clone(&engine.active)),
-            _thread: engine.reaper.clone(),
+            _thread: engine.undo.clone(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Watcher {
             Some(None) => return true,
             None => {}
         }
-        inbox.look_again
+        inbox.recheck
     }
 
     /// The store says that this generation has opened.
@@ -116,7 +116,7 @@ impl Watcher {
         // counts for those who were in line before, and for the others if the reply is older.
         let inbox = self.room.signal.take();
         let opened = inbox.granted.and_then(|granted| granted.token);
-        let mut called = inbox.look_again || (inbox.granted.is_some() && opened.is_none());
+        let mut called = inbox.recheck || (inbox.granted.is_some() && opened.is_none());
         if let Some(generation) = opened {
             self.has_opened(generation);
         }
@@ -132,14 +132,14 @@ impl Watcher {
                 return if called {
                     self.clock.now()
                 } else {
-                    time::next_look(sent, remaining)
+                    time::next_recheck(sent, remaining)
                 };
             }
             Err(failure) => failure.error,
         };
         if !failure.kind().is_transient() {
             self.refuse(last, Refusal::Error(failure));
-            return time::next_look(sent, None);
+            return time::next_recheck(sent, None);
         }
         let mut failures = 1;
         self.tell(|news| {
@@ -243,7 +243,7 @@ impl Watcher {
             return;
         }
         let until = self.clock.now() + QUEUE_TTL;
-        let mut failures = 0;
+        let mut retry = time::Retry::default();
         loop {
             let now = self.clock.now();
             match self.ask(LatchVerb::Leave, now).await {
@@ -253,8 +253,7 @@ impl Watcher {
             if now >= until || self.store.is_closed() {
                 return;
             }
-            failures += 1;
-            let again = self.clock.now() + time::backoff(failures);
+            let again = retry.again_at(self.clock.now());
             self.clock.sleep_until(again).await;
         }
     }
