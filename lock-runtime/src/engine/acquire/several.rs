@@ -13,7 +13,7 @@ use super::task::{self, AcquireTask};
 use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::Job;
+use crate::engine::background::undo::{Job, PendingUndo};
 use crate::engine::errors::{too_late, unanswered, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::part::{LateAcquire, Part, Parts};
@@ -293,12 +293,12 @@ impl Drop for UnderWay<'_> {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
             let first = Some(self.engine.local_queues.releasing(&request.claim.key));
-            self.engine.undo.send(Job::Undo {
+            self.engine.undo.send(Job::Undo(PendingUndo {
                 request,
                 late: self.late,
                 expires,
                 first,
-            });
+            }));
         }
     }
 }

@@ -8,7 +8,7 @@ use lock_store::{Acquire, Claim, Link, LockKey, Queue, Share};
 use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
-use crate::engine::background::undo::Job;
+use crate::engine::background::undo::{Job, PendingUndo};
 use crate::engine::fencing::window;
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::local_queue::Handoff;
@@ -132,12 +132,12 @@ impl Drop for AcquireTask<'_> {
         self.give_up_previous();
         if self.present || self.late.is_some() {
             let key = &self.request.claim.key;
-            engine.undo.send(Job::Undo {
+            engine.undo.send(Job::Undo(PendingUndo {
                 request: self.request.clone(),
                 late: self.late,
                 expires: engine.clock.now() + self.request.lease.max(QUEUE_TTL),
                 first: Some(engine.local_queues.releasing(key)),
-            });
+            }));
         }
     }
 }

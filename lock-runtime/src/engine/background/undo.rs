@@ -17,29 +17,35 @@ use crate::engine::timing::{self, Retry};
 /// Something to end.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// The hold of a guard.
-    Release {
-        requests: Vec<Release>,
-        /// The key stays taken until then.
-        keep_until: Instant,
-        /// When the hold ends by itself.
-        expires: Instant,
-        /// Until the first answer, later requests of this process wait.
-        first: Vec<Releasing>,
-        late: Vec<(LateAcquire, Acquire)>,
-        /// The hold may be gone for a known reason: it expired, or an earlier release was carried
-        /// out.
-        expected_gone: bool,
-    },
-    /// A place in the store's queue, or a grant that came or may yet come.
-    Undo {
-        request: Acquire,
-        late: Option<LateAcquire>,
-        expires: Instant,
-        first: Option<Releasing>,
-    },
+    Release(PendingRelease),
+    Undo(PendingUndo),
     /// Answer when everything before this is done.
     Drain(oneshot::Sender<()>),
+}
+
+/// The hold of a guard.
+#[derive(Debug)]
+pub(crate) struct PendingRelease {
+    pub(crate) requests: Vec<Release>,
+    /// The key stays taken until then.
+    pub(crate) keep_until: Instant,
+    /// When the hold ends by itself.
+    pub(crate) expires: Instant,
+    /// Until the first answer, later requests of this process wait.
+    pub(crate) first: Vec<Releasing>,
+    pub(crate) late: Vec<(LateAcquire, Acquire)>,
+    /// The hold may be gone for a known reason: it expired, or an earlier release was carried out.
+    pub(crate) expected_gone: bool,
+}
+
+/// A place in the store's queue, or a grant that came or may yet come.
+#[derive(Debug)]
+pub(crate) struct PendingUndo {
+    pub(crate) request: Acquire,
+    pub(crate) late: Option<LateAcquire>,
+    pub(crate) expires: Instant,
+    /// Until the first answer, later requests of this process wait.
+    pub(crate) first: Option<Releasing>,
 }
 
 /// The way to the undo task, which ends when all of these are gone and its work is done.
@@ -140,56 +146,34 @@ impl UndoTask {
 impl Worker {
     async fn work(self, job: Job) {
         match job {
-            Job::Release {
-                requests,
-                keep_until,
-                expires,
-                first,
-                late,
-                expected_gone,
-            } => {
-                self.release(requests, keep_until, expires, first, late, expected_gone)
-                    .await;
-            }
-            Job::Undo {
-                request,
-                late,
-                expires,
-                first,
-            } => self.undo(request, late, expires, first).await,
+            Job::Release(release) => self.release(release).await,
+            Job::Undo(undo) => self.undo(undo).await,
             Job::Drain(_) => {}
         }
     }
 
-    async fn release(
-        &self,
-        mut requests: Vec<Release>,
-        keep_until: Instant,
-        expires: Instant,
-        mut first: Vec<Releasing>,
-        late: Vec<(LateAcquire, Acquire)>,
-        mut expected_gone: bool,
-    ) {
+    async fn release(&self, mut job: PendingRelease) {
         let mut retry = Retry::default();
         loop {
             let sent = self.clock.now();
-            for request in &mut requests {
-                request.keep = keep_until.saturating_duration_since(sent);
+            for request in &mut job.requests {
+                request.keep = job.keep_until.saturating_duration_since(sent);
             }
             let result = self
                 .store
-                .release(requests.clone(), sent + self.command_timeout)
+                .release(job.requests.clone(), sent + self.command_timeout)
                 .await;
-            first.clear();
+            job.first.clear();
             self.liveness.note(sent, &result);
             match result {
                 Ok(answer) => {
-                    let gone = requests
+                    let gone = job
+                        .requests
                         .iter()
                         .zip(&answer.value)
                         .find(|(_, released)| **released == Released::NotHeld);
                     if let Some((request, _)) = gone
-                        && !expected_gone
+                        && !job.expected_gone
                     {
                         self.failures.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!(
@@ -197,11 +181,17 @@ impl Worker {
                             "a lock was gone when it was released"
                         );
                     }
-                    for (late, acquire) in late {
+                    for (late, acquire) in job.late {
                         // A late acquire that found the lock taken has a place in the store's
                         // queue, which a release leaves there.
                         if gone.is_some() || !late.is_undone(answer.link, sent) {
-                            self.undo(acquire, Some(late), late.until, None).await;
+                            self.undo(PendingUndo {
+                                request: acquire,
+                                late: Some(late),
+                                expires: late.until,
+                                first: None,
+                            })
+                            .await;
                         }
                     }
                     return;
@@ -210,9 +200,10 @@ impl Worker {
                     if self.store.is_closed() {
                         return;
                     }
-                    if !expected_gone {
+                    if !job.expected_gone {
                         self.failures.fetch_add(1, Ordering::Relaxed);
-                        let key = requests
+                        let key = job
+                            .requests
                             .first()
                             .map(|request| request.claim.key.shortened());
                         tracing::warn!(
@@ -220,24 +211,24 @@ impl Worker {
                             "a lock could not be released; it is tried again until its lease ends"
                         );
                     }
-                    expected_gone = true;
+                    job.expected_gone = true;
                 }
             }
             let now = self.clock.now();
-            if now >= expires {
+            if now >= job.expires {
                 return;
             }
             self.clock.sleep_until(retry.again_at(now)).await;
         }
     }
 
-    async fn undo(
-        &self,
-        request: Acquire,
-        late: Option<LateAcquire>,
-        expires: Instant,
-        mut first: Option<Releasing>,
-    ) {
+    async fn undo(&self, job: PendingUndo) {
+        let PendingUndo {
+            request,
+            late,
+            expires,
+            mut first,
+        } = job;
         let mut tries = 0;
         // What comes behind it on the same link undoes it for sure.
         let via = late.map_or(request.via, |late| late.link);

@@ -10,7 +10,7 @@ use super::ending::Ending;
 use super::part::LateAcquire;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
-use crate::engine::background::undo::Job;
+use crate::engine::background::undo::{Job, PendingRelease};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
 
@@ -109,7 +109,7 @@ impl Engine {
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);
-        self.undo.send(Job::Release {
+        self.undo.send(Job::Release(PendingRelease {
             requests: hold.releases(Duration::ZERO),
             keep_until: now + hold.keep(now),
             expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
@@ -118,7 +118,7 @@ impl Engine {
                 .collect(),
             late: hold.late.clone(),
             expected_gone,
-        });
+        }));
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::state::Handoff;
 use crate::engine::Engine;
-use crate::engine::background::undo::Job;
+use crate::engine::background::undo::{Job, PendingRelease};
 
 impl Engine {
     /// Passes an ended hold on to the next waiting task of this process. If there is none, or the
@@ -32,13 +32,13 @@ impl Engine {
     /// Ends in the background what the process has in the store and nobody uses.
     pub(in crate::engine) fn end_tenure(&self, handoff: &Handoff) {
         let now = self.clock.now();
-        self.undo.send(Job::Release {
+        self.undo.send(Job::Release(PendingRelease {
             requests: vec![handoff.release()],
             keep_until: now,
             expires: handoff.lasts_until().max(now) + self.defaults.command_timeout,
             first: vec![self.local_queues.releasing(handoff.key())],
             late: Vec::new(),
             expected_gone: true,
-        });
+        }));
     }
 }

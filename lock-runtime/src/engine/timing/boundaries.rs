@@ -207,6 +207,14 @@ fn back_off_doubles_from_fifty_milliseconds_to_two_seconds() {
 }
 
 #[test]
+fn each_failure_in_a_row_puts_the_next_try_off_for_longer() {
+    let now = Instant::now();
+    let mut retry = Retry::default();
+    let pauses = [(); 4].map(|()| retry.again_at(now) - now);
+    assert_eq!(pauses, [50, 100, 200, 400].map(|pause| pause * MS));
+}
+
+#[test]
 fn an_undo_is_repeated_ever_more_seldom_up_to_a_tenth_of_the_lease() {
     let pauses = |lease: Duration| [0, 1, 2, 3, 4, 40].map(|tries| undo_pause(tries, lease));
     assert_eq!(
