@@ -7,9 +7,11 @@ use std::time::Duration;
 use lock_store::{FencingToken, LockKey};
 
 use crate::config::OnLost;
-use crate::engine::hold::{Hold, Part};
-use crate::engine::scope::{self, Frame, Lend, Loan};
-use crate::engine::{Engine, Held};
+use crate::engine::Engine;
+use crate::engine::hold::Hold;
+use crate::engine::hold::part::Part;
+use crate::engine::reentrancy::call_chain::{self as scope, Frame};
+use crate::engine::reentrancy::{Held, NestedGate as Lend, NestedPermit as Loan};
 use crate::error::LockError;
 
 /// A lock that is held, until this is released or dropped, or the hold is lost.
@@ -81,7 +83,7 @@ impl Guard {
     pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], held: Held, on_lost: OnLost) -> Self {
         let (hold, loan) = match held {
             Held::Own(hold) => (hold, None),
-            Held::Shared(hold, loan, from) => (
+            Held::Nested(hold, loan, from) => (
                 hold,
                 Some(Borrowed {
                     from,

@@ -11,7 +11,7 @@ use tokio::sync::futures::OwnedNotified;
 
 use super::guard::Guard;
 use crate::config::OnLost;
-use crate::engine::scope::{self, Frame};
+use crate::engine::reentrancy::call_chain::{self as scope, Frame};
 use crate::error::{LockError, LostReason};
 
 pin_project! {

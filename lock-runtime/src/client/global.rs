@@ -3,7 +3,7 @@
 use once_cell::sync::OnceCell;
 
 use super::LockClient;
-use crate::engine::scope;
+use crate::engine::reentrancy::call_chain as scope;
 use crate::error::LockError;
 
 static GLOBAL: OnceCell<LockClient> = OnceCell::new();

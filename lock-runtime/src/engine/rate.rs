@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use lock_store::{RateRequest, Rated, Wish};
 
-use super::time::{self, Budget};
-use super::{Engine, unavailable};
+use super::Engine;
+use super::errors::unavailable;
+use super::timing::{Budget, Retry};
 use crate::config::Wait;
 use crate::error::LockError;
 
@@ -35,13 +36,13 @@ impl Engine {
         let wait = request.wait;
         let budget = Budget::new(self.clock.now(), Wait::For(wait), &self.defaults);
         let ends = budget.started + wait;
-        let mut failures = 0;
+        let mut retry = Retry::default();
         loop {
             let sent = self.clock.now();
             request.wait = ends.saturating_duration_since(sent);
             let by = budget.command_by(sent, None).max(sent);
             let result = self.store.rate(request.clone(), by).await;
-            self.pulse.note(sent, &result);
+            self.liveness.note(sent, &result);
             match result.map(|answer| answer.value) {
                 Ok(Rated::Passed { delay, left }) => {
                     if !delay.is_zero() {
@@ -55,8 +56,7 @@ impl Engine {
                 }
                 Ok(Rated::Conflict) => return Err(LockError::KeyConflict { key: request.key }),
                 Err(failure) => {
-                    failures += 1;
-                    let again = self.clock.now() + time::backoff(failures);
+                    let again = retry.again_at(self.clock.now());
                     // What may have been carried out is never repeated: it would take the tokens twice.
                     let repeatable =
                         failure.unknown.is_none() && failure.error.kind().is_transient();

@@ -13,11 +13,11 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     /// before the reply to any command that the store carried out after the hand-over. The owner's task is woken when
     /// the wake-up is dropped, which the store does outside of its locks.
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
-    /// Messages may have been lost: everyone who waits looks again.
-    fn look_again(&self);
+    /// Messages may have been lost: everyone who waits rechecks.
+    fn recheck(&self);
     /// The same for those who hear of their grants over this link: it is gone, and others are well.
     fn lost(&self, _link: Link) {
-        self.look_again();
+        self.recheck();
     }
     /// A hold of this key has ended, and was handed to nobody.
     fn freed(&self, _ended: Ended) {}

@@ -15,5 +15,5 @@ impl Listener for Heard {
         WakeUp::default()
     }
 
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }

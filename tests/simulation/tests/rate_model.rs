@@ -21,7 +21,7 @@ impl Listener for Deaf {
     fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 /// A token bucket as it is drawn in books: so many nanoseconds' worth of tokens are in it, fewer than none when those

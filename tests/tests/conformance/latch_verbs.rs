@@ -25,7 +25,7 @@ impl Listener for Heard {
         self.0.lock().unwrap().push((owner, token));
         WakeUp::default()
     }
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 /// Clients of one store, and what each hears.

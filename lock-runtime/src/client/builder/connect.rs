@@ -11,8 +11,9 @@ use super::LockClientBuilder;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, refuse};
 use crate::config::check_lease;
-use crate::engine::line::Lines;
-use crate::engine::{Engine, reaper, thread};
+use crate::engine::Engine;
+use crate::engine::background::{thread, undo as reaper};
+use crate::engine::local_queue::LocalQueues as Lines;
 use crate::error::LockError;
 
 impl LockClientBuilder {
@@ -197,11 +198,11 @@ impl LockClientBuilder {
 /// Where an engine's tasks run.
 struct Runtime {
     clock: Clock,
-    work: Option<oneshot::Sender<reaper::Task>>,
+    work: Option<oneshot::Sender<reaper::UndoTask>>,
 }
 
 impl Runtime {
-    fn run(self, task: reaper::Task) {
+    fn run(self, task: reaper::UndoTask) {
         match self.work {
             // A thread that is gone can't be told; then its store is gone, too.
             Some(work) => _ = work.send(task),

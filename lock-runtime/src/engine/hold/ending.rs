@@ -3,12 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::Hold;
-use crate::engine::turn::Baton;
+use crate::engine::local_queue::Handoff;
 use crate::error::LostReason;
-
-/// The hold was released.
-#[derive(Debug)]
-pub(in crate::engine) struct Ended;
 
 /// What a hold leaves when it ends.
 #[derive(Debug)]
@@ -19,15 +15,15 @@ pub(in crate::engine) struct Ending {
     pub(in crate::engine) watched_at: Option<Instant>,
     /// How long its key stays taken.
     pub(in crate::engine) keep: Duration,
-    /// What another task of this process can go on with: nothing if the key stays taken, if the hold can't be trusted any
-    /// more, or if an undo under way could end it.
-    pub(in crate::engine) baton: Option<Baton>,
+    /// What another task of this process can go on with: nothing if the key stays taken, if the
+    /// hold can't be trusted any more, or if an undo under way could end it.
+    pub(in crate::engine) handoff: Option<Handoff>,
 }
 
 impl Hold {
     /// Ends the hold, the first time. From then on it is not lost any more, and not watched anew.
     pub(in crate::engine) fn end(&self, now: Instant) -> Option<Ending> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if std::mem::replace(&mut state.released, true) {
             return None;
         }
@@ -37,16 +33,25 @@ impl Hold {
         let keep = keep.unwrap_or_default();
         let usable =
             state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
-        let (turn, deadline) = (state.turn.take(), state.deadline);
+        let (tenure, deadline) = (state.tenure.take(), state.deadline);
         let (lost, watched_at) = (state.lost, state.watched_at);
-        // Without a turn that can be passed on, its end wakes who waits, which is not done under the lock.
+        // A tenure that can't be passed on ends here and wakes waiters, which is not done under
+        // the lock.
         drop(state);
-        let turn = turn.filter(|_| usable);
+        let tenure = tenure.filter(|_| usable);
         Some(Ending {
             lost,
             watched_at,
             keep,
-            baton: turn.map(|turn| turn.pass_on(deadline)),
+            handoff: tenure.map(|tenure| tenure.hand_off(deadline)),
         })
+    }
+
+    /// Ends a hold that becomes part of another hold of this client. False if it was lost or
+    /// released before.
+    pub(in crate::engine) fn become_part(&self) -> bool {
+        let mut state = self.state.lock();
+        let ended = std::mem::replace(&mut state.released, true);
+        !ended && state.lost.is_none()
     }
 }

@@ -50,14 +50,15 @@ impl Part {
     }
 }
 
-/// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or at `until`.
+/// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or
+/// at `until`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Late {
+pub(crate) struct LateAcquire {
     pub(crate) link: Link,
     pub(crate) until: Instant,
 }
 
-impl Late {
+impl LateAcquire {
     /// Whether an undo that was acknowledged over `link` at `now` has undone it for sure.
     pub(crate) fn is_undone(&self, link: Link, now: Instant) -> bool {
         self.link == link || now >= self.until

@@ -2,7 +2,7 @@
 
 mod view;
 mod waiter;
-mod watch;
+pub(super) mod watch;
 mod watcher;
 
 use std::time::{Duration, Instant};
@@ -11,13 +11,12 @@ use lock_store::{LatchCall, LatchCounted, LatchFound, LatchSet, LockKey, StoreFu
 
 use self::waiter::{Known, LatchWaiter};
 use self::watcher::LatchWatcher;
-use super::shutdown::Active;
-use super::time::{self, Budget};
-use super::{Engine, unavailable};
+use super::Engine;
+use super::background::active::Active;
+use super::errors::unavailable;
+use super::timing::{Budget, Retry};
 use crate::config::{CALL_REPEATED, Wait};
 use crate::error::{LockError, LostReason};
-
-pub(crate) use self::watch::LatchWatches;
 
 impl Engine {
     /// Sets the latch. True if this call did.
@@ -93,9 +92,9 @@ impl Engine {
                 let wake_at = match &known {
                     Known::Over(_) => return None,
                     Known::Unasked => {
-                        let gives_up = budget.gives_up(self.pulse.answered());
+                        let gives_up = budget.gives_up(self.liveness.answered());
                         if self.clock.now() >= gives_up {
-                            let failure = self.pulse.last_failure(budget.started);
+                            let failure = self.liveness.last_failure(budget.started);
                             return Some(unavailable(Some(key), failure));
                         }
                         gives_up
@@ -158,7 +157,7 @@ impl Engine {
     ) -> Result<T, LockError> {
         let _active = Active::enter(&*self.active);
         let gives_up = budget.gives_up(None);
-        let mut failures = 0;
+        let mut retry = Retry::default();
         loop {
             let closed = self.closed.notified();
             if self.is_closing() {
@@ -167,7 +166,7 @@ impl Engine {
             let sent = self.clock.now();
             let by = budget.command_by(sent, None);
             let result = command(by).await;
-            self.pulse.note(sent, &result);
+            self.liveness.note(sent, &result);
             let failure = match result.map(|answer| answer.value) {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure.error,
@@ -179,8 +178,7 @@ impl Engine {
             let Some(last) = last.filter(|_| failure.kind().is_transient()) else {
                 return Err(unavailable(Some(key), failure));
             };
-            failures += 1;
-            let again = (now + time::backoff(failures)).min(last);
+            let again = retry.again_at(now).min(last);
             tokio::select! {
                 biased;
                 () = closed => {}

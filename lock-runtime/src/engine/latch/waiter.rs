@@ -7,7 +7,7 @@ use lock_store::{LockKey, StoreError};
 
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
-use crate::engine::unavailable;
+use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
 
 /// A task that waits. When the last one is dropped, the watcher ends.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lock_store::{LockKey, Mutex};
 
 use super::view::SharedView;
-use crate::engine::line::Signal;
+use crate::engine::local_queue::Signal;
 
 /// The watches of a client: one for each latch that a task waits for.
 #[derive(Debug, Default)]

@@ -10,20 +10,21 @@ use lock_store::{
 
 use super::view::{FailedLook, LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
-use crate::engine::line::Lines;
-use crate::engine::pulse::Pulse;
-use crate::engine::reaper::Reaper;
-use crate::engine::shutdown::{Active, Entered};
-use crate::engine::{Engine, time};
+use crate::engine::Engine;
+use crate::engine::background::active::{Active, Entered};
+use crate::engine::background::undo::Undo;
+use crate::engine::liveness::Liveness;
+use crate::engine::local_queue::LocalQueues;
+use crate::engine::timing::{self, Retry};
 
 /// Lives as long as a task waits, and until its place in the store is given up.
 #[derive(Debug)]
 pub(super) struct LatchWatcher {
     store: Arc<dyn Store>,
     clock: Clock,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
     command_timeout: Duration,
-    lines: Arc<Lines>,
+    local_queues: Arc<LocalQueues>,
     watches: Arc<LatchWatches>,
     watch: Arc<LatchWatch>,
     key: LockKey,
@@ -36,7 +37,7 @@ pub(super) struct LatchWatcher {
     /// A shutdown waits for this.
     _active: Entered<Arc<Active>>,
     /// The client's thread ends when all of these are gone.
-    _thread: Reaper,
+    _thread: Undo,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +53,9 @@ impl LatchWatcher {
         Self {
             store: Arc::clone(&engine.store),
             clock: engine.clock.clone(),
-            pulse: Arc::clone(&engine.pulse),
+            liveness: Arc::clone(&engine.liveness),
             command_timeout: engine.defaults.command_timeout,
-            lines: Arc::clone(&engine.lines),
+            local_queues: Arc::clone(&engine.local_queues),
             watches: Arc::clone(&engine.latches),
             watch,
             key,
@@ -62,12 +63,13 @@ impl LatchWatcher {
             present: false,
             seen: Seen::Nothing,
             _active: Active::enter(Arc::clone(&engine.active)),
-            _thread: engine.reaper.clone(),
+            _thread: engine.undo.clone(),
         }
     }
 
     pub(super) async fn run(mut self) {
-        self.lines.expect_grant(self.place, &self.watch.signal);
+        self.local_queues
+            .expect_grant(self.place, &self.watch.signal);
         let mut look_at = self.clock.now();
         // The last waiter for whom a look was sent.
         let mut asked = 0;
@@ -84,7 +86,7 @@ impl LatchWatcher {
                 let _ = self.clock.by(look_at, self.watch.signal.notified()).await;
             }
         }
-        self.lines.forget_grant(self.place);
+        self.local_queues.forget_grant(self.place);
         self.leave().await;
     }
 
@@ -96,7 +98,7 @@ impl LatchWatcher {
             Some(None) => return true,
             None => {}
         }
-        inbox.look_again
+        inbox.recheck
     }
 
     /// The store says that this generation has opened.
@@ -119,7 +121,7 @@ impl LatchWatcher {
         // counts for those who were in line before, and for the others if the reply is older.
         let inbox = self.watch.signal.take();
         let opened = inbox.granted.and_then(|granted| granted.token);
-        let mut called = inbox.look_again || (inbox.granted.is_some() && opened.is_none());
+        let mut called = inbox.recheck || (inbox.granted.is_some() && opened.is_none());
         if let Some(generation) = opened {
             self.has_opened(generation);
         }
@@ -135,14 +137,14 @@ impl LatchWatcher {
                 return if called {
                     self.clock.now()
                 } else {
-                    time::next_look(sent, remaining)
+                    timing::next_recheck(sent, remaining)
                 };
             }
             Err(failure) => failure.error,
         };
         if !failure.kind().is_transient() {
             self.refuse(last, Refusal::Error(failure));
-            return time::next_look(sent, None);
+            return timing::next_recheck(sent, None);
         }
         let mut failures = 1;
         self.tell(|view| {
@@ -155,7 +157,7 @@ impl LatchWatcher {
                 error: failure,
             });
         });
-        self.clock.now() + time::backoff(failures)
+        self.clock.now() + timing::backoff(failures)
     }
 
     /// Takes in a reply to a look for waiters up to `last`. For how long the latch exists still.
@@ -226,13 +228,13 @@ impl LatchWatcher {
 
     /// Asks what the latch is, and for the place.
     async fn ask(&self, sent: Instant) -> Result<LatchFound, Failure> {
-        self.lines.expect_over(self.place, None);
+        self.local_queues.expect_over(self.place, None);
         let by = sent + self.command_timeout;
         let result = self.store.latch_wait(self.call(), by).await;
-        self.pulse.note(sent, &result);
+        self.liveness.note(sent, &result);
         let Answer { value, link } = result?;
         // What is heard over another link may be old.
-        self.lines.expect_over(self.place, Some(link));
+        self.local_queues.expect_over(self.place, Some(link));
         Ok(value)
     }
 
@@ -243,12 +245,12 @@ impl LatchWatcher {
             return;
         }
         let until = self.clock.now() + QUEUE_TTL;
-        let mut failures = 0;
+        let mut retry = Retry::default();
         loop {
             let now = self.clock.now();
             let by = now + self.command_timeout;
             let result = self.store.latch_leave(self.call(), by).await;
-            self.pulse.note(now, &result);
+            self.liveness.note(now, &result);
             match result {
                 Err(failure) if failure.error.kind().is_transient() => {}
                 _ => return,
@@ -256,8 +258,7 @@ impl LatchWatcher {
             if now >= until || self.store.is_closed() {
                 return;
             }
-            failures += 1;
-            let again = self.clock.now() + time::backoff(failures);
+            let again = retry.again_at(self.clock.now());
             self.clock.sleep_until(again).await;
         }
     }

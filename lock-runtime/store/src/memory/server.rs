@@ -74,7 +74,7 @@ impl MemoryStore {
             .collect();
         drop(server);
         for listener in listeners {
-            listener.look_again();
+            listener.recheck();
         }
     }
 

@@ -101,9 +101,9 @@ impl Network {
     pub(super) fn change_quietly<T>(&self, change: impl FnOnce(&mut State) -> (T, bool)) -> T {
         let mut result = None;
         self.state.send_if_modified(|state| {
-            let (value, look_again) = change(state);
+            let (value, recheck) = change(state);
             result = Some(value);
-            look_again
+            recheck
         });
         result.expect("the change was made")
     }

@@ -79,7 +79,7 @@ impl Listener for Told {
     }
 
     /// What a server's restart looks like is up to the wires.
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }
 
 /// Client ids are no secrets here.
@@ -362,7 +362,7 @@ impl Wires {
         };
         self.world.counts.add("cuts");
         self.world.note(format_args!("c{} cut: {why}", self.client));
-        self.look_again();
+        self.recheck();
         let wires = Arc::downgrade(self);
         let (pause, world) = (self.pause.clone(), Arc::clone(&self.world));
         tokio::spawn(async move {
@@ -378,14 +378,14 @@ impl Wires {
                 .and_then(Weak::upgrade);
             if let Some(served) = served {
                 wires.plug_in(&served);
-                wires.look_again();
+                wires.recheck();
             }
         });
     }
 
-    fn look_again(&self) {
+    fn recheck(&self) {
         if let Some(lines) = self.lines.upgrade() {
-            lines.look_again();
+            lines.recheck();
         }
     }
 

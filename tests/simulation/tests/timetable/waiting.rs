@@ -277,13 +277,7 @@ fn one_request_of_a_process_asks_for_all_unless_they_are_fair() {
             ms(1500).await;
             assert_eq!(store.when("acquire"), looks);
             store.note("messages may have been lost");
-            store
-                .listener
-                .lock()
-                .unwrap()
-                .as_ref()
-                .unwrap()
-                .look_again();
+            store.listener.lock().unwrap().as_ref().unwrap().recheck();
             ms(1).await;
             assert_eq!(store.calls(), vec![(1530, "acquire"); all]);
             guard.release().await.unwrap();
@@ -360,7 +354,7 @@ fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
         let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
         ms(50).await;
         let listener = store.listener.lock().unwrap().clone().unwrap();
-        listener.look_again();
+        listener.recheck();
         ms(60).await;
         assert_eq!(store.when("acquire"), [0, 0, 100]);
         waits.abort();

@@ -220,7 +220,7 @@ impl Cluster {
                 }
                 Ok(()) => {
                     if let Some(listener) = cluster.context.listener.upgrade() {
-                        listener.look_again();
+                        listener.recheck();
                     }
                 }
             }

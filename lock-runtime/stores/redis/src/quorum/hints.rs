@@ -71,9 +71,9 @@ impl Listener for ServerListener {
         WakeUp::default()
     }
 
-    fn look_again(&self) {
+    fn recheck(&self) {
         if let Some(listener) = self.hints.listener.upgrade() {
-            listener.look_again();
+            listener.recheck();
         }
     }
 

@@ -308,5 +308,5 @@ impl Listener for Nobody {
         WakeUp::default()
     }
 
-    fn look_again(&self) {}
+    fn recheck(&self) {}
 }

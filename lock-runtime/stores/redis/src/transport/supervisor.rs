@@ -64,7 +64,7 @@ impl Supervisor {
                     let subscriptions = Arc::clone(&up.subscriptions);
                     shared.bring_up(up);
                     drop(shared);
-                    self.look_again();
+                    self.recheck();
                     let up_since = clock.now();
                     let Some(error) = self.until_broken(link, reached, &mut broken).await else {
                         return;
@@ -78,7 +78,7 @@ impl Supervisor {
                         failures = 0;
                     }
                     tracing::warn!(link = link.0, %error, %server, "the connection to the lock store is replaced");
-                    self.look_again();
+                    self.recheck();
                     error
                 }
                 Some(Err(error)) => error,
@@ -150,9 +150,9 @@ impl Supervisor {
         Some(error)
     }
 
-    fn look_again(&self) {
+    fn recheck(&self) {
         if let Some(listener) = self.context.listener.upgrade() {
-            listener.look_again();
+            listener.recheck();
         }
     }
 }

@@ -1,0 +1,135 @@
+//! One command of an acquire task, and what its reply changes.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::{Acquired, Link, Queue, StoreError, StoreErrorKind};
+
+use super::task::AcquireTask;
+use crate::engine::errors::{too_late, unavailable};
+use crate::engine::fencing::window;
+use crate::engine::hold::Hold;
+use crate::engine::local_queue::{Signal, Waiter};
+use crate::engine::timing;
+use crate::error::LockError;
+
+/// What one command came to.
+pub(super) enum Step {
+    Held(Arc<Hold>),
+    /// Recheck at this time, unless called before.
+    Busy {
+        recheck_at: Instant,
+    },
+    Failed(StoreError),
+    /// No answer in the little time that the budget had left, which says nothing about the store.
+    Cut,
+}
+
+impl AcquireTask<'_> {
+    /// From now on, commands ask for a place in the store's queue, and grants are heard.
+    pub(super) fn join_queue(&mut self, signal: &Arc<Signal>) {
+        self.request.queue = Queue::Join;
+        if !self.expecting {
+            let owner = self.request.claim.owner;
+            self.engine.local_queues.expect_grant(owner, signal);
+            self.expecting = true;
+        }
+    }
+
+    /// A grant that is heard over another link is old, or told over this one as well.
+    fn hear_over(&mut self, link: Option<Link>) {
+        if self.expecting && self.over != link {
+            self.over = link;
+            let owner = self.request.claim.owner;
+            self.engine.local_queues.expect_over(owner, link);
+        }
+    }
+
+    /// Sends one acquire, now.
+    pub(super) async fn send(
+        &mut self,
+        waiter: Option<&Waiter>,
+        sent: Instant,
+    ) -> Result<Step, LockError> {
+        let engine = self.engine;
+        let by = self
+            .budget
+            .command_by(sent, engine.liveness.answered())
+            .max(sent);
+        // Known before it is sent, so that an undo can go the same way.
+        let (key, queue) = (&self.request.claim.key, self.request.queue);
+        self.request.via = engine.store.link_of(key, queue);
+        self.in_flight = Some((sent, self.request.via));
+        if self.over != Some(self.request.via) {
+            self.hear_over(None);
+        }
+        let result = engine.store.acquire(self.request.clone(), by).await;
+        self.in_flight = None;
+        if let Err(failure) = &result
+            && failure.error.kind() == StoreErrorKind::Timeout
+            && self.budget.is_cut(sent, by)
+        {
+            self.note_unknown(failure.unknown, sent);
+            self.give_up_previous();
+            return Ok(Step::Cut);
+        }
+        engine.liveness.note_acquire(sent, &result);
+        if result.is_ok() {
+            // Whatever the reply, the hold of the handoff has ended.
+            self.request.instead_of = None;
+        }
+        let link = result.as_ref().map(|answer| answer.link).ok();
+        match result.map(|answer| answer.value) {
+            Ok(Acquired::Granted { token }) => {
+                self.present = true;
+                self.wrote(link, sent);
+                if engine.is_closing() {
+                    return Err(LockError::Shutdown);
+                }
+                let deadline = timing::deadline(sent, self.request.lease);
+                let now = engine.clock.now();
+                if now >= deadline || window::is_missing(self.options, token) {
+                    return Ok(Step::Failed(too_late()));
+                }
+                let hold = self.granted(waiter, now, sent, deadline, token);
+                Ok(Step::Held(hold))
+            }
+            Ok(Acquired::Busy { remaining, queued }) => {
+                self.previous = None;
+                self.present = queued;
+                self.confirmed = link.filter(|_| queued).map(|link| (sent, link));
+                if queued {
+                    self.hear_over(link);
+                }
+                if queued && queue == Queue::Join {
+                    self.wrote(link, sent);
+                }
+                let recheck_at = timing::next_recheck(sent, remaining);
+                Ok(Step::Busy { recheck_at })
+            }
+            Ok(Acquired::Conflict) => {
+                self.previous = None;
+                // An earlier reply may have left a place in the store's queue.
+                Err(LockError::KeyConflict {
+                    key: self.request.claim.key.clone(),
+                })
+            }
+            Err(failure) => {
+                self.note_unknown(failure.unknown, sent);
+                self.give_up_previous();
+                if failure.error.kind().is_transient() {
+                    Ok(Step::Failed(failure.error))
+                } else {
+                    Err(unavailable(Some(&self.request.claim.key), failure.error))
+                }
+            }
+        }
+    }
+
+    /// Notes a command by which the store changed something: only the master does that.
+    fn wrote(&self, link: Option<Link>, sent: Instant) {
+        if let Some(link) = link {
+            self.engine.local_queues.wrote(link, sent);
+        }
+    }
+}

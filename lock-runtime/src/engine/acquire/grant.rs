@@ -1,0 +1,142 @@
+//! What a request goes on with: a hold that the store granted or handed over, or a handoff.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::task::AcquireTask;
+use crate::config::Resolved;
+use crate::engine::fencing::window::{self, TokenWindow};
+use crate::engine::hold::part::{Part, Parts};
+use crate::engine::hold::{Grant, Hold};
+use crate::engine::local_queue::{Handoff, HeardGrant, TakenOver, Tenure, Waiter};
+use crate::engine::{Engine, timing};
+
+impl Engine {
+    /// What was granted, watched from now on.
+    pub(super) fn begin(
+        &self,
+        parts: Parts,
+        now: Instant,
+        options: &Resolved,
+        grant: Grant,
+        renew_at: Option<Instant>,
+    ) -> Arc<Hold> {
+        let hold = Arc::new(Hold::new(parts, now, options, grant, self.clock.clone()));
+        self.watchdog.watch(Arc::clone(&hold), renew_at);
+        hold
+    }
+}
+
+impl AcquireTask<'_> {
+    /// Goes on with the hold of another task, if the store need not be asked.
+    pub(super) fn take_over(&mut self, handoff: Handoff) -> Result<Arc<Hold>, Handoff> {
+        let now = self.engine.clock.now();
+        let limits = &self.engine.defaults;
+        let taken = handoff.take_over(now, self.options, limits)?;
+        let TakenOver {
+            tenure,
+            owner,
+            token,
+            deadline,
+            renew_at,
+        } = taken;
+        let part = Part::new(self.request.claim.key.clone(), owner, token);
+        Ok(self.hold(part, now, now, deadline, renew_at, Some(tenure)))
+    }
+
+    /// The next command ends the tenure, so that others have their turn first. The command may be
+    /// sent at once: at the time that this gives back.
+    pub(super) fn goes_on_from(&mut self, handoff: Handoff) -> Instant {
+        self.request.instead_of = Some(handoff.owner());
+        self.barge_no_more();
+        self.previous = Some(handoff);
+        self.engine.clock.now()
+    }
+
+    /// A hold that the store handed over, if it can be trusted without asking.
+    pub(super) fn handed_over(
+        &mut self,
+        waiter: &Waiter,
+        granted: HeardGrant,
+    ) -> Option<Arc<Hold>> {
+        let HeardGrant { link, token, after } = granted;
+        let now = self.engine.clock.now();
+        let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
+        let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
+        let deadline = timing::handed_over_deadline(now, confirmed, self.request.lease)?;
+        if window::is_missing(self.options, token) || self.engine.store.only_hints() {
+            return None;
+        }
+        // Its first lease is short: the watchdog asks for the whole one soon.
+        let part = self.part(token);
+        let tenure = self.tenure(Some(waiter), now, token, Some(deadline));
+        let renew_at = timing::handed_over_renewal(now, deadline);
+        Some(self.hold(part, now, now, deadline, Some(renew_at), tenure))
+    }
+
+    /// A hold that the store granted in its reply to a command sent at `sent`.
+    pub(super) fn granted(
+        &mut self,
+        waiter: Option<&Waiter>,
+        now: Instant,
+        sent: Instant,
+        deadline: Instant,
+        token: Option<u64>,
+    ) -> Arc<Hold> {
+        let renews = self.options.renew;
+        let renew_at = renews.then(|| timing::renewal_at(sent, self.request.lease));
+        let part = self.part(token);
+        let tenure = self.tenure(waiter, now, token, None);
+        self.previous = None;
+        self.hold(part, now, sent, deadline, renew_at, tenure)
+    }
+
+    fn part(&self, token: Option<u64>) -> Part {
+        let claim = &self.request.claim;
+        Part::new(claim.key.clone(), claim.owner, token)
+    }
+
+    /// What may be passed on of a hold that the store has just granted.
+    fn tenure(
+        &self,
+        waiter: Option<&Waiter>,
+        now: Instant,
+        token: Option<u64>,
+        handed_until: Option<Instant>,
+    ) -> Option<Box<Tenure>> {
+        let (engine, claim) = (self.engine, &self.request.claim);
+        let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
+        passes.then(|| {
+            let marker = match waiter {
+                Some(waiter) => waiter.marker(),
+                None => engine.local_queues.marker(&claim.key),
+            };
+            let tokens = TokenWindow::new(token, self.request.tokens);
+            Tenure::new(claim.owner, now, handed_until, tokens, marker)
+        })
+    }
+
+    /// `since` is what `max_hold` is counted from.
+    fn hold(
+        &mut self,
+        part: Part,
+        now: Instant,
+        since: Instant,
+        deadline: Instant,
+        renew_at: Option<Instant>,
+        tenure: Option<Box<Tenure>>,
+    ) -> Arc<Hold> {
+        let late = self.late.take().map(|late| (late, self.request.clone()));
+        let grant = Grant {
+            id: self.request.claim.owner.request,
+            deadline,
+            ends: timing::hold_ends(since, self.options),
+            late: late.into_iter().collect(),
+            tenure,
+        };
+        let parts = Parts::One(part);
+        let hold = self.engine.begin(parts, now, self.options, grant, renew_at);
+        self.present = false;
+        hold
+    }
+}

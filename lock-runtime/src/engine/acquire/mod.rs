@@ -1,0 +1,67 @@
+//! One acquisition, from the request to what the caller gets.
+//!
+//! Each key has an acquire task (`task`): it waits for the key (`one`), sends the commands
+//! (`command`) and makes a hold of its grant (`grant`). A request for several keys takes all or
+//! none (`several`).
+
+mod command;
+mod grant;
+mod one;
+mod several;
+mod task;
+
+use lock_store::{LockKey, Wish};
+
+use self::task::AcquireTask;
+use super::Engine;
+use super::reentrancy::{Held, enclosing};
+use super::timing::Budget;
+use crate::config::Resolved;
+use crate::error::LockError;
+
+impl Engine {
+    /// Takes one key, or several at once.
+    pub(crate) async fn acquire(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+    ) -> Result<Held, LockError> {
+        let [first, more @ ..] = keys else {
+            return Err(LockError::config(
+                "a request for several locks names none; give it at least one key",
+            ));
+        };
+        keys.iter().try_for_each(|key| self.check(key))?;
+        self.check_wishes(options)?;
+        let now = self.clock.now();
+        let budget = Budget::new(now, options.wait, &self.defaults);
+        if let Some(frame) = keys.iter().find_map(|key| enclosing(self.id, key)) {
+            // Boxed, like everything rare: every waiting task has room for the largest of what it
+            // may wait for.
+            return Box::pin(self.acquire_nested(&frame, keys, options, budget)).await;
+        }
+        let hold = if more.is_empty() {
+            let mut task = AcquireTask::new(self, first.clone(), options, budget);
+            if budget.may_wait() {
+                task.wait(now).await
+            } else {
+                task.once(now).await
+            }
+        } else {
+            Box::pin(self.acquire_several(keys, options, budget)).await
+        };
+        Ok(Held::Own(hold?))
+    }
+
+    /// Refuses what the store can't do.
+    fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
+        self.can(Wish::Lease(options.lease))?;
+        self.can(Wish::Kept(options.hold_at_least))?;
+        // Shares are fair by themselves, and why they can't be had says more.
+        match (options.share, options.fair) {
+            (Some(_), _) => self.can(Wish::Shares),
+            (None, true) => self.can(Wish::Fair),
+            (None, false) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Several locks at once, all or none.
+//!
+//! First all of them in one command, if they are free. Otherwise one after the other in the order
+//! of their keys, which is the same for everybody, so that no two requests can wait for each other
+//! (ordered resource allocation; Havender, "Avoiding deadlock in multitasking systems", 1968).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{Acquire, AcquiredAll, LockKey, Renewed, StoreError};
+
+use super::task::{self, AcquireTask};
+use crate::config::Resolved;
+use crate::engine::Engine;
+use crate::engine::background::active::Active;
+use crate::engine::background::undo::{Job, PendingUndo};
+use crate::engine::errors::{too_late, unanswered, unavailable};
+use crate::engine::fencing::window;
+use crate::engine::hold::part::{LateAcquire, Part, Parts};
+use crate::engine::hold::{Grant, Hold};
+use crate::engine::timing::{self, Budget, Retry};
+use crate::error::{LockError, LostReason};
+
+impl Engine {
+    pub(super) async fn acquire_several(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: Budget,
+    ) -> Result<Arc<Hold>, LockError> {
+        let mut keys = keys.to_vec();
+        keys.sort();
+        keys.dedup();
+        let _active = Active::enter(&*self.active);
+        if !budget.may_wait() {
+            for settled in keys.iter().filter_map(|key| self.local_queues.settled(key)) {
+                let _ = self.clock.by(budget.gives_up(None), settled).await;
+            }
+        }
+        if !budget.may_wait() || keys.iter().all(|key| self.local_queues.is_idle(key)) {
+            match self.at_once(&keys, options, &budget).await? {
+                AtOnce::Held(hold) => return Ok(hold),
+                AtOnce::Busy(key) if !budget.may_wait() => return Err(self.busy(&key, &budget)),
+                AtOnce::Failed(error) if !budget.may_wait() => return Err(error),
+                AtOnce::Busy(_) | AtOnce::Failed(_) | AtOnce::Apart => {}
+            }
+        }
+        let mut retry = Retry::default();
+        loop {
+            if let Some(hold) = self.gather(&keys, options, budget).await? {
+                return Ok(hold);
+            }
+            // Whatever took one of them away may do so again.
+            let again = retry.again_at(self.clock.now());
+            let again = budget.ends().map_or(again, |ends| again.min(ends));
+            let closed = self.closed.notified();
+            if !self.is_closing() {
+                let _ = self.clock.by(again, closed).await;
+            }
+        }
+    }
+
+    /// One command for all, which takes them if all are free.
+    async fn at_once(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: &Budget,
+    ) -> Result<AtOnce, LockError> {
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let sent = self.clock.now();
+        let by = budget.command_by(sent, self.liveness.answered()).max(sent);
+        let via = self.store.link_of(&keys[0], task::first_try(options));
+        let request = |key: &LockKey| task::request(self, key.clone(), None, options, via);
+        let requests: Vec<Acquire> = keys.iter().map(request).collect();
+        let until = sent + options.lease;
+        let late = |link| Some(LateAcquire { link, until });
+        let mut under_way = UnderWay {
+            engine: self,
+            requests,
+            late: late(via),
+        };
+        let result = self.store.acquire_all(under_way.requests.clone(), by).await;
+        self.liveness.note(sent, &result);
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        match result.map(|answer| answer.value) {
+            Ok(AcquiredAll::Granted { tokens }) => {
+                let deadline = timing::deadline(sent, options.lease);
+                let mut tokens_of_parts = tokens.iter();
+                let unfenced = tokens_of_parts.any(|token| window::is_missing(options, *token));
+                if self.clock.now() >= deadline || tokens.len() != keys.len() || unfenced {
+                    return Ok(AtOnce::Failed(unavailable(keys.first(), too_late())));
+                }
+                let parts = under_way.requests.iter().zip(tokens);
+                let part = |(request, token): (&Acquire, _)| {
+                    Part::new(request.claim.key.clone(), request.claim.owner, token)
+                };
+                let grant = Grant {
+                    id: under_way.requests[0].claim.owner.request,
+                    deadline,
+                    ends: timing::hold_ends(sent, options),
+                    late: Vec::new(),
+                    tenure: None,
+                };
+                let parts = Parts::Several(parts.map(part).collect());
+                let renew_at = options
+                    .renew
+                    .then(|| timing::renewal_at(sent, options.lease));
+                let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+                under_way.settled();
+                Ok(AtOnce::Held(hold))
+            }
+            Ok(AcquiredAll::Busy(at)) => {
+                under_way.settled();
+                Ok(AtOnce::Busy(keys.get(at).unwrap_or(&keys[0]).clone()))
+            }
+            Ok(AcquiredAll::Conflict(at)) => {
+                under_way.settled();
+                let key = keys.get(at).unwrap_or(&keys[0]).clone();
+                Err(LockError::KeyConflict { key })
+            }
+            Ok(AcquiredAll::Apart) => {
+                under_way.settled();
+                Ok(AtOnce::Apart)
+            }
+            Err(failure) => {
+                match failure.unknown {
+                    Some(link) => under_way.late = late(link),
+                    None => under_way.settled(),
+                }
+                let transient = failure.error.kind().is_transient();
+                let error = unavailable(keys.first(), failure.error);
+                if transient {
+                    Ok(AtOnce::Failed(error))
+                } else {
+                    Err(error)
+                }
+            }
+        }
+    }
+
+    /// One after the other, each held and renewed while the next is waited for. `None` if one was
+    /// lost on the way.
+    async fn gather(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: Budget,
+    ) -> Result<Option<Arc<Hold>>, LockError> {
+        let alone = Resolved {
+            renew: true,
+            max_hold: None,
+            hold_at_least: Duration::ZERO,
+            ..*options
+        };
+        let mut gathered = Gathered {
+            engine: self,
+            holds: Vec::with_capacity(keys.len()),
+        };
+        for key in keys {
+            let mut task = AcquireTask::new(self, key.clone(), &alone, budget);
+            gathered.holds.push(task.wait(self.clock.now()).await?);
+        }
+        let sent = self.clock.now();
+        let failed = self.confirm(&gathered.holds, options, &budget).await.err();
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let (deadline, renew_at) = match &failed {
+            None => (
+                timing::deadline(sent, options.lease),
+                options
+                    .renew
+                    .then(|| timing::renewal_at(sent, options.lease)),
+            ),
+            // The shortest rest of a lease has to do, until the watchdog has got more.
+            Some(error) if error.kind().is_transient() => {
+                let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
+                (deadlines.min().unwrap_or(sent), Some(sent))
+            }
+            Some(error) => return Err(unavailable(keys.first(), error.clone())),
+        };
+        let now = self.clock.now();
+        let mut holds = gathered.holds.iter();
+        let lost = holds.find_map(|hold| Some((hold.key(), hold.loss()?)));
+        if lost.is_none() && now < deadline {
+            return Ok(self.merge(gathered, sent, deadline, renew_at, options));
+        }
+        if budget.ends().is_none_or(|ends| now < ends) {
+            return Ok(None);
+        }
+        Err(match (lost, failed) {
+            (Some((key, LostReason::Gone)), None) => self.busy(key, &budget),
+            (lost, failed) => {
+                let key = lost.map_or(&keys[0], |(key, _)| key);
+                unavailable(Some(key), failed.unwrap_or_else(too_late))
+            }
+        })
+    }
+
+    /// The first of them have used up some of their lease: all get the whole of it, in one command.
+    /// A hold that is gone is lost then.
+    async fn confirm(
+        &self,
+        holds: &[Arc<Hold>],
+        options: &Resolved,
+        budget: &Budget,
+    ) -> Result<(), StoreError> {
+        let sent = self.clock.now();
+        let by = budget.command_by(sent, self.liveness.answered()).max(sent);
+        let renewals = holds.iter().flat_map(|hold| hold.renewals(options.lease));
+        let result = self.store.renew(renewals.collect(), by).await;
+        // Silence in less than a command's time says nothing about the store.
+        if result.is_ok() || !budget.is_cut(sent, by) {
+            self.liveness.note(sent, &result);
+        }
+        let replies = result.map_err(|failure| failure.error)?.value;
+        if replies.contains(&Renewed::Unanswered) {
+            return Err(unanswered());
+        }
+        for (at, hold) in holds.iter().enumerate() {
+            if replies.get(at) != Some(&Renewed::Renewed) {
+                hold.lose(LostReason::Gone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one hold of several. `None` if one of them is lost after all.
+    fn merge(
+        &self,
+        mut gathered: Gathered<'_>,
+        since: Instant,
+        deadline: Instant,
+        renew_at: Option<Instant>,
+        options: &Resolved,
+    ) -> Option<Arc<Hold>> {
+        let holds = std::mem::take(&mut gathered.holds);
+        let parts = holds.iter().flat_map(|hold| hold.parts());
+        let parts = Parts::Several(parts.map(Part::again).collect());
+        let grant = Grant {
+            id: self.next_owner().request,
+            deadline,
+            ends: timing::hold_ends(since, options),
+            late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
+            tenure: None,
+        };
+        let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
+        let mut whole = true;
+        for part in holds {
+            whole &= part.become_part();
+            self.watchdog.forget(&part);
+        }
+        if whole {
+            return Some(hold);
+        }
+        drop(self.end(&hold, self.clock.now()));
+        self.send_release(&hold, true, true);
+        None
+    }
+}
+
+enum AtOnce {
+    Held(Arc<Hold>),
+    /// Somebody else has this one.
+    Busy(LockKey),
+    Failed(LockError),
+    /// No one command can take them.
+    Apart,
+}
+
+/// A command for several locks whose outcome is not known: undone in the background when this is
+/// dropped.
+struct UnderWay<'e> {
+    engine: &'e Engine,
+    requests: Vec<Acquire>,
+    late: Option<LateAcquire>,
+}
+
+impl UnderWay<'_> {
+    /// It left nothing that has to be undone.
+    fn settled(&mut self) {
+        self.requests.clear();
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        for request in self.requests.drain(..) {
+            let expires = self.engine.clock.now() + request.lease;
+            let first = Some(self.engine.local_queues.releasing(&request.claim.key));
+            self.engine.undo.send(Job::Undo(PendingUndo {
+                request,
+                late: self.late,
+                expires,
+                first,
+            }));
+        }
+    }
+}
+
+/// The locks that a request for several has so far: released in the background when this is
+/// dropped.
+struct Gathered<'e> {
+    engine: &'e Engine,
+    holds: Vec<Arc<Hold>>,
+}
+
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        for hold in &self.holds {
+            self.engine.release_in_background(hold);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The acquire task: what one request has asked the store for, and what is to be undone of it.
+
+use std::time::Instant;
+
+use lock_store::timing::QUEUE_TTL;
+use lock_store::{Acquire, Claim, Link, LockKey, Queue, Share};
+
+use crate::config::Resolved;
+use crate::engine::Engine;
+use crate::engine::background::active::{Active, Entered};
+use crate::engine::background::undo::{Job, PendingUndo};
+use crate::engine::fencing::window;
+use crate::engine::hold::part::LateAcquire;
+use crate::engine::local_queue::Handoff;
+use crate::engine::timing::{self, Budget};
+
+/// One request to the store. Made before the first byte is sent; dropping it undoes whatever it may
+/// have left there.
+pub(super) struct AcquireTask<'e> {
+    pub(super) engine: &'e Engine,
+    pub(super) options: &'e Resolved,
+    pub(super) budget: Budget,
+    pub(super) request: Acquire,
+    /// Send time and link of the command that is under way.
+    pub(super) in_flight: Option<(Instant, Link)>,
+    /// The store may have the owner in its queue or as holder.
+    pub(super) present: bool,
+    pub(super) late: Option<LateAcquire>,
+    /// Send time and link of the last command answered `queued`. A grant heard on that link is
+    /// newer.
+    pub(super) confirmed: Option<(Instant, Link)>,
+    pub(super) expecting: bool,
+    /// The only link that tells a grant.
+    pub(super) over: Option<Link>,
+    /// The handoff to this request that the store must be asked about: it ends with the next
+    /// command.
+    pub(super) previous: Option<Handoff>,
+    _active: Entered<&'e Active>,
+}
+
+/// A request under an owner token of its own.
+pub(super) fn request(
+    engine: &Engine,
+    key: LockKey,
+    share: Option<Share>,
+    options: &Resolved,
+    via: Link,
+) -> Acquire {
+    Acquire {
+        claim: Claim {
+            key,
+            owner: engine.next_owner(),
+            share,
+        },
+        lease: options.lease,
+        first_lease: timing::first_lease(options.lease),
+        tokens: window::for_one(options),
+        queue: first_try(options),
+        instead_of: None,
+        via,
+    }
+}
+
+/// What the first command does about the store's queue.
+pub(super) fn first_try(options: &Resolved) -> Queue {
+    if options.fair {
+        Queue::Respect
+    } else {
+        Queue::Barge
+    }
+}
+
+impl<'e> AcquireTask<'e> {
+    pub(super) fn new(
+        engine: &'e Engine,
+        key: LockKey,
+        options: &'e Resolved,
+        budget: Budget,
+    ) -> Self {
+        let via = engine.store.link();
+        Self {
+            engine,
+            options,
+            budget,
+            request: request(engine, key, options.share, options, via),
+            in_flight: None,
+            present: false,
+            late: None,
+            confirmed: None,
+            expecting: false,
+            over: None,
+            previous: None,
+            _active: Active::enter(&*engine.active),
+        }
+    }
+
+    /// The plain command knows neither its own token again nor a handoff that ends with it.
+    pub(super) fn barge_no_more(&mut self) {
+        if self.request.queue == Queue::Barge {
+            self.request.queue = Queue::Respect;
+        }
+    }
+
+    /// Notes a command that may have been carried out, or may yet be.
+    pub(super) fn note_unknown(&mut self, link: Option<Link>, sent: Instant) {
+        if let Some(link) = link {
+            let until = sent + self.request.lease;
+            self.late = Some(LateAcquire::merge(self.late, link, until));
+            self.barge_no_more();
+        }
+    }
+
+    /// Ends the handoff that is not used, whatever becomes of this request: others wait for it.
+    pub(super) fn give_up_previous(&mut self) {
+        self.request.instead_of = None;
+        if let Some(handoff) = self.previous.take() {
+            self.engine.end_tenure(&handoff);
+        }
+    }
+}
+
+impl Drop for AcquireTask<'_> {
+    fn drop(&mut self) {
+        let (engine, owner) = (self.engine, self.request.claim.owner);
+        if self.expecting {
+            engine.local_queues.forget_grant(owner);
+        }
+        if let Some((sent, link)) = self.in_flight {
+            let until = sent + self.request.lease;
+            self.late = Some(LateAcquire::merge(self.late, link, until));
+        }
+        self.give_up_previous();
+        if self.present || self.late.is_some() {
+            let key = &self.request.claim.key;
+            engine.undo.send(Job::Undo(PendingUndo {
+                request: self.request.clone(),
+                late: self.late,
+                expires: engine.clock.now() + self.request.lease.max(QUEUE_TTL),
+                first: Some(engine.local_queues.releasing(key)),
+            }));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What people and dashboards ask: who holds a key, to take it away, how the servers are.
+
+use std::time::Duration;
+
+use lock_store::{Answer, Failure, Inspection, LockKey, ServerHealth, Share, Wish};
+
+use super::Engine;
+use super::errors::unavailable;
+use crate::config::check_permits;
+use crate::error::LockError;
+
+impl Engine {
+    /// Changes the number of a semaphore's permits.
+    pub(crate) async fn resize(&self, key: LockKey, of: u32) -> Result<(), LockError> {
+        self.check(&key)?;
+        check_permits(Share { permits: 1, of })?;
+        self.can(Wish::Shares)?;
+        let command = self.store.resize(key.clone(), of, self.command_by());
+        if self.ask(Some(&key), command).await? {
+            Ok(())
+        } else {
+            Err(LockError::KeyConflict { key })
+        }
+    }
+
+    pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
+        self.check(&key)?;
+        let command = self.store.inspect(key.clone(), self.command_by());
+        let answer = self.ask(Some(&key), command).await?;
+        answer.ok_or(LockError::KeyConflict { key })
+    }
+
+    pub(crate) async fn force_release(&self, key: LockKey) -> Result<bool, LockError> {
+        self.check(&key)?;
+        let command = self.store.force_release(key.clone(), self.command_by());
+        let answer = self.ask(Some(&key), command).await?;
+        answer.ok_or(LockError::KeyConflict { key })
+    }
+
+    pub(crate) async fn ping(&self) -> Result<Duration, LockError> {
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let sent = self.clock.now();
+        self.ask(None, self.store.ping(self.command_by())).await?;
+        Ok(self.clock.now().saturating_duration_since(sent))
+    }
+
+    /// What the servers say of themselves.
+    pub(crate) async fn diagnose(&self) -> Result<Vec<ServerHealth>, LockError> {
+        let servers = self.store.servers(self.command_by()).await;
+        servers.map_err(|source| unavailable(None, source))
+    }
+
+    /// One command, without a repeat.
+    async fn ask<T>(
+        &self,
+        key: Option<&LockKey>,
+        command: impl Future<Output = Result<Answer<T>, Failure>>,
+    ) -> Result<T, LockError> {
+        let sent = self.clock.now();
+        let result = command.await;
+        self.liveness.note(sent, &result);
+        result
+            .map(|answer| answer.value)
+            .map_err(|failure| unavailable(key, failure.error))
+    }
+}

@@ -1,0 +1,8 @@
+//! What runs beside the requests, on the client's own thread.
+
+pub(super) mod active;
+mod shutdown;
+mod start;
+pub(crate) mod thread;
+pub(crate) mod undo;
+pub(super) mod watchdog;

@@ -1,0 +1,50 @@
+//! The end of a client: nothing new, nothing left behind.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::config::FAR;
+use crate::engine::Engine;
+use crate::error::LostReason;
+
+impl Engine {
+    /// Refuses new and waiting requests, gives bodies until the timeout, ends what is held still,
+    /// and waits for releases.
+    pub(crate) async fn shutdown(&self, timeout: Duration) {
+        self.closing.store(true, Ordering::Release);
+        self.local_queues.wake_all();
+        self.closed.notify_waiters();
+        let by = self.clock.now() + timeout.min(FAR);
+        let _ = self.clock.by(by, self.watchdog.until_idle()).await;
+        self.lose_all();
+        // A store that is gone can't be released to; leases end by themselves.
+        let by = self.clock.now() + 2 * self.defaults.command_timeout;
+        let quiet = async {
+            // First the requests and releases under way: each may leave something to undo.
+            self.active.until_idle().await;
+            self.lose_all();
+            self.undo.drained().await;
+        };
+        let _ = self.clock.by(by, quiet).await;
+        self.store.close();
+    }
+
+    /// Ends every hold, for a shutdown; also a handoff on its way to a task that nobody polls.
+    fn lose_all(&self) {
+        for handoff in self
+            .local_queues
+            .not_taken(self.clock.now())
+            .unwrap_or_default()
+        {
+            self.pass_back(handoff);
+        }
+        for hold in self.watchdog.holds() {
+            hold.lose(LostReason::Shutdown);
+            self.watchdog.forget(&hold);
+            // A hold that was released, or became part of another, is no longer to be ended here.
+            if !hold.ended() {
+                self.send_release(&hold, false, true);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The start of an engine: its parts, and the tasks that run as long as it does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use lock_store::{ClientId, Clock, Store};
+use tokio::sync::Notify;
+
+use super::undo::{Undo, UndoTask};
+use super::watchdog::Watchdog;
+use crate::config::Defaults;
+use crate::engine::Engine;
+use crate::engine::liveness::Liveness;
+use crate::engine::local_queue::LocalQueues;
+use crate::engine::local_queue::patrol::patrol;
+
+impl Engine {
+    /// An engine, and the task that its runtime must run until it ends.
+    pub(crate) fn new(
+        id: ClientId,
+        clock: Clock,
+        store: Arc<dyn Store>,
+        local_queues: Arc<LocalQueues>,
+        defaults: Defaults,
+    ) -> (Arc<Self>, UndoTask) {
+        let timeout = defaults.command_timeout;
+        let liveness = Arc::new(Liveness::new(clock.clone(), timeout));
+        let watchdog = Arc::new(Watchdog::new(
+            clock.clone(),
+            Arc::clone(&store),
+            Arc::clone(&liveness),
+            timeout,
+        ));
+        clock.spawn(Arc::clone(&watchdog).run());
+        let (undo, task) = Undo::new(
+            Arc::clone(&store),
+            clock.clone(),
+            Arc::clone(&liveness),
+            timeout,
+        );
+        let engine = Arc::new(Self {
+            id,
+            clock,
+            store,
+            defaults,
+            local_queues,
+            latches: Arc::default(),
+            liveness,
+            watchdog,
+            undo,
+            requests: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            closed: Notify::new(),
+            active: Arc::default(),
+        });
+        let local_queues = Arc::clone(&engine.local_queues);
+        let patrol = patrol(Arc::downgrade(&engine), local_queues);
+        engine.clock.spawn(patrol);
+        (engine, task)
+    }
+}

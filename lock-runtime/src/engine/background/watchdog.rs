@@ -1,0 +1,324 @@
+//! Renews what is to be renewed, many holds a round trip, and ends what has reached its deadline.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+use lock_store::{Clock, Mutex, Renewed, Store};
+use tokio::sync::Notify;
+
+use crate::engine::hold::Hold;
+use crate::engine::liveness::Liveness;
+use crate::engine::timing;
+use crate::error::LostReason;
+
+/// Renewals that fall due within this time travel together.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// Keys renewed by one command: a script must stay short.
+const BATCH: usize = 100;
+
+/// Watches every live hold of a client.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    clock: Clock,
+    store: Arc<dyn Store>,
+    liveness: Arc<Liveness>,
+    command_timeout: Duration,
+    schedule: Mutex<Schedule>,
+    /// The earliest event is now earlier than what the task sleeps for.
+    earlier: Notify,
+    /// No hold is left.
+    idle: Notify,
+}
+
+/// Each live hold has exactly one event.
+#[derive(Debug, Default)]
+struct Schedule {
+    events: BTreeMap<(Instant, u64), Event>,
+    /// What the task sleeps for; it is not woken for anything later.
+    armed: Option<Instant>,
+    /// Whether somebody waits until no hold is left.
+    awaited: bool,
+    closed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    hold: Arc<Hold>,
+    /// Renewals of this hold that failed in a row.
+    failures: u32,
+    /// A renewal is due; otherwise the deadline is.
+    renew: bool,
+}
+
+impl Watchdog {
+    pub(crate) fn new(
+        clock: Clock,
+        store: Arc<dyn Store>,
+        liveness: Arc<Liveness>,
+        command_timeout: Duration,
+    ) -> Self {
+        let (earlier, idle) = (Notify::new(), Notify::new());
+        Self {
+            clock,
+            store,
+            liveness,
+            command_timeout,
+            schedule: Mutex::default(),
+            earlier,
+            idle,
+        }
+    }
+
+    /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
+    /// before its deadline, or else the deadline.
+    pub(crate) fn watch(&self, hold: Arc<Hold>, renew_at: Option<Instant>) {
+        self.set(hold, renew_at, 0);
+    }
+
+    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failures: u32) {
+        let deadline = hold.deadline();
+        let (at, renew) = match renew_at {
+            Some(at) if at < deadline => (at, true),
+            _ => (deadline, false),
+        };
+        let mut schedule = self.schedule.lock();
+        // Under the lock: a release ends the hold first and then has it forgotten.
+        let Ok(before) = hold.watch(at) else { return };
+        let id = hold.id();
+        if let Some(before) = before {
+            schedule.events.remove(&(before, id));
+        }
+        let event = Event {
+            hold,
+            failures,
+            renew,
+        };
+        schedule.events.insert((at, id), event);
+        if schedule.armed.is_none_or(|armed| at < armed) {
+            schedule.armed = Some(at);
+            drop(schedule);
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Stops watching.
+    pub(crate) fn forget(&self, hold: &Hold) {
+        let schedule = self.schedule.lock();
+        let at = hold.unwatch();
+        self.forget_at(schedule, hold, at);
+    }
+
+    /// Stops watching a hold that has just ended, and can't be watched again.
+    pub(in crate::engine) fn forget_ended(&self, hold: &Hold, watched_at: Option<Instant>) {
+        self.forget_at(self.schedule.lock(), hold, watched_at);
+    }
+
+    fn forget_at(&self, mut schedule: MutexGuard<'_, Schedule>, hold: &Hold, at: Option<Instant>) {
+        let event = at.and_then(|at| schedule.events.remove(&(at, hold.id())));
+        let idle = schedule.awaited && schedule.events.is_empty();
+        drop(schedule);
+        drop(event);
+        if idle {
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// The live holds.
+    pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
+        self.schedule
+            .lock()
+            .events
+            .values()
+            .map(|event| Arc::clone(&event.hold))
+            .collect()
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.schedule.lock().events.len()
+    }
+
+    /// Waits until no hold is left.
+    pub(crate) async fn until_idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            {
+                let mut schedule = self.schedule.lock();
+                schedule.awaited = true;
+                if schedule.events.is_empty() {
+                    return;
+                }
+            }
+            idle.await;
+        }
+    }
+
+    /// Ends the task.
+    pub(crate) fn close(&self) {
+        self.schedule.lock().closed = true;
+        self.earlier.notify_one();
+    }
+
+    /// The task.
+    pub(crate) async fn run(self: Arc<Self>) {
+        loop {
+            let armed = {
+                let mut schedule = self.schedule.lock();
+                if schedule.closed {
+                    return;
+                }
+                // Sleeping on for an event that was removed is cheaper than being woken for every
+                // hold.
+                let first = schedule.events.first_key_value().map(|((at, _), _)| *at);
+                schedule.armed = first;
+                first
+            };
+            match armed {
+                None => self.earlier.notified().await,
+                Some(at) => {
+                    let due = self.clock.by(at, self.earlier.notified()).await.is_none();
+                    if due {
+                        self.act(self.clock.now());
+                    }
+                }
+            }
+        }
+    }
+
+    fn act(self: &Arc<Self>, now: Instant) {
+        let due = self.schedule.lock().take_due(now);
+        let mut renewals = Vec::new();
+        for event in due {
+            if event.hold.loss().is_some() || event.hold.ended() {
+                self.forget(&event.hold);
+            } else if event.renew {
+                // Whatever becomes of the renewal, the deadline is watched.
+                self.set(Arc::clone(&event.hold), None, event.failures);
+                match timing::renewal_lease(now, event.hold.lease, event.hold.ends) {
+                    Some(lease) => renewals.push((event, lease)),
+                    None => {
+                        tracing::debug!(
+                            key = %event.hold.key().shortened(),
+                            "max_hold ends, not renewed any more"
+                        )
+                    }
+                }
+            } else {
+                self.set(event.hold, None, event.failures);
+            }
+        }
+        // Each batch has a time limit and an outcome of its own, and those with little time left
+        // travel together.
+        renewals.sort_by_key(|(event, _)| event.hold.deadline());
+        let (mut batch, mut parts) = (Vec::new(), 0);
+        for renewal in renewals {
+            let more = renewal.0.hold.parts().len();
+            if parts > 0 && parts + more > BATCH {
+                let full = std::mem::take(&mut batch);
+                self.clock.spawn(Arc::clone(self).renew(full));
+                parts = 0;
+            }
+            parts += more;
+            batch.push(renewal);
+        }
+        self.clock.spawn(Arc::clone(self).renew(batch));
+    }
+
+    /// One round trip for all of them.
+    async fn renew(self: Arc<Self>, mut events: Vec<(Event, Duration)>) {
+        events.retain(|(event, _)| !event.hold.ended());
+        if events.is_empty() {
+            return;
+        }
+        let sent = self.clock.now();
+        let deadlines = events.iter().map(|(event, _)| event.hold.deadline());
+        let by = timing::renewal_by(sent, deadlines, self.command_timeout);
+        let renewals = events
+            .iter()
+            .flat_map(|(event, lease)| event.hold.renewals(*lease));
+        let result = self.store.renew(renewals.collect(), by).await;
+        // Silence in less than a command's time says nothing about the store.
+        if result.is_ok() || by >= sent + self.command_timeout - self.command_timeout / 10 {
+            self.liveness.note(sent, &result);
+        }
+        match result {
+            Ok(answer) => {
+                let mut replies = answer.value.into_iter();
+                for (event, lease) in &events {
+                    // A hold on several keys is lost with any of them; a reply too few is not a
+                    // renewal.
+                    let mut all = Renewed::Renewed;
+                    for _ in event.hold.parts() {
+                        match replies.next() {
+                            Some(Renewed::Renewed) => {}
+                            Some(Renewed::Unanswered) if all != Renewed::Gone => {
+                                all = Renewed::Unanswered;
+                            }
+                            _ => all = Renewed::Gone,
+                        }
+                    }
+                    self.renewed(event, *lease, sent, all);
+                }
+            }
+            Err(failure) => {
+                let now = self.clock.now();
+                if let Some((first, _)) = events.iter().find(|(event, _)| event.failures == 0) {
+                    let left = first.hold.deadline().saturating_duration_since(now);
+                    tracing::warn!(
+                        key = %first.hold.key().shortened(), holds = events.len(),
+                        error = %failure.error, ?left,
+                        "locks could not be renewed; it is tried again until their deadlines"
+                    );
+                }
+                for (event, _) in &events {
+                    self.renew_again(event, now);
+                }
+            }
+        }
+    }
+
+    /// The deadline stays, and until then it is tried again.
+    fn renew_again(&self, event: &Event, now: Instant) {
+        let failures = event.failures + 1;
+        let again = timing::renewal_retry_at(now, event.hold.lease, failures);
+        self.set(Arc::clone(&event.hold), Some(again), failures);
+    }
+
+    fn renewed(&self, event: &Event, lease: Duration, sent: Instant, renewed: Renewed) {
+        let hold = &event.hold;
+        match renewed {
+            Renewed::Renewed => {
+                hold.prolong(timing::deadline(sent, lease));
+                self.set(
+                    Arc::clone(hold),
+                    hold.renew.then(|| timing::renewal_at(sent, hold.lease)),
+                    0,
+                );
+            }
+            Renewed::Unanswered => {
+                tracing::warn!(
+                    key = %hold.key().shortened(),
+                    "a lock could not be renewed; it is tried again until its deadline"
+                );
+                self.renew_again(event, self.clock.now());
+            }
+            Renewed::Gone if hold.ended() => {}
+            Renewed::Gone => {
+                hold.lose(LostReason::Gone);
+                self.forget(hold);
+            }
+        }
+    }
+}
+
+impl Schedule {
+    /// What is due now, and renewals that may as well travel with it. They stay scheduled until
+    /// they are set anew.
+    fn take_due(&self, now: Instant) -> Vec<Event> {
+        let soon = self.events.range(..(now + TOGETHER, u64::MAX));
+        soon.filter(|((at, _), event)| *at <= now || event.renew)
+            .map(|(_, event)| event.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,27 @@
+//! The errors that several parts of the engine give.
+
+use lock_store::{LockKey, StoreError, StoreErrorKind};
+
+use crate::error::LockError;
+
+pub(super) fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockError {
+    LockError::Unavailable {
+        key: key.cloned(),
+        source,
+    }
+}
+
+/// Of several locks of one hold, some could be renewed.
+pub(super) fn unanswered() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "a part of the store did not answer",
+    )
+}
+
+pub(super) fn too_late() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "its answer came after the lease it granted",
+    )
+}

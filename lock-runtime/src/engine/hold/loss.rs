@@ -1,0 +1,68 @@
+//! How a hold is lost, and who hears of it.
+
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tokio::sync::futures::OwnedNotified;
+
+use super::{Hold, HoldState};
+use crate::error::{LockError, LostReason};
+
+impl Hold {
+    /// The reason of the loss, if it is lost: also when this call is the first to notice that the
+    /// deadline has passed.
+    pub(crate) fn loss(&self) -> Option<LostReason> {
+        let now = self.clock.now();
+        let state = self.state.lock();
+        if state.lost.is_none() && !state.released && now >= state.deadline {
+            let reason = self.expiry(state.deadline);
+            self.set_lost(state, reason);
+            return Some(reason);
+        }
+        state.lost
+    }
+
+    /// How a hold that ran into its deadline was lost.
+    fn expiry(&self, deadline: Instant) -> LostReason {
+        // The last renewal before the end of `max_hold` is cut to it, less the part of a lease
+        // that is not trusted.
+        let slack = self.lease / 50 + Duration::from_millis(15);
+        match self.ends {
+            Some(ends) if deadline + slack >= ends => LostReason::MaxHold,
+            _ => LostReason::Expired,
+        }
+    }
+
+    /// Says that it is lost. Never taken back.
+    pub(crate) fn lose(&self, reason: LostReason) {
+        let state = self.state.lock();
+        if state.lost.is_none() && !state.released {
+            self.set_lost(state, reason);
+        }
+    }
+
+    fn set_lost(&self, mut state: MutexGuard<'_, HoldState>, reason: LostReason) {
+        state.lost = Some(reason);
+        let tenure = state.tenure.take();
+        // The end of a tenure wakes waiters, which is not done under the lock.
+        drop(state);
+        drop(tenure);
+        tracing::warn!(key = %self.key().shortened(), %reason, "a lock was lost");
+        if let Some(lost) = self.lost.get() {
+            lost.notify_waiters();
+        }
+    }
+
+    /// Ends when it is lost. Ask [`loss`](Self::loss) after this call, and no loss is missed.
+    pub(crate) fn notified(&self) -> OwnedNotified {
+        let lost = self.lost.get_or_init(Arc::default);
+        Arc::clone(lost).notified_owned()
+    }
+
+    pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
+        LockError::Lost {
+            key: self.key().clone(),
+            reason,
+        }
+    }
+}

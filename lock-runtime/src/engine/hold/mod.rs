@@ -1,0 +1,256 @@
+//! One hold: until when it can be trusted, and what can be asked of the store for it.
+
+mod downgrade;
+pub(super) mod ending;
+mod loss;
+pub(crate) mod part;
+pub(super) mod release;
+mod renewal;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use lock_store::{Acquire, Claim, ClientId, Clock, LockKey, Mutex, Share};
+use tokio::sync::Notify;
+
+use self::part::{LateAcquire, Part, Parts};
+use super::local_queue::Tenure;
+use crate::config::Resolved;
+use crate::error::LostReason;
+
+/// A lock that the store granted to this process, or several that are held, renewed, lost and
+/// released together.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    id: u64,
+    parts: Parts,
+    pub(crate) lease: Duration,
+    pub(crate) renew: bool,
+    /// The end of `max_hold`.
+    pub(crate) ends: Option<Instant>,
+    /// Earlier commands of this request whose outcome is not known, and which may yet be carried
+    /// out.
+    pub(crate) late: Vec<(LateAcquire, Acquire)>,
+    clock: Clock,
+    state: Mutex<HoldState>,
+    /// Wakes everyone who waits for the loss; there if anybody does.
+    lost: OnceLock<Arc<Notify>>,
+}
+
+#[derive(Debug)]
+struct HoldState {
+    deadline: Instant,
+    lost: Option<LostReason>,
+    /// The end of `hold_at_least`.
+    keep_until: Option<Instant>,
+    /// When the watchdog acts on it next.
+    watched_at: Option<Instant>,
+    released: bool,
+    /// How much of its key it has; `None` is all of it.
+    share: Option<Share>,
+    /// What may be passed on to another task of this process.
+    tenure: Option<Box<Tenure>>,
+}
+
+/// What a request was granted.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    /// Tells the hold from every other one of its client, those that it was made of included.
+    pub(crate) id: u64,
+    pub(crate) deadline: Instant,
+    pub(crate) ends: Option<Instant>,
+    pub(crate) late: Vec<(LateAcquire, Acquire)>,
+    pub(crate) tenure: Option<Box<Tenure>>,
+}
+
+/// The hold was released before.
+#[derive(Debug)]
+pub(super) struct AlreadyReleased;
+
+impl Hold {
+    pub(crate) fn new(
+        parts: Parts,
+        now: Instant,
+        options: &Resolved,
+        grant: Grant,
+        clock: Clock,
+    ) -> Self {
+        let keep = options.hold_at_least;
+        let keep_until = (!keep.is_zero()).then(|| now + keep);
+        Self {
+            id: grant.id,
+            parts,
+            lease: options.lease,
+            renew: options.renew,
+            ends: grant.ends,
+            late: grant.late,
+            clock,
+            state: Mutex::new(HoldState {
+                deadline: grant.deadline,
+                lost: None,
+                keep_until,
+                watched_at: None,
+                released: false,
+                share: options.share,
+                tenure: grant.tenure,
+            }),
+            lost: OnceLock::new(),
+        }
+    }
+
+    /// The key that messages name.
+    pub(crate) fn key(&self) -> &LockKey {
+        &self.parts()[0].key
+    }
+
+    pub(crate) fn parts(&self) -> &[Part] {
+        match &self.parts {
+            Parts::One(part) => std::slice::from_ref(part),
+            Parts::Several(parts) => parts,
+        }
+    }
+
+    /// Tells it from every other hold of its client.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Which of its parts is of this client and key.
+    pub(crate) fn find(&self, client: ClientId, key: &LockKey) -> Option<usize> {
+        self.parts()
+            .iter()
+            .position(|part| part.owner.client == client && part.key == *key)
+    }
+
+    /// How much of its key it has; `None` is all of it.
+    pub(crate) fn share(&self) -> Option<Share> {
+        self.state.lock().share
+    }
+
+    pub(crate) fn claim(&self, part: &Part) -> Claim {
+        Claim {
+            key: part.key.clone(),
+            owner: part.owner,
+            share: self.share(),
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.state.lock().deadline
+    }
+
+    /// How long it can still be trusted; zero when lost or released.
+    pub(crate) fn remaining(&self) -> Duration {
+        if self.loss().is_some() {
+            return Duration::ZERO;
+        }
+        let state = self.state.lock();
+        if state.released {
+            Duration::ZERO
+        } else {
+            state.deadline.saturating_duration_since(self.clock.now())
+        }
+    }
+
+    /// Whether its guard would say that it is held; changes nothing.
+    #[cfg(feature = "__internals")]
+    pub(crate) fn is_trusted(&self) -> bool {
+        let state = self.state.lock();
+        state.lost.is_none() && !state.released && self.clock.now() < state.deadline
+    }
+
+    /// The next of the fencing tokens that were reserved when the process got the key.
+    pub(super) fn reserved_token(&self) -> Option<u64> {
+        self.state.lock().tenure.as_mut()?.next_token()
+    }
+
+    /// Whether it was released.
+    pub(crate) fn ended(&self) -> bool {
+        self.state.lock().released
+    }
+
+    /// How long the key stays taken after a release at this time.
+    pub(crate) fn keep(&self, now: Instant) -> Duration {
+        let until = self.state.lock().keep_until;
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+    }
+
+    /// A nested request asked to keep the key for at least this long from now.
+    pub(crate) fn keep_at_least(&self, keep: Duration) {
+        if keep.is_zero() {
+            return;
+        }
+        let until = self.clock.now() + keep;
+        let mut state = self.state.lock();
+        state.keep_until = state.keep_until.max(Some(until));
+    }
+
+    /// Notes when the watchdog acts on it next, unless it was released, and gives back when the
+    /// watchdog would have.
+    pub(super) fn watch(&self, at: Instant) -> Result<Option<Instant>, AlreadyReleased> {
+        let mut state = self.state.lock();
+        if state.released {
+            return Err(AlreadyReleased);
+        }
+        Ok(state.watched_at.replace(at))
+    }
+
+    /// When the watchdog would have acted on it next.
+    pub(super) fn unwatch(&self) -> Option<Instant> {
+        self.state.lock().watched_at.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Wait;
+    use lock_store::Owner;
+
+    fn hold() -> Hold {
+        let lease = Duration::from_secs(30);
+        let options = Resolved {
+            lease,
+            renew: true,
+            max_hold: None,
+            wait: Wait::Forever,
+            fair: false,
+            share: None,
+            reentrant: true,
+            hold_at_least: Duration::ZERO,
+            fenced: false,
+        };
+        let owner = Owner {
+            client: ClientId(1),
+            request: 1,
+        };
+        let grant = Grant {
+            id: 1,
+            deadline: Instant::now() + lease,
+            ends: None,
+            late: Vec::new(),
+            tenure: None,
+        };
+        let part = Part::new("k".into(), owner, None);
+        let clock = Clock::new(tokio::runtime::Handle::current());
+        Hold::new(Parts::One(part), Instant::now(), &options, grant, clock)
+    }
+
+    #[tokio::test]
+    async fn a_hold_that_was_lost_or_released_becomes_no_part_of_another() {
+        let (lost, released) = (hold(), hold());
+        lost.lose(LostReason::Shutdown);
+        assert!(!lost.become_part());
+        assert!(released.end(Instant::now()).is_some());
+        assert!(!released.become_part());
+    }
+
+    #[tokio::test]
+    async fn a_hold_that_became_part_of_another_is_neither_lost_nor_released_any_more() {
+        let hold = hold();
+        assert!(hold.become_part());
+        hold.lose(LostReason::Shutdown);
+        assert_eq!(hold.loss(), None);
+        assert!(hold.ended() && hold.end(Instant::now()).is_none() && !hold.become_part());
+    }
+}

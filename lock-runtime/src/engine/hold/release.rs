@@ -1,0 +1,135 @@
+//! How a hold is released: passed on to another task of this process, given back to the store, or
+//! given back in the background.
+
+use std::time::{Duration, Instant};
+
+use lock_store::{Release, Released};
+
+use super::Hold;
+use super::ending::Ending;
+use super::part::LateAcquire;
+use crate::engine::Engine;
+use crate::engine::background::active::Active;
+use crate::engine::background::undo::{Job, PendingRelease};
+use crate::engine::errors::unavailable;
+use crate::error::{LockError, LostReason};
+
+impl Hold {
+    fn releases(&self, keep: Duration) -> Vec<Release> {
+        let release = |part| Release {
+            claim: self.claim(part),
+            keep,
+        };
+        self.parts().iter().map(release).collect()
+    }
+}
+
+impl Engine {
+    /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the
+    /// background repeats.
+    pub(crate) async fn release(&self, hold: &Hold) -> Result<(), LockError> {
+        let _active = Active::enter(&*self.active);
+        let sent = self.clock.now();
+        let Some(ending) = self.end(hold, sent) else {
+            return Ok(());
+        };
+        if let Some(reason) = ending.lost {
+            self.end_lost(hold, reason);
+            return Err(hold.lost_error(reason));
+        }
+        let _until_released = match self.pass_on(ending.handoff, sent) {
+            Ok(()) => return Ok(()),
+            Err(handoff) => handoff,
+        };
+        let unfinished = Unfinished { engine: self, hold };
+        let requests = hold.releases(ending.keep);
+        let by = sent + self.defaults.command_timeout;
+        let result = self.store.release(requests, by).await;
+        self.liveness.note(sent, &result);
+        let answer = result.map_err(|failure| {
+            tracing::warn!(
+                key = %hold.key().shortened(), error = %failure.error,
+                "a release is repeated in the background"
+            );
+            self.undo.count_failure();
+            unavailable(Some(hold.key()), failure.error)
+        })?;
+        let released = answer.value.iter().all(|one| *one == Released::Released);
+        // A late acquire that found the lock taken has a place in the store's queue, which a
+        // release leaves there.
+        let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
+        if hold.late.iter().all(undone) {
+            std::mem::forget(unfinished);
+        }
+        if released {
+            self.local_queues.wrote(answer.link, sent);
+            return Ok(());
+        }
+        tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
+        self.undo.count_failure();
+        Err(hold.lost_error(LostReason::Gone))
+    }
+
+    /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of
+    /// this client for the key come after it.
+    pub(crate) fn release_in_background(&self, hold: &Hold) {
+        if hold.ended() {
+            return;
+        }
+        // A shutdown does not close the store before the undo task knows of it.
+        let _active = Active::enter(&*self.active);
+        let now = self.clock.now();
+        let Some(ending) = self.end(hold, now) else {
+            return;
+        };
+        if let Some(reason) = ending.lost {
+            self.end_lost(hold, reason);
+        } else if let Err(_until_sent) = self.pass_on(ending.handoff, now) {
+            self.send_release(hold, true, false);
+        }
+    }
+
+    /// Ends a hold, the first time, and stops watching it.
+    pub(in crate::engine) fn end(&self, hold: &Hold, now: Instant) -> Option<Ending> {
+        let ending = hold.end(now)?;
+        self.watchdog.forget_ended(hold, ending.watched_at);
+        Some(ending)
+    }
+
+    /// A lost hold may still have its key for a moment, or longer at the end of `max_hold` or at a
+    /// shutdown.
+    fn end_lost(&self, hold: &Hold, reason: LostReason) {
+        self.count_loss();
+        if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
+            self.send_release(hold, reason != LostReason::Expired, true);
+        }
+    }
+
+    /// Releases in the background. `in_order` has later requests of this client wait for it.
+    pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
+        let now = self.clock.now();
+        let parts = hold.parts().iter().filter(|_| in_order);
+        self.undo.send(Job::Release(PendingRelease {
+            requests: hold.releases(Duration::ZERO),
+            keep_until: now + hold.keep(now),
+            expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
+            first: parts
+                .map(|part| self.local_queues.releasing(&part.key))
+                .collect(),
+            late: hold.late.clone(),
+            expected_gone,
+        }));
+    }
+}
+
+/// A release whose end nobody has seen: repeated in the background when this is dropped.
+struct Unfinished<'e> {
+    engine: &'e Engine,
+    hold: &'e Hold,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.engine.send_release(self.hold, true, true);
+    }
+}

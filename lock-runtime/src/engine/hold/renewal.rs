@@ -1,0 +1,69 @@
+//! How a hold gets a longer lease: by the watchdog, or because its caller asks.
+
+use std::time::{Duration, Instant};
+
+use lock_store::{Renewal, Renewed, Wish};
+
+use super::Hold;
+use crate::config::check_lease;
+use crate::engine::errors::{unanswered, unavailable};
+use crate::engine::{Engine, timing};
+use crate::error::{LockError, LostReason};
+
+impl Hold {
+    /// What to ask the store for. From then on the store may keep the hold for as long, whatever
+    /// is heard of it.
+    pub(crate) fn renewals(&self, lease: Duration) -> Vec<Renewal> {
+        if let Some(tenure) = &mut self.state.lock().tenure {
+            tenure.extends_to(self.clock.now() + lease);
+        }
+        let renewal = |part| Renewal {
+            claim: self.claim(part),
+            lease,
+        };
+        self.parts().iter().map(renewal).collect()
+    }
+
+    /// Moves the deadline after a renewal. A hold that was lost meanwhile stays lost.
+    pub(crate) fn prolong(&self, deadline: Instant) {
+        if self.loss().is_none() {
+            let mut state = self.state.lock();
+            state.deadline = state.deadline.max(deadline);
+        }
+    }
+}
+
+impl Engine {
+    /// Lets a hold last at least `lease` from now.
+    pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
+        check_lease("lease", lease)?;
+        self.can(Wish::Lease(lease))?;
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        if hold.ended() {
+            return Err(hold.lost_error(LostReason::Gone));
+        }
+        let sent = self.clock.now();
+        if hold.ends.is_some_and(|ends| sent + lease > ends) {
+            return Err(LockError::config(format!(
+                "an extension by {lease:?} would outlive the `max_hold` of this hold; \
+                 extend by less, or allow a longer `max_hold`"
+            )));
+        }
+        let renewals = hold.renewals(lease);
+        let result = self.store.renew(renewals, self.command_by()).await;
+        self.liveness.note(sent, &result);
+        let answer = result.map_err(|failure| unavailable(Some(hold.key()), failure.error))?;
+        if answer.value.contains(&Renewed::Unanswered) && !answer.value.contains(&Renewed::Gone) {
+            return Err(unavailable(Some(hold.key()), unanswered()));
+        }
+        if answer.value.iter().any(|one| *one != Renewed::Renewed) {
+            hold.lose(LostReason::Gone);
+            self.watchdog.forget(hold);
+        }
+        hold.prolong(timing::deadline(sent, lease));
+        hold.loss()
+            .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
+    }
+}

@@ -1,0 +1,169 @@
+//! Whether the store answers: what tells "busy" from "dead".
+//!
+//! All requests of a client note here what their commands came to. When a request gives up for it,
+//! and with which error, is in `verdict`.
+
+mod verdict;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{Answer, Clock, Failure, Mutex, Store, StoreError, StoreErrorKind};
+use tokio::sync::Notify;
+
+/// When the store last answered, and what it last failed with. Shared by all requests of a client.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    clock: Clock,
+    command_timeout: Duration,
+    state: Mutex<LivenessState>,
+    /// Something was noted.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct LivenessState {
+    answered: Option<Instant>,
+    failed: Option<(Instant, StoreError)>,
+    /// What the last acquire was refused with, while the store answers other commands.
+    refusing: Option<StoreError>,
+    /// A sign of life was asked for and has not come yet. One at a time; everyone shares the
+    /// answer.
+    asking: bool,
+}
+
+impl Liveness {
+    pub(crate) fn new(clock: Clock, command_timeout: Duration) -> Self {
+        Self {
+            clock,
+            command_timeout,
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
+    /// except `Denied`: without permission we cannot tell whether a key is busy.
+    pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
+        self.note_in(&mut self.state.lock(), sent, result);
+    }
+
+    fn note_in<T>(
+        &self,
+        state: &mut LivenessState,
+        sent: Instant,
+        result: &Result<Answer<T>, Failure>,
+    ) {
+        match result {
+            Err(failure) if is_silence(failure) || is_denied(failure) => {
+                state.failed = Some((self.clock.now(), failure.error.clone()))
+            }
+            _ => state.answered = state.answered.max(Some(sent)),
+        }
+    }
+
+    /// The same for an acquire, which a store can refuse for every key (out of memory, read-only,
+    /// starting up) while it is alive.
+    pub(crate) fn note_acquire<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
+        let mut state = self.state.lock();
+        self.note_in(&mut state, sent, result);
+        state.refusing = match result {
+            Err(failure) if failure.error.kind().is_transient() && !is_silence(failure) => {
+                Some(failure.error.clone())
+            }
+            _ => None,
+        };
+    }
+
+    /// What acquires are refused with, if the last one was.
+    pub(crate) fn refusing(&self) -> Option<StoreError> {
+        self.state.lock().refusing.clone()
+    }
+
+    /// Send time of the last command that was answered.
+    pub(crate) fn answered(&self) -> Option<Instant> {
+        self.state.lock().answered
+    }
+
+    /// Ok if the store has answered a command sent at `since` or later, with no failure after it,
+    /// or answers one by `by`.
+    pub(crate) async fn check(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        since: Instant,
+        by: Instant,
+    ) -> Result<(), StoreError> {
+        let mut asked = false;
+        let verdict = async {
+            loop {
+                let changed = self.changed.notified();
+                let ask = {
+                    let mut state = self.state.lock();
+                    let failed = state.failed.as_ref().map(|(at, _)| *at);
+                    if state
+                        .answered
+                        .is_some_and(|at| at >= since && failed.is_none_or(|failed| failed < at))
+                    {
+                        return Ok(());
+                    }
+                    if let Some((at, error)) = &state.failed
+                        && asked
+                        && *at >= since
+                    {
+                        return Err(error.clone());
+                    }
+                    !std::mem::replace(&mut state.asking, true)
+                };
+                if ask {
+                    asked = true;
+                    // On the client's own runtime: the task that waits for the answer may stop
+                    // polling.
+                    self.clock.spawn(Arc::clone(self).ask(Arc::clone(store)));
+                }
+                changed.await;
+                asked = true;
+            }
+        };
+        match self.clock.by(by, verdict).await {
+            Some(verdict) => verdict,
+            None => Err(self.last_failure(since)),
+        }
+    }
+
+    async fn ask(self: Arc<Self>, store: Arc<dyn Store>) {
+        let sent = self.clock.now();
+        let result = store.ping(sent + self.command_timeout).await;
+        self.note(sent, &result);
+        self.state.lock().asking = false;
+        self.changed.notify_waiters();
+    }
+
+    /// What the store failed with since then.
+    pub(crate) fn last_failure(&self, since: Instant) -> StoreError {
+        let failed = self
+            .state
+            .lock()
+            .failed
+            .clone()
+            .filter(|(at, _)| *at >= since);
+        failed.map_or_else(
+            || StoreError::new(StoreErrorKind::Timeout, "it does not answer"),
+            |(_, error)| error,
+        )
+    }
+}
+
+fn is_denied(failure: &Failure) -> bool {
+    failure.error.kind() == StoreErrorKind::Denied
+}
+
+/// Whether nothing at all was heard of the store.
+fn is_silence(failure: &Failure) -> bool {
+    matches!(
+        failure.error.kind(),
+        StoreErrorKind::Disconnected | StoreErrorKind::Timeout
+    )
+}
+
+#[cfg(all(test, feature = "__internals"))]
+mod tests;

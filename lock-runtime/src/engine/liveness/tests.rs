@@ -1,0 +1,114 @@
+//! What counts as a sign of life, and when one is asked for.
+
+use lock_store::memory::MemoryStore;
+use lock_store::{ClientId, Link, Listener, Owner, WakeUp};
+use tokio::runtime::Handle;
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+struct Deaf;
+
+impl Listener for Deaf {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+        WakeUp::default()
+    }
+    fn recheck(&self) {}
+}
+
+fn liveness() -> Arc<Liveness> {
+    let clock = Clock::simulated(Handle::current());
+    Arc::new(Liveness::new(clock, 500 * MS))
+}
+
+fn failed(kind: StoreErrorKind) -> Result<Answer<()>, Failure> {
+    Err(Failure {
+        error: StoreError::new(kind, "a test"),
+        unknown: None,
+    })
+}
+
+fn answered() -> Result<Answer<()>, Failure> {
+    Ok(Answer {
+        value: (),
+        link: lock_store::Link(0),
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_a_sign_of_life_but_silence_and_the_lack_of_a_right_are_none() {
+    use StoreErrorKind::{Denied, Disconnected, OutOfMemory, Timeout};
+    for (kind, alive) in [
+        (OutOfMemory, true),
+        (Denied, false),
+        (Disconnected, false),
+        (Timeout, false),
+    ] {
+        let liveness = liveness();
+        let now = liveness.clock.now();
+        liveness.note(now, &failed(kind));
+        assert_eq!(liveness.answered(), alive.then_some(now), "{kind:?}");
+        let failure = liveness.last_failure(now).kind();
+        assert_eq!(failure, if alive { Timeout } else { kind });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_refuses_acquires_until_one_is_answered_or_not_heard_of() {
+    use StoreErrorKind::{Denied, Disconnected, OutOfMemory};
+    let liveness = liveness();
+    let now = liveness.clock.now();
+    let refusing = || liveness.refusing().map(|error| error.kind());
+    liveness.note_acquire(now, &failed(OutOfMemory));
+    assert_eq!(refusing(), Some(OutOfMemory));
+    liveness.note(now, &answered());
+    assert_eq!(refusing(), Some(OutOfMemory));
+    liveness.note_acquire(now, &answered());
+    assert_eq!(refusing(), None);
+    for other in [Disconnected, Denied] {
+        liveness.note_acquire(now, &failed(OutOfMemory));
+        liveness.note_acquire(now, &failed(other));
+        assert_eq!(refusing(), None, "{other:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_failed_since_then_is_the_last_failure() {
+    let liveness = liveness();
+    let now = liveness.clock.now();
+    liveness.note(now, &failed(StoreErrorKind::Disconnected));
+    let last = |since| liveness.last_failure(since).kind();
+    assert_eq!(last(now), StoreErrorKind::Disconnected);
+    assert_eq!(last(now - MS), StoreErrorKind::Disconnected);
+    assert_eq!(last(now + MS), StoreErrorKind::Timeout);
+}
+
+/// Whether a store is asked that answered a command of `sent`, while one failed at `failed_at`, if
+/// it must have answered since `since`; all in milliseconds.
+async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
+    let listener: Arc<dyn Listener> = Arc::new(Deaf);
+    let clock = Clock::simulated(Handle::current());
+    let store = MemoryStore::new().connect("test", ClientId(1), &listener, clock);
+    let liveness = liveness();
+    let start = liveness.clock.now();
+    liveness.note(start + sent * MS, &answered());
+    if let Some(at) = failed_at {
+        tokio::time::advance(at * MS).await;
+        liveness.note(start, &failed(StoreErrorKind::Disconnected));
+    }
+    tokio::time::advance(100 * MS).await;
+    let (since, by) = (start + since * MS, liveness.clock.now() + 500 * MS);
+    assert!(liveness.check(&store, since, by).await.is_ok());
+    liveness.answered() != Some(start + sent * MS)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_asked_unless_it_has_answered_since_and_nothing_failed_later() {
+    assert!(!is_asked(10, None, 10).await);
+    assert!(is_asked(10, None, 11).await);
+    assert!(!is_asked(10, Some(9), 10).await);
+    assert!(is_asked(10, Some(10), 10).await);
+    assert!(is_asked(10, Some(11), 10).await);
+}

@@ -1,0 +1,90 @@
+//! A handoff: a hold on its way from one task of this process to the next.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::{Claim, LockKey, Owner, Release};
+
+use super::state::{Handoff, LocalQueue, Tenure};
+use crate::config::{Defaults, Resolved};
+use crate::engine::fencing::window;
+use crate::engine::timing;
+
+/// What a task has after it took a handoff.
+#[derive(Debug)]
+pub(crate) struct TakenOver {
+    pub(crate) tenure: Box<Tenure>,
+    pub(crate) owner: Owner,
+    pub(crate) token: Option<u64>,
+    pub(crate) deadline: Instant,
+    pub(crate) renew_at: Option<Instant>,
+}
+
+impl Handoff {
+    pub(crate) fn key(&self) -> &LockKey {
+        self.tenure.key()
+    }
+
+    pub(super) fn queue(&self) -> &Arc<LocalQueue> {
+        &self.tenure.marker.queue
+    }
+
+    /// The owner of the key in the store.
+    pub(crate) fn owner(&self) -> Owner {
+        self.tenure.owner
+    }
+
+    /// The release that ends the tenure.
+    pub(super) fn release(&self) -> Release {
+        Release {
+            claim: Claim {
+                key: self.key().clone(),
+                owner: self.tenure.owner,
+                share: None,
+            },
+            keep: Duration::ZERO,
+        }
+    }
+
+    /// The store keeps the key at most until then.
+    pub(super) fn lasts_until(&self) -> Instant {
+        self.deadline.max(self.tenure.lasts_until)
+    }
+
+    /// Uses the hold as it is, or gives it back if the store must be asked: the tenure is over, the
+    /// lease does not fit, or no token is left.
+    pub(crate) fn take_over(
+        mut self,
+        now: Instant,
+        options: &Resolved,
+        limits: &Defaults,
+    ) -> Result<TakenOver, Self> {
+        let tenure = &mut self.tenure;
+        // After a crash, the key stays taken for no longer than the lease that was asked for.
+        let too_long = tenure.lasts_until > now + options.lease;
+        let fresh = tenure
+            .handed_until
+            .is_some_and(|until| self.deadline <= until);
+        let renew_at = timing::passed_on(now, self.deadline, fresh, options);
+        let fits = !tenure.is_over(now, limits) && !too_long;
+        let Some(renew_at) = renew_at.filter(|_| fits) else {
+            return Err(self);
+        };
+        let token = if options.fenced {
+            tenure.next_token()
+        } else {
+            None
+        };
+        if window::is_missing(options, token) {
+            return Err(self);
+        }
+        tenure.handoffs += 1;
+        Ok(TakenOver {
+            owner: tenure.owner,
+            token,
+            deadline: self.deadline,
+            renew_at,
+            tenure: self.tenure,
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! The local queue: how one key passes from task to task of this process without the store.
+//!
+//! The waiters of a key stand in arrival order. Only the first of them asks the store (with `fair`
+//! all ask, and only the first rechecks), so a thousand waiting tasks cost the store no more than
+//! one. While the process has its tenure of the key, a release passes the hold on to the first
+//! willing waiter: a handoff. A handoff that nobody takes, because nobody polls its waiter, goes to
+//! the next one.
+
+mod expected_grants;
+mod handoff;
+mod marker;
+mod pass_on;
+pub(super) mod patrol;
+mod queue;
+mod queues;
+mod releasing;
+mod signal;
+mod state;
+mod tenure;
+mod waiter;
+
+pub(super) use self::handoff::TakenOver;
+pub(crate) use self::queues::LocalQueues;
+pub(super) use self::releasing::Releasing;
+pub(super) use self::state::{Handoff, HeardGrant, Signal, Tenure};
+pub(super) use self::waiter::Waiter;

@@ -1,0 +1,75 @@
+//! One key's queue, and the table of all queues.
+
+use std::sync::Arc;
+
+use lock_store::{LockKey, Mutex, SweepingMap};
+
+use super::state::{LocalQueue, QueueEntries, QueueEntry, QueueState};
+
+/// An empty queue keeps room for so many entries.
+const EMPTY_ENTRIES: usize = 64;
+
+/// The queues, and some empty ones for the next request of their keys.
+pub(super) type QueueTable = SweepingMap<LockKey, Arc<LocalQueue>>;
+
+/// The key's queue, after something new entered it.
+pub(super) fn enter(
+    table: &mut QueueTable,
+    key: &LockKey,
+    change: impl FnOnce(&mut QueueState),
+) -> Arc<LocalQueue> {
+    table.sweep(|queue| !queue.state.lock().is_empty());
+    if let Some(queue) = table.get(key) {
+        change(&mut queue.state.lock());
+        return Arc::clone(queue);
+    }
+    let mut state = QueueState::default();
+    change(&mut state);
+    let (key, state) = (key.clone(), Mutex::new(state));
+    let queue = Arc::new(LocalQueue { key, state });
+    table.insert(queue.key.clone(), Arc::clone(&queue));
+    queue
+}
+
+impl QueueState {
+    /// The first waiter that is not asleep.
+    pub(super) fn first(&self) -> Option<&(u64, QueueEntry)> {
+        self.entries.0.iter().find(|(_, entry)| !entry.asleep)
+    }
+
+    /// Whether the waiter is the first, and no release of the key is under way.
+    pub(super) fn is_first(&self, ticket: u64) -> bool {
+        self.releasing == 0 && self.first().is_some_and(|(first, _)| *first == ticket)
+    }
+
+    /// Whether no task of this process waits for or is releasing the key.
+    pub(super) fn is_idle(&self) -> bool {
+        self.entries.0.is_empty() && self.releasing == 0
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.is_idle() && self.tenures == 0
+    }
+}
+
+impl QueueEntries {
+    fn find(&self, ticket: u64) -> Option<usize> {
+        self.0.binary_search_by_key(&ticket, |(one, _)| *one).ok()
+    }
+
+    pub(super) fn get_mut(&mut self, ticket: u64) -> Option<&mut QueueEntry> {
+        let at = self.find(ticket)?;
+        self.0.get_mut(at).map(|(_, entry)| entry)
+    }
+
+    /// Immediate at either end, where nearly every waiter leaves; in the middle, the shorter side
+    /// moves up.
+    pub(super) fn remove(&mut self, ticket: u64) -> Option<QueueEntry> {
+        let at = self.find(ticket)?;
+        let removed = self.0.remove(at);
+        if self.0.is_empty() {
+            self.0.shrink_to(EMPTY_ENTRIES);
+        }
+        removed.map(|(_, entry)| entry)
+    }
+}

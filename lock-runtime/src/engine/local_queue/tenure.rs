@@ -1,0 +1,61 @@
+//! A process's tenure of a key: while it lasts, the hold passes from one task to the next without
+//! the store.
+//!
+//! Lock cohorting (Dice, Marathe and Shavit, "Lock Cohorting: A General Technique for Designing
+//! NUMA Locks", PPoPP 2012), with processes for its nodes: a bounded number of local handoffs, and
+//! then the other processes have their turn.
+
+use std::time::Instant;
+
+use lock_store::{LockKey, Owner};
+
+use super::state::{Handoff, HandoffMarker, Tenure};
+use crate::config::Defaults;
+use crate::engine::fencing::window::TokenWindow;
+
+impl Tenure {
+    /// `handed_until` is the end of the first lease, if the store handed the key over.
+    pub(crate) fn new(
+        owner: Owner,
+        began: Instant,
+        handed_until: Option<Instant>,
+        tokens: TokenWindow,
+        marker: HandoffMarker,
+    ) -> Box<Self> {
+        Box::new(Self {
+            owner,
+            began,
+            handoffs: 0,
+            lasts_until: began,
+            handed_until,
+            tokens,
+            marker,
+        })
+    }
+
+    pub(super) fn key(&self) -> &LockKey {
+        self.marker.key()
+    }
+
+    /// The bounds of a tenure: the other processes have their turn after so many handoffs, or after
+    /// so much time.
+    pub(super) fn is_over(&self, now: Instant, limits: &Defaults) -> bool {
+        self.handoffs >= limits.local_handoffs || now >= self.began + limits.local_turn
+    }
+
+    /// The store was asked to keep the key until then.
+    pub(crate) fn extends_to(&mut self, until: Instant) {
+        self.lasts_until = self.lasts_until.max(until);
+    }
+
+    pub(crate) fn next_token(&mut self) -> Option<u64> {
+        self.tokens.next_token()
+    }
+
+    pub(crate) fn hand_off(self: Box<Self>, deadline: Instant) -> Handoff {
+        Handoff {
+            tenure: self,
+            deadline,
+        }
+    }
+}

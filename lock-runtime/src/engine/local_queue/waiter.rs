@@ -1,0 +1,77 @@
+//! A request in its key's local queue.
+
+use std::sync::Arc;
+
+use super::state::{Handoff, HandoffMarker, LocalQueue, Signal};
+
+/// A request's place in the queue; dropping it lets the next waiter move up.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(super) queue: Arc<LocalQueue>,
+    pub(super) ticket: u64,
+    pub(crate) signal: Arc<Signal>,
+}
+
+/// How a waiter stands in its queue.
+pub(crate) struct Standing {
+    /// It is the first of its key, and no release of that key is under way.
+    pub(crate) is_first: bool,
+    /// Another task of this process has a hold that may be passed on to it.
+    pub(crate) may_get_handoff: bool,
+}
+
+impl Waiter {
+    /// How it stands. A waiter that asks is awake.
+    pub(crate) fn standing(&self) -> Standing {
+        let mut state = self.queue.state.lock();
+        let tenures = state.tenures;
+        let entry = state.entries.get_mut(self.ticket);
+        let may_get_handoff = entry.is_some_and(|entry| {
+            entry.asleep = false;
+            tenures > 0 && entry.willing
+        });
+        Standing {
+            is_first: state.is_first(self.ticket),
+            may_get_handoff,
+        }
+    }
+
+    /// Whether other requests of this process wait behind this one.
+    pub(crate) fn has_others_behind(&self) -> bool {
+        self.queue.state.lock().entries.0.len() > 1
+    }
+
+    /// A marker of this waiter's queue, without a look into the table.
+    pub(crate) fn marker(&self) -> HandoffMarker {
+        HandoffMarker::new(&self.queue)
+    }
+
+    /// From now on the request asks the store, and gets no handoff; unless it has just got one.
+    pub(crate) fn asks_the_store(&self) -> Option<Handoff> {
+        let mut state = self.queue.state.lock();
+        state.entries.get_mut(self.ticket)?.willing = false;
+        self.signal.take_handoff()
+    }
+
+    /// Leaves the queue, and gives back a handoff that the request has not used.
+    pub(crate) fn leave(&self) -> Option<Handoff> {
+        let mut state = self.queue.state.lock();
+        state.entries.remove(self.ticket)?;
+        let next = state.first().map(|(_, next)| next.signal.wake_up());
+        let handoff = self.signal.take_handoff();
+        // Tasks are woken outside of the lock: an executor may run them at once.
+        drop(state);
+        drop(next);
+        handoff
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let handoff = self.leave();
+        debug_assert!(
+            handoff.is_none(),
+            "a request that leaves the queue passes its handoff back"
+        );
+    }
+}

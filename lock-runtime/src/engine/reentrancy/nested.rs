@@ -1,0 +1,124 @@
+//! Nested requests: they use the hold of their call chain, one at a time.
+
+use std::sync::Arc;
+
+use lock_store::{LockKey, Share};
+
+use super::call_chain::Frame;
+use super::gate::{NestedGate, NestedPermit};
+use crate::config::{Resolved, Wait};
+use crate::engine::Engine;
+use crate::engine::hold::Hold;
+use crate::engine::timing::Budget;
+use crate::error::{LockError, LostReason};
+
+/// What a request ends with: a hold of its own, or the use of the one that its call chain has.
+#[derive(Debug)]
+pub(crate) enum Held {
+    Own(Arc<Hold>),
+    Nested(Arc<Hold>, NestedPermit, NestedGate),
+}
+
+impl Engine {
+    /// A nested request: no command, unless it is the first to ask for a fencing token.
+    pub(in crate::engine) async fn acquire_nested(
+        &self,
+        frame: &Frame,
+        keys: &[LockKey],
+        options: &Resolved,
+        budget: Budget,
+    ) -> Result<Held, LockError> {
+        let budget = &budget;
+        let hold = frame.hold();
+        self.check_nested(hold, keys, options)?;
+        let permit = self.pass_gate(frame, options, budget).await?;
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        if hold.ended() {
+            return Err(hold.lost_error(LostReason::Gone));
+        }
+        // It may have been downgraded while this waited.
+        self.check_nested(hold, keys, options)?;
+        if options.fenced {
+            for part in keys.iter().filter_map(|key| hold.find(self.id, key)) {
+                let part = &hold.parts()[part];
+                if part.token().is_none() {
+                    self.fence(hold, part, budget).await?;
+                }
+            }
+        }
+        hold.keep_at_least(options.hold_at_least);
+        let gate = Arc::clone(frame.gate());
+        Ok(Held::Nested(Arc::clone(hold), permit, gate))
+    }
+
+    /// Whether a request inside of a hold can use it.
+    fn check_nested(
+        &self,
+        hold: &Hold,
+        keys: &[LockKey],
+        options: &Resolved,
+    ) -> Result<(), LockError> {
+        // The message is about a key that is held already.
+        let held = keys.iter().find(|key| hold.find(self.id, key).is_some());
+        let key = held.unwrap_or(hold.key());
+        match (hold.share(), options.share) {
+            (None, None) => {}
+            (Some(has), Some(wants)) if has.of == wants.of => {
+                // A reader that waited for the readers, and so for itself, would wait for ever.
+                if wants.permits > has.permits {
+                    return Err(LockError::WouldDeadlock { key: key.clone() });
+                }
+            }
+            _ => return Err(LockError::KeyConflict { key: key.clone() }),
+        }
+        // Of several keys all are held, or the rest would be waited for while holding these, in any
+        // order.
+        let missing = keys.iter().any(|key| hold.find(self.id, key).is_none());
+        if missing || !options.reentrant {
+            return Err(LockError::WouldDeadlock { key: key.clone() });
+        }
+        Ok(())
+    }
+
+    /// Waits until no sibling uses the hold.
+    async fn pass_gate(
+        &self,
+        frame: &Frame,
+        options: &Resolved,
+        budget: &Budget,
+    ) -> Result<NestedPermit, LockError> {
+        let (hold, gate) = (frame.hold(), frame.gate());
+        let shared = options.share == Some(Share::READ);
+        if let Some(permit) = NestedPermit::now(gate, shared) {
+            return Ok(permit);
+        }
+        let closed = self.closed.notified();
+        if self.is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let lost = hold.notified();
+        if let Some(reason) = hold.loss() {
+            return Err(hold.lost_error(reason));
+        }
+        let permit = async {
+            tokio::select! {
+                biased;
+                () = lost => None,
+                () = closed => None,
+                permit = NestedPermit::wait(gate, shared) => Some(permit),
+            }
+        };
+        let permit = match options.wait {
+            Wait::Forever => Some(permit.await),
+            Wait::For(wait) => self.clock.by(budget.started + wait, permit).await,
+        };
+        match permit {
+            Some(Some(permit)) => Ok(permit),
+            Some(None) if self.is_closing() => Err(LockError::Shutdown),
+            Some(None) => Err(hold.lost_error(hold.loss().unwrap_or(LostReason::Expired))),
+            None => Err(self.busy(hold.key(), budget)),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Every decision about time: by when an answer must be there, when to recheck, when a hold ends,
+//! when to renew, when to try again.
+//!
+//! All instants are on the client's monotonic clock. Each rule is a function of its own, to be read
+//! and tested alone.
+
+use std::time::{Duration, Instant};
+
+use lock_store::Clock;
+use lock_store::timing::{BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, trusted};
+
+use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
+
+pub(crate) use lock_store::timing::backoff;
+
+/// The time one request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) started: Instant,
+    wait: Wait,
+    command_timeout: Duration,
+    dead_after: Duration,
+}
+
+impl Budget {
+    pub(crate) fn new(started: Instant, wait: Wait, defaults: &Defaults) -> Self {
+        let dead_after = defaults.wait.max(defaults.command_timeout);
+        Self {
+            started,
+            wait,
+            command_timeout: defaults.command_timeout,
+            dead_after,
+        }
+    }
+
+    /// Whether the request may wait at all.
+    pub(crate) fn may_wait(self) -> bool {
+        self.wait != Wait::For(Duration::ZERO)
+    }
+
+    /// When a busy lock is reported as such.
+    pub(crate) fn ends(&self) -> Option<Instant> {
+        match self.wait {
+            Wait::For(wait) => Some(self.started + wait),
+            Wait::Forever => None,
+        }
+    }
+
+    /// When a store that last answered at `answered` is reported as dead, whatever is under way.
+    pub(crate) fn gives_up(&self, answered: Option<Instant>) -> Instant {
+        match self.wait {
+            Wait::For(wait) => self.started + wait.max(self.command_timeout),
+            Wait::Forever => {
+                answered.map_or(self.started, |at| at.max(self.started)) + self.dead_after
+            }
+        }
+    }
+
+    /// By when a command sent now must be answered.
+    pub(crate) fn command_by(&self, now: Instant, answered: Option<Instant>) -> Instant {
+        (now + self.command_timeout).min(self.gives_up(answered))
+    }
+
+    /// Whether a command had so little time that its silence says nothing about the store.
+    pub(crate) fn is_cut(&self, sent: Instant, by: Instant) -> bool {
+        by < sent + self.command_timeout - self.command_timeout / 10
+    }
+
+    /// From when on an answer counts as recent enough to call the lock busy at the end: a silent
+    /// store must be noticed while there is time for a command.
+    pub(crate) fn last_recheck(&self) -> Option<Instant> {
+        match self.wait {
+            Wait::For(wait) => Some(self.started + wait - self.command_timeout.min(wait / 2)),
+            Wait::Forever => None,
+        }
+    }
+}
+
+/// When a waiter rechecks although nobody told it to: messages can be lost, and a dead holder's
+/// lease ends silently.
+pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {
+    let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
+        remaining + Duration::from_millis(1)
+    });
+    sent + lease_ends.clamp(MIN_LEASE, FALLBACK_POLL)
+}
+
+/// The lease of a hand-over: what a grant that nobody picks up costs the others.
+pub(crate) fn first_lease(lease: Duration) -> Duration {
+    lease.min(FIRST_LEASE)
+}
+
+/// Until when a grant can be trusted whose request was sent at `sent`.
+pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
+    sent + trusted(lease)
+}
+
+/// Until when a handed-over hold can be trusted at once, or `None` if it must be confirmed first.
+/// The grant is newer than the last change of the store that was confirmed before over the same
+/// link, so its lease is counted from that request.
+pub(crate) fn handed_over_deadline(
+    now: Instant,
+    confirmed: Instant,
+    lease: Duration,
+) -> Option<Instant> {
+    let first = first_lease(lease);
+    let until = deadline(confirmed, first);
+    (until > now + first / 4).then_some(until)
+}
+
+/// When the rest of the lease is asked for of a hold that was handed over and can be trusted until
+/// `until`: most bodies have ended before.
+pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
+    now + until.saturating_duration_since(now) / 8
+}
+
+/// When a hold is to be renewed that was passed on inside the process and can be trusted until
+/// `until`; or `None` if the store must be asked first, because too little is left, or more than
+/// the lease. A `fresh` hold was handed over by the store a moment ago: the rest of its lease was
+/// not asked for yet.
+pub(crate) fn passed_on(
+    now: Instant,
+    until: Instant,
+    fresh: bool,
+    options: &Resolved,
+) -> Option<Option<Instant>> {
+    let (left, lease) = (until.saturating_duration_since(now), options.lease);
+    let enough = if fresh {
+        trusted(lease).min(first_lease(lease)) / 2
+    } else if options.renew {
+        trusted(lease) / 2
+    } else {
+        // A lease that is not renewed is all that the body has.
+        trusted(lease) - lease / 100
+    };
+    if left < enough || left > trusted(lease) {
+        return None;
+    }
+    let missing = trusted(lease) - left;
+    let soon = handed_over_renewal(now, until);
+    Some(if options.renew {
+        let at = now + (lease / 3).saturating_sub(missing);
+        Some(if fresh { at.max(soon) } else { at })
+    } else {
+        (missing > lease / 100).then_some(soon)
+    })
+}
+
+/// How long a request waits for the hold of another task of its process before it asks the store.
+pub(crate) fn awaits_handoff_until(now: Instant, budget: &Budget, limits: &Defaults) -> Instant {
+    let left = budget
+        .ends()
+        .map(|ends| ends.saturating_duration_since(now) / 4);
+    now + left.map_or(limits.local_turn, |left| left.min(limits.local_turn))
+}
+
+/// When a hold whose lease was set by a command sent at `sent` is renewed.
+pub(crate) fn renewal_at(sent: Instant, lease: Duration) -> Instant {
+    sent + lease / 3
+}
+
+/// When a renewal that failed is tried again, for the `failures`th time in a row.
+pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> Instant {
+    now + (lease / 20)
+        .min(backoff(failures))
+        .max(Duration::from_millis(1))
+}
+
+/// By when a renewal must be answered, so that there is time for another before the first of the
+/// deadlines.
+pub(crate) fn renewal_by(
+    sent: Instant,
+    deadlines: impl Iterator<Item = Instant>,
+    command_timeout: Duration,
+) -> Instant {
+    let left = |deadline: Instant| deadline.saturating_duration_since(sent) / 3;
+    let share = deadlines.map(left).min().unwrap_or(command_timeout);
+    sent + share.max(Duration::from_millis(5)).min(command_timeout)
+}
+
+/// The lease that a renewal asks for: cut at `max_hold`'s end. `None` if too little is left to ask
+/// for.
+pub(crate) fn renewal_lease(
+    now: Instant,
+    lease: Duration,
+    ends: Option<Instant>,
+) -> Option<Duration> {
+    let Some(ends) = ends else { return Some(lease) };
+    let left = ends.saturating_duration_since(now);
+    (left >= MIN_LEASE).then_some(lease.min(left))
+}
+
+/// How long until an undo is repeated whose acquire may still arrive: soon at first, and then ever
+/// more seldom.
+pub(crate) fn undo_pause(tries: u32, lease: Duration) -> Duration {
+    BACKOFF_MIN
+        .saturating_mul(1 << tries.saturating_sub(1).min(16))
+        .min(lease / 10)
+        .max(BACKOFF_MIN)
+}
+
+/// The end of `max_hold` of a hold that counts from `since`.
+pub(crate) fn hold_ends(since: Instant, options: &Resolved) -> Option<Instant> {
+    options.max_hold.map(|max_hold| since + max_hold)
+}
+
+/// Failures in a row of what is tried again until it succeeds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Retry {
+    failures: u32,
+}
+
+impl Retry {
+    /// Counts a failure. When to try again.
+    pub(crate) fn again_at(&mut self, now: Instant) -> Instant {
+        self.failures += 1;
+        now + backoff(self.failures)
+    }
+
+    /// Counts a failure and waits for the next try. False, at once, if that would not come before
+    /// `ends`.
+    pub(crate) async fn pause(&mut self, clock: &Clock, ends: Instant) -> bool {
+        let again = self.again_at(clock.now());
+        let has_time = again < ends;
+        if has_time {
+            clock.sleep_until(again).await;
+        }
+        has_time
+    }
+}
+
+#[cfg(test)]
+mod boundaries;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Each rule at the instant from which it says something else.
+
+use super::*;
+
+pub(super) const MS: Duration = Duration::from_millis(1);
+const NANO: Duration = Duration::from_nanos(1);
+pub(super) const DEFAULTS: Defaults = Defaults {
+    lease: Duration::from_secs(30),
+    wait: Duration::from_secs(10),
+    command_timeout: Duration::from_millis(500),
+    local_handoffs: 64,
+    local_turn: Duration::from_millis(10),
+};
+
+fn budget(started: Instant, wait: Wait) -> Budget {
+    Budget::new(started, wait, &DEFAULTS)
+}
+
+pub(super) fn options(lease: Duration, renew: bool) -> Resolved {
+    Resolved {
+        lease,
+        renew,
+        max_hold: Some(5000 * MS),
+        wait: Wait::Forever,
+        fair: false,
+        share: None,
+        reentrant: true,
+        hold_at_least: Duration::ZERO,
+        fenced: false,
+    }
+}
+
+#[test]
+fn only_a_wait_of_zero_is_none() {
+    let start = Instant::now();
+    assert!(!budget(start, Wait::For(Duration::ZERO)).may_wait());
+    assert!(budget(start, Wait::For(NANO)).may_wait());
+    assert!(budget(start, Wait::Forever).may_wait());
+}
+
+#[test]
+fn a_wait_ends_after_its_time_or_never() {
+    let start = Instant::now();
+    let three = budget(start, Wait::For(3000 * MS));
+    assert_eq!(three.ends(), Some(start + 3000 * MS));
+    assert_eq!(budget(start, Wait::Forever).ends(), None);
+    assert_eq!(budget(start, Wait::Forever).last_recheck(), None);
+}
+
+#[test]
+fn a_silent_store_is_not_dead_before_a_commands_time() {
+    let start = Instant::now();
+    let hasty = Defaults {
+        wait: 100 * MS,
+        ..DEFAULTS
+    };
+    let budget = Budget::new(start, Wait::Forever, &hasty);
+    assert_eq!(budget.gives_up(None), start + 500 * MS);
+    // What was answered before the request began is not news.
+    assert_eq!(budget.gives_up(Some(start - 200 * MS)), start + 500 * MS);
+}
+
+#[test]
+fn a_command_has_its_own_time_as_long_as_the_request_has_it() {
+    let start = Instant::now();
+    let budget = budget(start, Wait::For(3000 * MS));
+    assert_eq!(budget.command_by(start, None), start + 500 * MS);
+    assert_eq!(
+        budget.command_by(start + 2500 * MS, None),
+        start + 3000 * MS
+    );
+    assert_eq!(
+        budget.command_by(start + 2501 * MS, None),
+        start + 3000 * MS
+    );
+}
+
+#[test]
+fn a_command_with_less_than_nine_tenths_of_its_time_is_cut() {
+    let start = Instant::now();
+    let budget = budget(start, Wait::For(3000 * MS));
+    let sent = start + 2000 * MS;
+    assert!(!budget.is_cut(sent, sent + 500 * MS));
+    assert!(!budget.is_cut(sent, sent + 450 * MS));
+    assert!(budget.is_cut(sent, sent + 450 * MS - NANO));
+}
+
+#[test]
+fn the_last_recheck_comes_half_way_through_a_short_wait() {
+    let start = Instant::now();
+    let last = |wait: Duration| budget(start, Wait::For(wait)).last_recheck();
+    assert_eq!(last(1000 * MS), Some(start + 500 * MS));
+    assert_eq!(last(900 * MS), Some(start + 450 * MS));
+    assert_eq!(last(10_000 * MS), Some(start + 9500 * MS));
+}
+
+#[test]
+fn a_handed_over_lease_is_two_seconds_at_most() {
+    assert_eq!(first_lease(30_000 * MS), 2000 * MS);
+    assert_eq!(first_lease(1999 * MS), 1999 * MS);
+}
+
+#[test]
+fn a_lease_is_trusted_a_hundredth_and_two_milliseconds_less() {
+    let sent = Instant::now();
+    assert_eq!(deadline(sent, 30_000 * MS), sent + 29_698 * MS);
+    assert_eq!(
+        deadline(sent, 10 * MS),
+        sent + 7900 * Duration::from_micros(1)
+    );
+}
+
+#[test]
+fn a_hand_over_with_a_quarter_of_its_first_lease_left_is_confirmed_first() {
+    let confirmed = Instant::now();
+    let until = confirmed + 1978 * MS;
+    let at = |now| handed_over_deadline(now, confirmed, 30_000 * MS);
+    assert_eq!(at(until - 500 * MS - NANO), Some(until));
+    assert_eq!(at(until - 500 * MS), None);
+}
+
+#[test]
+fn the_rest_of_a_handed_over_lease_is_asked_for_after_an_eighth_of_what_is_left() {
+    let now = Instant::now();
+    assert_eq!(handed_over_renewal(now, now + 800 * MS), now + 100 * MS);
+    assert_eq!(handed_over_renewal(now + MS, now), now + MS);
+}
+
+#[test]
+fn what_is_passed_on_has_enough_left_and_no_more_than_the_whole() {
+    let now = Instant::now();
+    let lease = 30_000 * MS;
+    let whole = trusted(lease);
+    let left = |left, fresh, renew| passed_on(now, now + left, fresh, &options(lease, renew));
+    // Of a hand-over by the store, whose rest was not asked for yet: half of a first lease.
+    for renew in [true, false] {
+        assert_eq!(left(1000 * MS, true, renew), Some(Some(now + 125 * MS)));
+        assert_eq!(left(1000 * MS - NANO, true, renew), None);
+        assert_eq!(left(whole + NANO, true, renew), None);
+    }
+    // Of one that is renewed: half.
+    assert_eq!(left(whole / 2, false, true), Some(Some(now)));
+    assert_eq!(left(whole / 2 - NANO, false, true), None);
+    assert_eq!(left(whole, false, true), Some(Some(now + lease / 3)));
+    assert_eq!(left(whole + NANO, false, true), None);
+    // Of a fixed lease: all but a hundredth.
+    assert_eq!(left(whole - lease / 100, false, false), Some(None));
+    assert_eq!(left(whole - lease / 100 - NANO, false, false), None);
+}
+
+#[test]
+fn a_request_awaits_a_handoff_for_a_tenure_or_a_quarter_of_its_wait() {
+    let start = Instant::now();
+    let awaits = |wait, now| awaits_handoff_until(now, &budget(start, wait), &DEFAULTS);
+    assert_eq!(awaits(Wait::Forever, start + MS), start + 11 * MS);
+    assert_eq!(awaits(Wait::For(1000 * MS), start + MS), start + 11 * MS);
+    assert_eq!(awaits(Wait::For(20 * MS), start), start + 5 * MS);
+    assert_eq!(awaits(Wait::For(20 * MS), start + 12 * MS), start + 14 * MS);
+}
+
+#[test]
+fn a_hold_is_renewed_at_a_third_of_its_lease() {
+    let sent = Instant::now();
+    assert_eq!(renewal_at(sent, 30_000 * MS), sent + 10_000 * MS);
+}
+
+#[test]
+fn a_failed_renewal_is_tried_again_after_a_twentieth_of_the_lease_at_most() {
+    let now = Instant::now();
+    let again = |lease, failures| renewal_retry_at(now, lease, failures) - now;
+    assert_eq!(again(30_000 * MS, 1), 50 * MS);
+    assert_eq!(again(30_000 * MS, 3), 200 * MS);
+    assert_eq!(again(30_000 * MS, 9), 1500 * MS);
+    assert_eq!(again(600 * MS, 3), 30 * MS);
+    assert_eq!(again(10 * MS, 1), MS);
+}
+
+#[test]
+fn a_renewal_has_a_third_of_what_the_first_of_its_holds_has_left() {
+    let sent = Instant::now();
+    let by = |left: &[u32]| {
+        let deadlines = left.iter().map(|left| sent + *left * MS);
+        renewal_by(sent, deadlines, 500 * MS) - sent
+    };
+    assert_eq!(by(&[3000, 600, 900]), 200 * MS);
+    assert_eq!(by(&[3000]), 500 * MS);
+    assert_eq!(by(&[6]), 5 * MS);
+    assert_eq!(by(&[]), 500 * MS);
+}
+
+#[test]
+fn the_shortest_lease_is_the_least_that_a_renewal_asks_for() {
+    let now = Instant::now();
+    let left = |left| renewal_lease(now, 30_000 * MS, Some(now + left));
+    assert_eq!(left(MIN_LEASE), Some(MIN_LEASE));
+    assert_eq!(left(MIN_LEASE - NANO), None);
+    assert_eq!(left(40_000 * MS), Some(30_000 * MS));
+}
+
+#[test]
+fn back_off_doubles_from_fifty_milliseconds_to_two_seconds() {
+    let pauses = [0, 1, 2, 3, 4, 5, 6, 7, 8, 17, 18, u32::MAX].map(backoff);
+    let expected = [
+        50, 50, 100, 200, 400, 800, 1600, 2000, 2000, 2000, 2000, 2000,
+    ];
+    assert_eq!(pauses, expected.map(|pause| pause * MS));
+}
+
+#[test]
+fn each_failure_in_a_row_puts_the_next_try_off_for_longer() {
+    let now = Instant::now();
+    let mut retry = Retry::default();
+    let pauses = [(); 4].map(|()| retry.again_at(now) - now);
+    assert_eq!(pauses, [50, 100, 200, 400].map(|pause| pause * MS));
+}
+
+#[test]
+fn an_undo_is_repeated_ever_more_seldom_up_to_a_tenth_of_the_lease() {
+    let pauses = |lease: Duration| [0, 1, 2, 3, 4, 40].map(|tries| undo_pause(tries, lease));
+    assert_eq!(
+        pauses(3000 * MS),
+        [50, 50, 100, 200, 300, 300].map(|pause| pause * MS)
+    );
+    assert_eq!(pauses(100 * MS), [50 * MS; 6]);
+}
+
+#[test]
+fn max_hold_counts_from_the_grant() {
+    let since = Instant::now();
+    let mut options = options(1000 * MS, true);
+    assert_eq!(hold_ends(since, &options), Some(since + 5000 * MS));
+    options.max_hold = None;
+    assert_eq!(hold_ends(since, &options), None);
+}
