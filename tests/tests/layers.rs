@@ -248,6 +248,9 @@ impl<'ast> Visit<'ast> for Paths {
         }
     }
 
+    /// Who may see an item is no use of it.
+    fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         if path.segments.len() > 1 {
             let names = path
