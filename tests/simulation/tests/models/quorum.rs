@@ -1,5 +1,5 @@
 //! The quorum: three independent nodes, each with its own lease of a lock and its own fence counter, and requests that take
-//! the lock on a majority of them. The protocol in words is in `lock-runtime/src/store/quorum.rs`.
+//! the lock on a majority of them. The protocol in words is in `lock-runtime/stores/redis/src/quorum/mod.rs`.
 //!
 //! | here | the code |
 //! |---|---|
