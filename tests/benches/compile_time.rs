@@ -1,6 +1,6 @@
 //! What the attribute adds to the time of a build: `cargo check` of a crate of 1,000 functions, all of them changed,
 //! without a lock, with one written by hand, and with the attribute, in turn:
-//! `cargo bench -p lock-tests --bench compile_time`.
+//! `cargo bench -p lock-benches --bench compile_time`.
 #![expect(clippy::expect_used, reason = "a benchmark that can't go on ends")]
 
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ fn median(mut values: Vec<Duration>) -> Duration {
 }
 
 fn main() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     std::fs::create_dir(folder.join("src")).expect("a folder");

@@ -186,7 +186,7 @@ async fn a_constant_is_not_read_as_a_template() {
     let locked = client.scope(async {
         tokio::select! {
             _ = constant_key() => panic!("it is held"),
-            () = lock_tests::eventually("it waits", async || client.health().await.unwrap().waiting == 1) => {}
+            () = lock_testkit::eventually("it waits", async || client.health().await.unwrap().waiting == 1) => {}
         }
     });
     locked.await;

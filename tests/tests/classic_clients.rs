@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_tests::RedisServer;
+use lock_testkit::RedisServer;
 
 /// What `redis-cli` prints.
 fn redis_cli(server: &RedisServer, words: &[&str]) -> String {
@@ -57,7 +57,7 @@ async fn a_classic_client_and_ours_exclude_each_other_in_both_orders() {
     );
     // Nobody hands over: the waiter looks again by itself.
     let waiting = tokio::spawn(client.lock("stock:42").acquire());
-    lock_tests::eventually("it waits", async || {
+    lock_testkit::eventually("it waits", async || {
         client.inspect("stock:42").await.unwrap().waiting == 1
     })
     .await;

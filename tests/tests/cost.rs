@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, Rate};
-use lock_tests::{RedisServer, Request, RequestLog, eventually};
+use lock_testkit::{RedisServer, Request, RequestLog, eventually};
 
 /// A client that has heard what the server says of itself, and does not ask again.
 async fn settled(server: &RedisServer) -> LockClient {
@@ -327,14 +327,17 @@ async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
 #[tokio::test]
 async fn renewals_travel_together() {
     let (server, client) = connected().await;
-    let mut guards = Vec::new();
+    // Side by side: what was acquired at other moments is due at other moments.
+    let mut acquiring = tokio::task::JoinSet::new();
     for number in 0..90 {
         let request = client
             .lock(format!("k:{number}"))
             .lease(Duration::from_secs(3))
             .renew(true);
-        guards.push(request.acquire().await.unwrap());
+        acquiring.spawn(request.acquire());
     }
+    let guards: Result<Vec<_>, _> = acquiring.join_all().await.into_iter().collect();
+    let guards = guards.unwrap();
     let mut log = server.requests().await;
     tokio::time::sleep(Duration::from_millis(3500)).await;
     let renewals = log.take().await.len();

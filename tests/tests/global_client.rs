@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use lock_runtime::{LockClient, LockError, distributed_lock, init};
-use lock_tests::{RedisServer, eventually};
+use lock_testkit::{RedisServer, eventually};
 
 #[distributed_lock(key = "global")]
 async fn locked() -> Result<bool, LockError> {

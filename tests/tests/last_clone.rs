@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use lock_runtime::LockClient;
-use lock_tests::{Proxy, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisServer, eventually};
 
 /// Threads of clients in this process; `None` where the system doesn't tell.
 fn client_threads() -> Option<usize> {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, LostReason, StoreErrorKind};
 use lock_store::memory::MemoryStore;
 use lock_store::{Answer, Store, StoreFuture};
-use lock_tests::eventually;
-use lock_tests::store_decorator::{Interceptor, Reply, Request, decorated, failure};
+use lock_testkit::eventually;
+use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure};
 use tokio::sync::Semaphore;
 
 /// What becomes of a command.

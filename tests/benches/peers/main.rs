@@ -1,5 +1,5 @@
 //! Our lock beside others, and beside the work without any lock, in one run against one redis-server:
-//! `cargo bench -p lock-tests --bench peers`. What is measured and how to read it: `README.md` in this folder's parent.
+//! `cargo bench -p lock-benches --bench peers`. What is measured and how to read it: `README.md` in this folder's parent.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -23,7 +23,7 @@ mod worker;
 use std::path::PathBuf;
 
 use clap::Parser;
-use lock_tests::RedisServer;
+use lock_testkit::RedisServer;
 
 use crate::figures::{Contender, Figures, Measured, Results};
 use crate::plan::{LIBRARIES, Library, Toolchain, WORKLOADS, Workload};
@@ -68,7 +68,7 @@ async fn main() {
     }
     let options = Options::parse();
     // Paths are meant as from the workspace's folder; cargo runs benchmarks in their package's.
-    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::set_current_dir(workspace).expect("the workspace's folder");
     let results = match &options.from {
         Some(file) => {
@@ -231,7 +231,7 @@ fn check_names(what: &str, given: &[String], known: impl Iterator<Item = &'stati
 fn command_line() -> String {
     let given = std::env::args().skip(1).filter(|word| word != "--bench");
     let given: Vec<_> = given.collect();
-    let mut command = "cargo bench -p lock-tests --bench peers".to_owned();
+    let mut command = "cargo bench -p lock-benches --bench peers".to_owned();
     if !given.is_empty() {
         command.push_str(" -- ");
         command.push_str(&given.join(" "));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient};
-use lock_tests::monotonic_nanos;
+use lock_testkit::monotonic_nanos;
 use redis::aio::MultiplexedConnection;
 use tokio::io::AsyncBufReadExt as _;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_tests::RedisServer;
+use lock_testkit::RedisServer;
 
 use crate::figures::{self, Figures, Report};
 use crate::plan::{Kind, Library, Toolchain, Workload};

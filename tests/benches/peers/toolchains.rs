@@ -73,7 +73,7 @@ fn python(target: &Path) -> Result<Vec<String>, String> {
 
 fn source(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("benches/peers")
+        .join("peers")
         .join(folder)
 }
 

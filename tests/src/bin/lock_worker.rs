@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Lock, LockClient, LockError, Rate};
-use lock_tests::monotonic_nanos;
+use lock_testkit::monotonic_nanos;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_tests::{Backend, eventually, polled};
+use lock_testkit::{Backend, eventually, polled};
 
 crate::on_every_store!(
     an_acquire_dropped_after_any_number_of_polls_leaves_nothing,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_runtime::LockError;
-use lock_tests::Backend;
+use lock_testkit::Backend;
 use tokio::task::JoinSet;
 
 crate::on_every_store!(

@@ -1,7 +1,7 @@
 //! Tokens rise with every hold, and never within one.
 
 use lock_runtime::FencingToken;
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 crate::on_every_store!(
     tokens_rise_with_every_hold_of_every_client,
@@ -29,7 +29,7 @@ async fn tokens_rise_with_every_hold_of_every_client(store: Backend) {
         );
         last = guard.fencing_token();
         let waiter = tokio::spawn(b.lock("k").fenced().acquire());
-        lock_tests::eventually("the waiter queues", async || {
+        lock_testkit::eventually("the waiter queues", async || {
             a.inspect("k").await.unwrap().waiting == 1
         })
         .await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{KeyFault, LockError, LockKey, lock_key};
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 crate::on_every_store!(
     a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Latch, LockClient, LockError, LostReason};
-use lock_tests::{Backend, eventually, polled};
+use lock_testkit::{Backend, eventually, polled};
 use tokio::task::{JoinHandle, JoinSet};
 
 crate::on_every_store!(

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lock_store::{ClientId, Clock, LatchState, Link, Listener, Owner, Store, WakeUp};
-use lock_tests::{Backend, LatchRequest, LatchVerb, Latched, eventually};
+use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, eventually};
 
 crate::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
@@ -54,7 +54,7 @@ impl Clients {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => lock_tests::redis_store(&redis.url(), "lock", id, &listener, clock),
+                redis => lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock),
             }
         };
         let stores = heard.iter().enumerate().map(store).collect();

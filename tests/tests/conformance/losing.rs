@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lock_runtime::{LockError, LostReason, OnLost};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
+
+use crate::bodies::endless_body;
 
 crate::on_every_store!(
     a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost,
@@ -101,16 +103,11 @@ async fn an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_rene
     store: Backend,
 ) {
     let (a, b) = (store.client().await, store.client().await);
-    let holder = tokio::spawn(
-        a.lock("k")
-            .lease(10 * SHORT)
-            .renew(true)
-            .run(std::future::pending::<()>()),
-    );
-    eventually("it is held", async || {
-        b.inspect("k").await.unwrap().holder.is_some()
-    })
-    .await;
+    let (runs, endless) = endless_body();
+    let request = a.lock("k").lease(10 * SHORT).renew(true);
+    let holder = tokio::spawn(request.run(endless));
+    runs.await.unwrap();
+    assert!(b.inspect("k").await.unwrap().holder.is_some());
     let next = tokio::spawn(b.lock("k").acquire());
     eventually("the next one waits", async || {
         b.inspect("k").await.unwrap().waiting == 1

@@ -1,4 +1,8 @@
-//! The contract, written once and run against every store.
+//! The contract, written once and run against every store: `cargo test -p lock-tests --test conformance`.
+//!
+//! Each behaviour is a test of its own on each store, `cluster::turns::other_processes_have_their_turn`; filters, `--skip`,
+//! `--exact` and `--list` work as everywhere. Servers are started once for many tests, which find them empty.
+//! `CONFORMANCE_REPEAT=100` runs each chosen test so many times, side by side.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,12 +10,13 @@
     reason = "a test that can't go on has failed"
 )]
 
-use std::pin::Pin;
-
-use lock_tests::Backend;
+mod arguments;
+mod bodies;
+mod servers;
+mod store;
+mod trials;
 
 mod cancellation;
-mod drift;
 mod exclusion;
 mod fencing;
 mod keys;
@@ -35,45 +40,95 @@ mod turns;
 mod verbs;
 mod waiting;
 
-mod topologies;
+use std::pin::Pin;
+use std::process::ExitCode;
 
-/// Its name, and the test.
-pub(crate) type Behaviour = (
-    &'static str,
-    fn(Backend) -> Pin<Box<dyn Future<Output = ()>>>,
-);
+use lock_testkit::Backend;
 
-/// Runs each behaviour against each store: the embedded one and one server here, and other topologies in `topologies`.
+/// What every store does; a quorum has neither a queue, nor an order of arrival, nor shares.
+const EVERY_STORE: &[&[Behaviour]] = &[
+    cancellation::BEHAVIOURS,
+    exclusion::BEHAVIOURS,
+    fencing::BEHAVIOURS,
+    keys::BEHAVIOURS,
+    latch::BEHAVIOURS,
+    latch_verbs::BEHAVIOURS,
+    losing::BEHAVIOURS,
+    multi_hold::BEHAVIOURS,
+    multi_lock::BEHAVIOURS,
+    multi_verbs::BEHAVIOURS,
+    rates::BEHAVIOURS,
+    reentrancy::BEHAVIOURS,
+    releasing::BEHAVIOURS,
+    rw_lock::BEHAVIOURS,
+    rw_lock_holds::BEHAVIOURS,
+    semaphore::BEHAVIOURS,
+    semaphore_holds::BEHAVIOURS,
+    shares::BEHAVIOURS,
+    turns::BEHAVIOURS,
+    verbs::BEHAVIOURS,
+    waiting::BEHAVIOURS,
+];
+
+/// What a quorum does as well.
+const QUORUM: &[&[Behaviour]] = &[
+    cancellation::ON_A_QUORUM,
+    exclusion::ON_A_QUORUM,
+    fencing::ON_A_QUORUM,
+    losing::ON_A_QUORUM,
+    multi_hold::ON_A_QUORUM,
+    multi_lock::ON_A_QUORUM,
+    reentrancy::ON_A_QUORUM,
+    releasing::ON_A_QUORUM,
+    turns::ON_A_QUORUM,
+    waiting::ON_A_QUORUM,
+];
+
+/// What scripts leave in a server. They know of no topology.
+const ONE_SERVER: &[&[Behaviour]] = &[
+    stored::found::ON_ONE_SERVER,
+    stored::times::ON_ONE_SERVER,
+    stored::tokens::ON_ONE_SERVER,
+    stored_latch::ON_ONE_SERVER,
+];
+
+/// One promise, and the test of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Behaviour {
+    /// With the module's path.
+    pub(crate) name: &'static str,
+    pub(crate) test: fn(Backend) -> Pin<Box<dyn Future<Output = ()>>>,
+}
+
+/// Names a list of behaviours.
 #[macro_export]
-macro_rules! on_every_store {
-    ($($behaviour:ident),+ $(,)?) => {
-        pub(crate) const BEHAVIOURS: &[$crate::Behaviour] = &[
-            $((concat!(module_path!(), "::", stringify!($behaviour)), |store| Box::pin($behaviour(store)))),+
-        ];
-        mod memory {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $behaviour() {
-                super::$behaviour(lock_tests::Backend::memory()).await;
-            })+
-        }
-        mod redis {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $behaviour() {
-                super::$behaviour(lock_tests::Backend::redis().await).await;
-            })+
-        }
+macro_rules! behaviours {
+    ($list:ident: $($behaviour:ident),+ $(,)?) => {
+        pub(crate) const $list: &[$crate::Behaviour] = &[$($crate::Behaviour {
+            name: concat!(module_path!(), "::", stringify!($behaviour)),
+            test: |backend| Box::pin($behaviour(backend)),
+        }),+];
     };
 }
 
-/// Runs on a quorum of three servers those that need neither a queue nor an order of arrival nor shares.
+/// Behaviours of every store but the quorum.
+#[macro_export]
+macro_rules! on_every_store {
+    ($($behaviour:ident),+ $(,)?) => { $crate::behaviours!(BEHAVIOURS: $($behaviour),+); };
+}
+
+/// Those of them that need neither a queue nor an order of arrival nor shares.
 #[macro_export]
 macro_rules! on_a_quorum {
-    ($($behaviour:ident),+ $(,)?) => {
-        mod quorum {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $behaviour() {
-                super::$behaviour(lock_tests::Backend::quorum().await).await;
-            })+
-        }
-    };
+    ($($behaviour:ident),+ $(,)?) => { $crate::behaviours!(ON_A_QUORUM: $($behaviour),+); };
+}
+
+/// Behaviours of the scripts.
+#[macro_export]
+macro_rules! on_one_server {
+    ($($behaviour:ident),+ $(,)?) => { $crate::behaviours!(ON_ONE_SERVER: $($behaviour),+); };
+}
+
+fn main() -> ExitCode {
+    trials::run(arguments::read())
 }

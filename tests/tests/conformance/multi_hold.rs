@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Lock, LockClient, LockError, LostReason, OnLost};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 crate::on_every_store!(
     all_are_renewed_as_long_as_the_body_runs,

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{FencingToken, Guard, LockClient, LockError};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 use tokio::task::JoinSet;
 
-use lock_tests::polled;
+use lock_testkit::polled;
 
 crate::on_every_store!(
     all_are_taken_or_none,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use lock_store::{
     Acquire, AcquiredAll, Claim, Owner, Queue, Release, Released, Renewal, Renewed, Share,
 };
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 use crate::verbs::{LEASE, Two, by, claim, is_granted, owner, request};
 
@@ -25,6 +25,8 @@ crate::on_every_store!(
 );
 
 /// The key of `Two`, and another one in its slot.
+/// A lease that a test waits to see the end of, and that replicas have before it is over.
+const BRIEF: Duration = Duration::from_millis(250);
 const BESIDE_K: [&str; 2] = ["{lock:k}a", "k"];
 
 fn all(
@@ -197,7 +199,7 @@ async fn another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken(stor
 async fn a_shared_lock_whose_leases_have_ended_is_free(store: Backend) {
     let two = Two::new(&store);
     // Redis keeps the set a second longer than the leases in it.
-    let permit = permit("{s}b", others(0), Duration::from_millis(20));
+    let permit = permit("{s}b", others(0), BRIEF);
     assert!(is_granted(
         two.stores[1].acquire(permit, by()).await.unwrap().value
     ));
@@ -214,7 +216,7 @@ async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store:
         let two = Two::new(&store);
         let (keys, waiter) = (BESIDE_K, owner(1, 7));
         let brief = Acquire {
-            lease: Duration::from_millis(20),
+            lease: BRIEF,
             ..request(owner(0, 9), false, Queue::Barge)
         };
         // Unless the lease has ended before.
@@ -248,7 +250,7 @@ async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
     let mut two = Two::new(&store);
     let keys = BESIDE_K;
     let brief = Acquire {
-        lease: Duration::from_millis(20),
+        lease: BRIEF,
         ..request(owner(0, 9), false, Queue::Barge)
     };
     two.stores[0].acquire(brief, by()).await.unwrap();

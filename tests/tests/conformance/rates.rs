@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Decision, KeyFault, LockClient, LockError, LockKey, Rate, lock_key};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 crate::on_every_store!(
     a_burst_passes_at_once_and_the_next_is_told_when_to_come_back,

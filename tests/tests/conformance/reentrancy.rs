@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, distributed_lock};
-use lock_tests::Backend;
+use lock_testkit::Backend;
 
 crate::on_every_store!(
     nested_calls_share_the_hold,

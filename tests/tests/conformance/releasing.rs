@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 crate::on_every_store!(
     a_dropped_guard_is_released_before_later_requests_of_its_client,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Lock, LockClient, LockError};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::semaphore::{AT_ONCE, WAIT, is_busy, queued, three, until_waiting};
-use lock_tests::polled;
+use lock_testkit::polled;
 
 crate::on_every_store!(
     readers_of_two_clients_enter_together_when_a_writers_lease_ends,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Lock, LockClient, LockError, distributed_lock};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 

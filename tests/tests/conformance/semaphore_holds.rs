@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockError, LostReason};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 use tokio::task::JoinSet;
 
 use super::semaphore::{AT_ONCE, is_busy, permits, queued, served, three, until_waiting};
-use lock_tests::polled;
+use crate::bodies::endless_body;
+use lock_testkit::polled;
 
 crate::on_every_store!(
     permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_holds,
@@ -105,12 +106,11 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
     let mut bodies = JoinSet::new();
     for client in [&a, &b, &c] {
         let request = permits(client, 1, 3).lease(brief * 5).renew(true);
-        bodies.spawn(request.run(std::future::pending::<()>()));
+        let (runs, endless) = endless_body();
+        bodies.spawn(request.run(endless));
+        runs.await.unwrap();
     }
-    eventually("all are inside", async || {
-        a.inspect("k").await.unwrap().holders == 3
-    })
-    .await;
+    assert_eq!(a.inspect("k").await.unwrap().holders, 3);
     assert!(b.force_release("k").await.unwrap());
     while let Some(body) = bodies.join_next().await {
         assert_eq!(lost_by(body.unwrap()), LostReason::Gone);

@@ -6,7 +6,7 @@ use lock_store::{
     Acquire, Acquired, Claim, Fenced, Inspection, Link, Owner, Queue, Release, Released, Renewal,
     Renewed, Share,
 };
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 use super::verbs::{LEASE, Two, by, owner, store_of};
 

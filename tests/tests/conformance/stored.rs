@@ -1,9 +1,9 @@
 //! What the scripts leave in Redis to the millisecond, and what they make of what they find there: values of others,
 //! counters that were lost or spoilt, places that nobody can have written.
 
-mod found;
-mod times;
-mod tokens;
+pub(crate) mod found;
+pub(crate) mod times;
+pub(crate) mod tokens;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Owner, Queue, Release, Released, Renewal,
     Renewed, Share,
 };
-use lock_tests::{Backend, RedisServer, eventually};
+use lock_testkit::{Backend, RedisServer, eventually};
 
 use crate::verbs::{LEASE, Two, by, store_of};
 
@@ -37,8 +37,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    pub(super) async fn new() -> Self {
-        let backend = Backend::redis().await;
+    pub(super) fn on(backend: Backend) -> Self {
         let two = Two::new(&backend);
         Self { backend, two }
     }

@@ -3,10 +3,18 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_store::LatchState;
-use lock_tests::{LatchRequest, LatchVerb, Latched, RedisServer, eventually};
+use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, RedisServer, eventually};
 
 use crate::stored::Stored;
 use crate::verbs::{by, owner};
+
+crate::on_one_server!(
+    a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minute,
+    a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out,
+    generations_follow_the_clock_or_the_last_one,
+    what_is_not_all_of_a_latch_is_a_conflict,
+    places_that_are_something_else_keep_no_latch_shut,
+);
 
 const LATCH: &str = "lock:k";
 const WAITERS: &str = "lock:%latch:{lock:k}";
@@ -16,8 +24,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 struct Latches(Stored);
 
 impl Latches {
-    async fn new() -> Self {
-        Self(Stored::new().await)
+    fn on(backend: Backend) -> Self {
+        Self(Stored::on(backend))
     }
 
     fn server(&self) -> &RedisServer {
@@ -72,9 +80,10 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
-#[tokio::test]
-async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minute() {
-    let stored = Latches::new().await;
+async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minute(
+    backend: Backend,
+) {
+    let stored = Latches::on(backend);
     assert_eq!(stored.ask(1, LatchVerb::CountDown).await, Latched::NotSet);
     assert!(stored.server().keys("*").await.is_empty());
     assert_eq!(stored.set(1, 2).await, Latched::Set(true));
@@ -101,9 +110,10 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minut
     assert_eq!(stored.set(6, 1).await, Latched::Set(true));
 }
 
-#[tokio::test]
-async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out() {
-    let stored = Latches::new().await;
+async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out(
+    backend: Backend,
+) {
+    let stored = Latches::on(backend);
     for is_set in [false, true] {
         if is_set {
             stored.set(1, 1).await;
@@ -134,9 +144,8 @@ async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_ou
     assert_eq!(there, 0);
 }
 
-#[tokio::test]
-async fn generations_follow_the_clock_or_the_last_one() {
-    let stored = Latches::new().await;
+async fn generations_follow_the_clock_or_the_last_one(backend: Backend) {
+    let stored = Latches::on(backend);
     let before = now();
     stored.set(1, 1).await;
     let first = stored.look().await;
@@ -158,9 +167,8 @@ async fn generations_follow_the_clock_or_the_last_one() {
     );
 }
 
-#[tokio::test]
-async fn what_is_not_all_of_a_latch_is_a_conflict() {
-    let stored = Latches::new().await;
+async fn what_is_not_all_of_a_latch_is_a_conflict(backend: Backend) {
+    let stored = Latches::on(backend);
     for half in [
         "count 5 opened 0",
         "count 5 generation 1",
@@ -178,9 +186,8 @@ async fn what_is_not_all_of_a_latch_is_a_conflict() {
     }
 }
 
-#[tokio::test]
-async fn places_that_are_something_else_keep_no_latch_shut() {
-    let stored = Latches::new().await;
+async fn places_that_are_something_else_keep_no_latch_shut(backend: Backend) {
+    let stored = Latches::on(backend);
     stored.set(1, 1).await;
     let _: String = stored.query(&format!("SET {WAITERS} text")).await;
     assert_eq!(stored.ask(2, LatchVerb::Wait).await, Latched::Conflict);

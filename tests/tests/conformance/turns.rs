@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 
-use lock_tests::polled;
+use lock_testkit::polled;
 
 crate::on_every_store!(
     tasks_of_one_process_pass_a_hold_on_without_the_store,

@@ -1,14 +1,14 @@
 //! The store contract, verb by verb: safe to repeat, and replies that say what is so.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_store::Clock;
 use lock_store::{
     Acquire, Acquired, Claim, ClientId, Fenced, Link, Listener, Owner, Queue, Release, Released,
-    Renewal, Renewed, Store, WakeUp,
+    Renewal, Renewed, Store,
 };
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, Heard, eventually};
 
 crate::on_every_store!(
     an_acquire_repeated_by_its_owner_is_granted_again,
@@ -21,18 +21,6 @@ crate::on_every_store!(
     a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges,
     a_place_whose_client_is_gone_is_passed_over,
 );
-
-/// The grants that a client was told of.
-#[derive(Debug, Default)]
-pub(super) struct Heard(pub(super) Mutex<Vec<(Owner, Option<u64>)>>);
-
-impl Listener for Heard {
-    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
-        self.0.lock().unwrap().push((owner, token));
-        WakeUp::default()
-    }
-    fn look_again(&self) {}
-}
 
 /// A store with two clients, and what they hear.
 pub(super) struct Two {
@@ -51,7 +39,7 @@ impl Two {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => lock_tests::redis_store(&redis.url(), "lock", id, &listener, clock),
+                redis => lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock),
             }
         };
         Self {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockError;
-use lock_tests::{Backend, eventually};
+use lock_testkit::{Backend, eventually};
 
 crate::on_every_store!(
     waiters_of_one_process_are_served_in_arrival_order,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::RedisServer;
+use lock_testkit::RedisServer;
 
 use crate::{SLACK, client, timed, unavailable};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
-use lock_tests::{RedisServer, eventually};
+use lock_testkit::{RedisServer, eventually};
 
 use crate::{client, timed, unavailable};
 

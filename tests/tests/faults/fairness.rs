@@ -1,6 +1,6 @@
 //! Strict arrival order over several processes, for every kind of lock that has it.
 
-use lock_tests::{ChildProcess, RedisServer};
+use lock_testkit::{ChildProcess, RedisServer};
 
 use crate::{client, until_waiting, worker};
 

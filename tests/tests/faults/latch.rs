@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{Latch, LockClient, LockError, LostReason, StoreErrorKind};
-use lock_tests::{Proxy, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisServer, eventually};
 use tokio::task::JoinHandle;
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};

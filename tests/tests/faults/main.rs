@@ -24,7 +24,7 @@ mod tls;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::{ChildProcess, eventually};
+use lock_testkit::{ChildProcess, eventually};
 
 /// The command timeout of every client here.
 const COMMAND_TIMEOUT: Duration = Duration::from_millis(500);

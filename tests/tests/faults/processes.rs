@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lock_tests::{ChildProcess, RedisServer};
+use lock_testkit::{ChildProcess, RedisServer};
 
 use crate::{SLACK, client, until_waiting, worker};
 
@@ -177,7 +177,7 @@ async fn a_waiter_killed_at_the_head_of_the_queue_is_passed_over_at_the_release(
         until_waiting(&observer, "k", 2).await;
         head.kill();
         // The server notices the end of the connection before it reads the release, which is sent later.
-        lock_tests::eventually("the server noticed", async || {
+        lock_testkit::eventually("the server noticed", async || {
             server.channels().await.len() == 1
         })
         .await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Rate, RateLimiter, StoreErrorKind};
-use lock_tests::{Proxy, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisServer, eventually};
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};
 

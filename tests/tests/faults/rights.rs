@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, Rate};
-use lock_tests::{RedisServer, documented_rights, eventually};
+use lock_testkit::{RedisServer, documented_rights, eventually};
 
 const BASE: &str = "every client, rate limiters";
 const LOCKS: &str = "locks of one or several keys";

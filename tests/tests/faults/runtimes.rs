@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient};
-use lock_tests::{RedisServer, eventually};
+use lock_testkit::{RedisServer, eventually};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{client, until_waiting};

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Lock, LockClient, LockError, LostReason, StoreErrorKind};
-use lock_tests::{Proxy, RedisServer, eventually, eventually_within};
+use lock_testkit::{Proxy, RedisServer, eventually, eventually_within};
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable, until_waiting, worker};
 

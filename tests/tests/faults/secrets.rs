@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_tests::{Log, Proxy, RedisServer};
+use lock_testkit::{Log, Proxy, RedisServer};
 
 const CANARY: &str = "canary-in-the-mine";
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, LostReason, StoreErrorKind};
-use lock_tests::{RedisServer, eventually};
+use lock_testkit::{RedisServer, eventually};
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable, until_waiting};
 

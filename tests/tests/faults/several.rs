@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::{ChildProcess, Proxy, RedisServer, eventually};
+use lock_testkit::{ChildProcess, Proxy, RedisServer, eventually};
 
 use crate::network::{behind_proxy, started};
 use crate::{COMMAND_TIMEOUT, SLACK, client, unavailable, until_waiting, worker};
@@ -206,7 +206,7 @@ async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undo
         })
         .await;
         let limit = Duration::from_secs(20);
-        lock_tests::eventually_within(limit, "it is undone, not by its lease", async || {
+        lock_testkit::eventually_within(limit, "it is undone, not by its lease", async || {
             server.keys("lock:[xy]").await.is_empty()
         })
         .await;

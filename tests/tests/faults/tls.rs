@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, StoreErrorKind};
-use lock_tests::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
+use lock_testkit::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
 use tempfile::TempDir;
 
 use crate::unavailable;

@@ -11,7 +11,7 @@ mod redis_server;
 
 use std::time::{Duration, Instant};
 
-use lock_tests::{ChildProcess, Proxy, RedisServer, eventually, eventually_within};
+use lock_testkit::{ChildProcess, Proxy, RedisServer, eventually, eventually_within};
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo};
 use tokio::time::timeout;

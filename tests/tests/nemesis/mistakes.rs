@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lock_tests::history::Check;
-use lock_tests::nemesis::{Fault, Mistake, run};
+use lock_testkit::history::Check;
+use lock_testkit::nemesis::{Fault, Mistake, run};
 
 use crate::{ONE, settings};
 
-/// A few seconds at a time, until one of the checks finds it.
+/// A few seconds at a time, until the check finds it: how soon a fault meets the mistake is up to chance. No right behaviour
+/// has a second try here.
 async fn found_by(mistake: Mistake, faults: &[Fault], check: Check) {
     const RUNS: u64 = 5;
     let _one = ONE.lock().await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, Rate, StoreErrorKind};
-use lock_tests::{RedisCluster, RedisServer, eventually};
+use lock_testkit::{RedisCluster, RedisServer, eventually};
 
 use crate::{client, config, unavailable};
 

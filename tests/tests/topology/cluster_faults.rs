@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{Decision, LockError, Rate};
-use lock_tests::{RedisCluster, eventually};
+use lock_testkit::{RedisCluster, eventually};
 
 use crate::client;
 use crate::load::Load;

@@ -4,8 +4,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Finding, Health, LockClient, Role, StoreErrorKind};
-use lock_tests::nemesis::ClockShim;
-use lock_tests::{
+use lock_testkit::nemesis::ClockShim;
+use lock_testkit::{
     Log, Proxy, RedisCluster, RedisQuorum, RedisServer, documented_rights, eventually,
 };
 

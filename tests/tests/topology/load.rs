@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
-use lock_tests::eventually;
+use lock_testkit::eventually;
 use tokio::task::JoinSet;
 
 /// The lease of all these locks. After it, nobody believes in a lock any more that a failover has lost.

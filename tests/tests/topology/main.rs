@@ -19,7 +19,7 @@ mod sentinel_urls;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::eventually;
+use lock_testkit::eventually;
 
 /// What a slow machine may take on top of a promised time.
 const SLACK: Duration = Duration::from_millis(900);

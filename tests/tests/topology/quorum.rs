@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
-use lock_tests::{RedisQuorum, eventually};
+use lock_testkit::{RedisQuorum, eventually};
 use tokio::task::JoinSet;
 
 use crate::load::Load;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_tests::{Proxy, RedisQuorum, RedisServer, eventually};
+use lock_testkit::{Proxy, RedisQuorum, RedisServer, eventually};
 
 use crate::{client, unavailable};
 

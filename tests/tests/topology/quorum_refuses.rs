@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use lock_runtime::{LockClient, Rate, StoreErrorKind};
-use lock_tests::{Log, RedisQuorum, RedisServer, documented_rights};
+use lock_testkit::{Log, RedisQuorum, RedisServer, documented_rights};
 
 use crate::{client, config, unavailable};
 
@@ -19,7 +19,7 @@ async fn the_same_server_twice_is_refused() {
     assert!(said.contains(&one) && said.contains(&two), "{said}");
     // Who connects later is told by the first request.
     let lazy = LockClient::builder().url(&url).connect_lazy().unwrap();
-    lock_tests::eventually("it is told", async || {
+    lock_testkit::eventually("it is told", async || {
         let tried = lazy.lock("k").acquire().await;
         tried.is_err() && unavailable(tried) == StoreErrorKind::Misconfigured
     })

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Lock, LockClient, LockError, LostReason, StoreErrorKind};
-use lock_tests::{Proxy, RedisCluster, RedisServer, SentinelGroup, eventually};
+use lock_testkit::{Proxy, RedisCluster, RedisServer, SentinelGroup, eventually};
 
 use crate::{SLACK, client, config, unavailable};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_tests::{RedisServer, SentinelGroup, eventually, eventually_within};
+use lock_testkit::{RedisServer, SentinelGroup, eventually, eventually_within};
 
 use crate::load::Load;
 use crate::{SLACK, client};

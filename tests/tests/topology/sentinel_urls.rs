@@ -1,7 +1,7 @@
 //! What is said when the URL, the name or a password is wrong.
 
 use lock_runtime::{LockClient, StoreErrorKind};
-use lock_tests::{RedisServer, SentinelGroup};
+use lock_testkit::{RedisServer, SentinelGroup};
 
 use crate::{client, config, unavailable};
 

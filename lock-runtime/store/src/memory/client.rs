@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::latch::Entry;
 use super::lock::{LINK, Lock, Step, released};
+use super::name::Name;
 use super::queue::Place;
 use super::server::MemoryStore;
-use super::space::{Name, Space};
+use super::space::Space;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Clock, Failure, Fenced, Inspection,
     LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Queue, RateRequest,

@@ -4,7 +4,7 @@ mod leases;
 
 use std::time::{Duration, Instant};
 
-use self::leases::Leases;
+use self::leases::{Hold, HoldId, Leases};
 use crate::{Claim, Owner, Share};
 
 #[derive(Debug, Default)]
@@ -13,15 +13,6 @@ pub(super) struct Holders {
     used: u64,
     of: u32,
     exclusive: bool,
-}
-
-/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
-type HoldId = (Owner, bool);
-
-#[derive(Clone, Copy, Debug)]
-struct Hold {
-    share: Option<Share>,
-    expires: Instant,
 }
 
 /// An exclusive lock has one permit, of one.

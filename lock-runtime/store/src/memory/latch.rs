@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use super::space::Name;
+use super::name::Name;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use crate::{LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
 

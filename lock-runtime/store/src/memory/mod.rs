@@ -6,6 +6,7 @@ mod client;
 mod holders;
 mod latch;
 mod lock;
+mod name;
 mod queue;
 mod rate;
 mod server;

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::space::Name;
+use super::name::Name;
 use crate::{RateRequest, Rated, SweepingMap};
 
 /// All buckets that are not full.

@@ -6,9 +6,6 @@ use std::time::Instant;
 use super::lock::Lock;
 use crate::{LockKey, SweepingMap};
 
-/// Namespace and key.
-pub(super) type Name = (Arc<str>, LockKey);
-
 #[derive(Debug)]
 pub(super) struct Space {
     pub(super) namespace: Arc<str>,

@@ -3,13 +3,23 @@
 use std::time::Duration;
 
 use lock_store::{Acquire, Acquired, AcquiredAll, Fenced, Queue, Released, Renewed, Share};
+use lock_testkit::Backend;
 
 use super::{KINDS, LOCK, QUEUE, Stored, WHOLES, claim, permits, request};
 use crate::verbs::{LEASE, by, owner};
 
-#[tokio::test]
-async fn values_of_others_are_conflicts_that_stay_as_they_are() {
-    let stored = Stored::new().await;
+crate::on_one_server!(
+    values_of_others_are_conflicts_that_stay_as_they_are,
+    a_queue_that_is_something_else_keeps_nobody_from_a_free_lock,
+    what_an_abandon_could_not_do_is_told,
+    places_that_nobody_can_have_written_are_passed_over,
+    a_read_write_lock_whose_leases_have_ended_is_no_obstacle_to_a_resize,
+    places_of_another_kind_get_no_share,
+    a_lease_that_has_ended_is_taken_out_by_whoever_finds_it,
+);
+
+async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) {
+    let stored = Stored::on(backend);
     let me = owner(0, 1);
     for value in [
         "RPUSH lock:k x",
@@ -56,9 +66,8 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are() {
     }
 }
 
-#[tokio::test]
-async fn a_queue_that_is_something_else_keeps_nobody_from_a_free_lock() {
-    let stored = Stored::new().await;
+async fn a_queue_that_is_something_else_keeps_nobody_from_a_free_lock(backend: Backend) {
+    let stored = Stored::on(backend);
     let (me, other) = (owner(0, 1), owner(0, 2));
     stored.command(&format!("SET {QUEUE} text")).await;
     for share in KINDS {
@@ -80,9 +89,8 @@ async fn a_queue_that_is_something_else_keeps_nobody_from_a_free_lock() {
     assert_eq!(left, "text");
 }
 
-#[tokio::test]
-async fn what_an_abandon_could_not_do_is_told() {
-    let stored = Stored::new().await;
+async fn what_an_abandon_could_not_do_is_told(backend: Backend) {
+    let stored = Stored::on(backend);
     let (me, waits) = (owner(0, 1), owner(0, 2));
     stored.takes(me, None).await;
     stored.queues(waits, None, 0).await;
@@ -94,9 +102,8 @@ async fn what_an_abandon_could_not_do_is_told() {
     stored.command("REPLICAOF NO ONE").await;
 }
 
-#[tokio::test]
-async fn places_that_nobody_can_have_written_are_passed_over() {
-    let stored = Stored::new().await;
+async fn places_that_nobody_can_have_written_are_passed_over(backend: Backend) {
+    let stored = Stored::on(backend);
     let (me, next) = (owner(0, 1), owner(0, 2));
     for share in WHOLES {
         stored.two.heard[0].0.lock().unwrap().clear();
@@ -112,9 +119,8 @@ async fn places_that_nobody_can_have_written_are_passed_over() {
     }
 }
 
-#[tokio::test]
-async fn a_read_write_lock_whose_leases_have_ended_is_no_obstacle_to_a_resize() {
-    let stored = Stored::new().await;
+async fn a_read_write_lock_whose_leases_have_ended_is_no_obstacle_to_a_resize(backend: Backend) {
+    let stored = Stored::on(backend);
     let reader = owner(0, 1);
     stored.takes(reader, Some(Share::READ)).await;
     let store = &stored.two.stores[0];
@@ -124,9 +130,8 @@ async fn a_read_write_lock_whose_leases_have_ended_is_no_obstacle_to_a_resize() 
     assert!(stored.server().keys("*").await.is_empty());
 }
 
-#[tokio::test]
-async fn places_of_another_kind_get_no_share() {
-    let stored = Stored::new().await;
+async fn places_of_another_kind_get_no_share(backend: Backend) {
+    let stored = Stored::on(backend);
     let (leaves, stays, next, other) = (owner(0, 1), owner(0, 2), owner(0, 3), owner(0, 4));
     let (two, three) = (permits(2, 5), permits(3, 5));
     stored.takes(leaves, two).await;
@@ -152,9 +157,8 @@ async fn places_of_another_kind_get_no_share() {
     assert!(stored.server().keys("*").await.is_empty());
 }
 
-#[tokio::test]
-async fn a_lease_that_has_ended_is_taken_out_by_whoever_finds_it() {
-    let stored = Stored::new().await;
+async fn a_lease_that_has_ended_is_taken_out_by_whoever_finds_it(backend: Backend) {
+    let stored = Stored::on(backend);
     let (gone, rests, me) = (owner(0, 1), owner(0, 2), owner(0, 3));
     let (two, one) = (permits(2, 5), permits(1, 5));
     for finder in 0..8 {

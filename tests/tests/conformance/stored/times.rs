@@ -3,13 +3,20 @@
 use std::time::Duration;
 
 use lock_store::{Acquire, Acquired, AcquiredAll, Queue, Renewed};
+use lock_testkit::Backend;
 
 use super::{LOCK, QUEUE, Stored, micros, permits, request};
 use crate::verbs::{LEASE, by, owner};
 
-#[tokio::test]
-async fn a_set_lives_a_second_longer_than_its_longest_lease() {
-    let stored = Stored::new().await;
+crate::on_one_server!(
+    a_set_lives_a_second_longer_than_its_longest_lease,
+    an_exclusive_lease_is_kept_to_the_millisecond,
+    places_are_numbered_in_turn_and_a_queue_is_forgotten_after_a_minute,
+    who_finds_it_taken_is_told_when_the_first_lease_ends,
+);
+
+async fn a_set_lives_a_second_longer_than_its_longest_lease(backend: Backend) {
+    let stored = Stored::on(backend);
     let (long, short) = (owner(0, 1), owner(0, 2));
     let slack = Duration::from_secs(1);
     let share = permits(1, 5);
@@ -39,9 +46,8 @@ async fn a_set_lives_a_second_longer_than_its_longest_lease() {
     assert!(ends > micros() + 19_000_000 && ends < micros() + 20_000_000);
 }
 
-#[tokio::test]
-async fn an_exclusive_lease_is_kept_to_the_millisecond() {
-    let stored = Stored::new().await;
+async fn an_exclusive_lease_is_kept_to_the_millisecond(backend: Backend) {
+    let stored = Stored::on(backend);
     let me = owner(0, 1);
     let asks = async |lease| {
         let join = request(me, None, Queue::Join);
@@ -70,9 +76,8 @@ async fn an_exclusive_lease_is_kept_to_the_millisecond() {
     }
 }
 
-#[tokio::test]
-async fn places_are_numbered_in_turn_and_a_queue_is_forgotten_after_a_minute() {
-    let stored = Stored::new().await;
+async fn places_are_numbered_in_turn_and_a_queue_is_forgotten_after_a_minute(backend: Backend) {
+    let stored = Stored::on(backend);
     let minute = Duration::from_secs(60);
     stored.takes(owner(0, 1), None).await;
     let scores = async || -> Vec<i64> {
@@ -94,9 +99,8 @@ async fn places_are_numbered_in_turn_and_a_queue_is_forgotten_after_a_minute() {
     stored.lives(QUEUE, minute).await;
 }
 
-#[tokio::test]
-async fn who_finds_it_taken_is_told_when_the_first_lease_ends() {
-    let stored = Stored::new().await;
+async fn who_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) {
+    let stored = Stored::on(backend);
     let (long, short) = (owner(0, 1), owner(0, 2));
     let ends = async |share| match stored
         .ask(request(owner(0, 3), share, Queue::Respect))

@@ -3,14 +3,20 @@
 use std::time::Duration;
 
 use lock_store::{AcquiredAll, Fenced};
-use lock_tests::eventually;
+use lock_testkit::{Backend, eventually};
 
 use super::{FENCE, LAST_TOKEN, LOCK, Stored, WHOLES, micros, permits};
 use crate::verbs::owner;
 
-#[tokio::test]
-async fn a_fence_counter_that_is_spoilt_grants_nothing() {
-    let stored = Stored::new().await;
+crate::on_one_server!(
+    a_fence_counter_that_is_spoilt_grants_nothing,
+    a_spoilt_counter_leaves_no_ended_lease_in_use,
+    tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved,
+    the_last_tokens_are_given_and_none_that_a_double_cannot_hold,
+);
+
+async fn a_fence_counter_that_is_spoilt_grants_nothing(backend: Backend) {
+    let stored = Stored::on(backend);
     let (me, next, last) = (owner(0, 1), owner(0, 2), owner(0, 3));
     for counter in ["x", "-1", "9007199254740991", "99999999999999999999"] {
         stored.two.heard[0].0.lock().unwrap().clear();
@@ -39,9 +45,8 @@ async fn a_fence_counter_that_is_spoilt_grants_nothing() {
     assert_eq!(stored.server().keys("*").await, [FENCE]);
 }
 
-#[tokio::test]
-async fn a_spoilt_counter_leaves_no_ended_lease_in_use() {
-    let stored = Stored::new().await;
+async fn a_spoilt_counter_leaves_no_ended_lease_in_use(backend: Backend) {
+    let stored = Stored::on(backend);
     let (me, gone, rests) = (owner(0, 1), owner(0, 2), owner(0, 3));
     for spoilt in [true, false] {
         stored.takes(gone, permits(2, 5)).await;
@@ -59,9 +64,8 @@ async fn a_spoilt_counter_leaves_no_ended_lease_in_use() {
     }
 }
 
-#[tokio::test]
-async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved() {
-    let stored = Stored::new().await;
+async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved(backend: Backend) {
+    let stored = Stored::on(backend);
     let (me, next) = (owner(0, 1), owner(0, 2));
     let day = Duration::from_secs(86400);
     let counter = async || -> u64 { stored.server().query(&["GET", FENCE]).await };
@@ -100,9 +104,8 @@ async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved() {
     }
 }
 
-#[tokio::test]
-async fn the_last_tokens_are_given_and_none_that_a_double_cannot_hold() {
-    let stored = Stored::new().await;
+async fn the_last_tokens_are_given_and_none_that_a_double_cannot_hold(backend: Backend) {
+    let stored = Stored::on(backend);
     let me = owner(0, 1);
     for (counter, tokens, first) in [
         (LAST_TOKEN - 1, 1, Some(LAST_TOKEN)),

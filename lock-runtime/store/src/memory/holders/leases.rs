@@ -3,7 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use super::{Hold, HoldId};
+use crate::{Owner, Share};
+
+/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
+pub(super) type HoldId = (Owner, bool);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hold {
+    pub(super) share: Option<Share>,
+    pub(super) expires: Instant,
+}
 
 /// Nearly always there is one, or none.
 #[derive(Debug, Default)]

@@ -1,0 +1,250 @@
+//! A Redis Cluster: three masters, each with a replica.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::{RedisServer, eventually, eventually_within};
+
+const MASTERS: usize = 3;
+const SLOTS: u16 = 16384;
+/// How long a node may be silent before its replica takes over. Shorter, and a loaded machine does it by accident.
+const NODE_TIMEOUT_MS: &str = "1500";
+/// The default of Redis.
+const PATIENT_TIMEOUT_MS: &str = "15000";
+/// A replica takes over only after some time of silence and an election, and more of them if one is missed.
+const FAILOVER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Three masters that share the slots evenly, and a replica of each: all of them `redis-server` processes of this test's own.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() {
+/// use lock_testkit::RedisCluster;
+///
+/// let cluster = RedisCluster::start().await;
+/// let slot = cluster.slot("lock:a").await;
+/// let (from, to) = (cluster.master_of(slot).await, 0);
+/// cluster.move_slot(slot, &cluster.nodes[to]).await;
+/// assert_ne!(from.port(), cluster.master_of(slot).await.port());
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RedisCluster {
+    /// The masters at the start, and then their replicas in the same order.
+    pub nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// Starts one; returns when all nodes agree that it is complete.
+    pub async fn start() -> Self {
+        Self::start_with(NODE_TIMEOUT_MS).await
+    }
+
+    /// One in which no replica takes over: for a test that is about something else, on a machine that is busy.
+    pub async fn start_patient() -> Self {
+        Self::start_with(PATIENT_TIMEOUT_MS).await
+    }
+
+    async fn start_with(timeout: &str) -> Self {
+        let mut nodes = Vec::new();
+        for _ in 0..2 * MASTERS {
+            let node = RedisServer::builder().cluster_node();
+            let node = node.arg("--cluster-node-timeout").arg(timeout);
+            // One part that is down leaves the others at work, and every replica may take over.
+            let node = node.arg("--cluster-require-full-coverage").arg("no");
+            let node = node.arg("--cluster-replica-validity-factor").arg("0");
+            let node = node.arg("--cluster-allow-replica-migration").arg("no");
+            nodes.push(
+                node.arg("--repl-diskless-sync-delay")
+                    .arg("0")
+                    .start()
+                    .await,
+            );
+        }
+        let cluster = Self { nodes };
+        cluster.form().await;
+        cluster
+    }
+
+    async fn form(&self) {
+        for (at, node) in self.nodes.iter().enumerate() {
+            let epoch = (at + 1).to_string();
+            node.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]).await;
+        }
+        let share = SLOTS / MASTERS as u16;
+        for (at, master) in self.nodes.iter().take(MASTERS).enumerate() {
+            let first = share * at as u16;
+            let last = if at + 1 == MASTERS {
+                SLOTS - 1
+            } else {
+                first + share - 1
+            };
+            let (first, last) = (first.to_string(), last.to_string());
+            master
+                .command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])
+                .await;
+        }
+        for node in &self.nodes[1..] {
+            let (port, bus) = (node.port().to_string(), bus_port(node).await);
+            self.nodes[0]
+                .command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus])
+                .await;
+        }
+        self.each(&self.nodes, "it knows all nodes", async |node| {
+            let information: String = node.query(&["CLUSTER", "INFO"]).await;
+            information.contains(&format!("cluster_known_nodes:{}", 2 * MASTERS))
+                && information.contains("cluster_state:ok")
+        })
+        .await;
+        for (replica, master) in self.nodes[MASTERS..].iter().zip(&self.nodes) {
+            let id = id_of(master).await;
+            replica.command(&["CLUSTER", "REPLICATE", &id]).await;
+        }
+        self.each(&self.nodes[MASTERS..], "it is in step", async |replica| {
+            let information: String = replica.query(&["INFO", "replication"]).await;
+            information.contains("master_link_status:up")
+        })
+        .await;
+        self.each(&self.nodes, "it knows every replica", async |node| {
+            let ranges: Vec<Vec<Value>> = node.query(&["CLUSTER", "SLOTS"]).await;
+            ranges.len() == MASTERS && ranges.iter().all(|range| range.len() == 4)
+        })
+        .await;
+    }
+
+    async fn each(
+        &self,
+        nodes: &[RedisServer],
+        what: &str,
+        condition: impl AsyncFn(&RedisServer) -> bool,
+    ) {
+        for node in nodes {
+            eventually(&format!("of a node: {what}"), async || {
+                condition(node).await
+            })
+            .await;
+        }
+    }
+
+    /// `redis-cluster://…`, with the masters of the start.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let masters = self.nodes[..MASTERS].iter();
+        let hosts: Vec<String> = masters.map(|node| node.addr().to_string()).collect();
+        format!("redis-cluster://{}", hosts.join(","))
+    }
+
+    /// The slot of a name.
+    pub async fn slot(&self, name: &str) -> u16 {
+        for node in &self.nodes {
+            if let Ok(slot) = node.try_command(&["CLUSTER", "KEYSLOT", name]).await {
+                return redis::from_redis_value(slot).expect("a slot is a number");
+            }
+        }
+        panic!("no node answers");
+    }
+
+    /// The master of a slot, by the word of the first node that answers at once.
+    pub async fn master_of(&self, slot: u16) -> &RedisServer {
+        for node in &self.nodes {
+            if node.responds_within(Duration::from_secs(1)).await
+                && let Some(port) = port_of(node, slot).await
+            {
+                let mut nodes = self.nodes.iter();
+                return nodes
+                    .find(|node| node.port() == port)
+                    .expect("it is one of ours");
+            }
+        }
+        panic!("no node knows who has slot {slot}");
+    }
+
+    /// Waits until all nodes that answer have another master than `old` for a slot.
+    pub async fn until_failed_over(&self, slot: u16, old: &RedisServer) {
+        let what = "another node has the slot for everybody";
+        eventually_within(FAILOVER_LIMIT, what, async || {
+            let mut answers = 0;
+            for node in &self.nodes {
+                if node.port() == old.port() || !node.responds_within(Duration::from_secs(1)).await
+                {
+                    continue;
+                }
+                answers += 1;
+                let owner = port_of(node, slot).await;
+                if owner.is_none() || owner == Some(old.port()) {
+                    return false;
+                }
+            }
+            answers >= MASTERS
+        })
+        .await;
+    }
+
+    /// Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does.
+    pub async fn move_slot(&self, slot: u16, to: &RedisServer) {
+        let from = self.begin_move(slot, to).await;
+        self.end_move(slot, from, to).await;
+    }
+
+    /// The first half of it: from now on the keys of the slot may be here or there. Returns where it comes from.
+    pub async fn begin_move(&self, slot: u16, to: &RedisServer) -> &RedisServer {
+        let from = self.master_of(slot).await;
+        let slot = slot.to_string();
+        let (from_id, to_id) = (id_of(from).await, id_of(to).await);
+        to.command(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id])
+            .await;
+        from.command(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id])
+            .await;
+        from
+    }
+
+    /// The second half: the keys go over, one by one, and then the slot.
+    pub async fn end_move(&self, slot: u16, from: &RedisServer, to: &RedisServer) {
+        let (slot, port) = (slot.to_string(), to.port().to_string());
+        loop {
+            let keys: Vec<String> = from.query(&["CLUSTER", "GETKEYSINSLOT", &slot, "10"]).await;
+            if keys.is_empty() {
+                break;
+            }
+            for key in keys {
+                from.command(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"])
+                    .await;
+            }
+        }
+        let id = id_of(to).await;
+        for node in [to, from] {
+            node.command(&["CLUSTER", "SETSLOT", &slot, "NODE", &id])
+                .await;
+        }
+        let slot = slot.parse().expect("it was a number");
+        self.each(&self.nodes, "it knows where the slot is", async |node| {
+            port_of(node, slot).await == Some(to.port())
+        })
+        .await;
+    }
+}
+
+async fn id_of(node: &RedisServer) -> String {
+    node.query(&["CLUSTER", "MYID"]).await
+}
+
+async fn bus_port(node: &RedisServer) -> String {
+    let (_, port): (String, String) = node.query(&["CONFIG", "GET", "cluster-port"]).await;
+    port
+}
+
+/// The port of the master of a slot, as this node has it.
+async fn port_of(node: &RedisServer, slot: u16) -> Option<u16> {
+    let ranges: Vec<Vec<Value>> = node.query(&["CLUSTER", "SLOTS"]).await;
+    let number = |value: &Value| redis::from_redis_value::<u16>(value.clone()).ok();
+    let range = ranges.iter().find(|range| {
+        let (first, last) = (number(&range[0]), number(&range[1]));
+        first.is_some_and(|first| first <= slot) && last.is_some_and(|last| slot <= last)
+    })?;
+    match &range[2] {
+        Value::Array(master) => number(&master[1]),
+        _ => None,
+    }
+}

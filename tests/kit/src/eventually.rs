@@ -1,0 +1,61 @@
+//! Waiting for a condition.
+
+use std::panic::Location;
+use std::time::{Duration, Instant};
+
+/// Generous: a machine under load must not fail a test, only a condition that never comes true.
+const LIMIT: Duration = Duration::from_secs(30);
+/// Short enough that a test loses nothing by asking.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Waits until `condition` holds, asking every few milliseconds, for up to 30 s.
+///
+/// `what` completes the sentence "it never happened that …".
+///
+/// # Panics
+///
+/// When the condition does not hold in time; the message names `what` and the caller.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let mut asked = 0;
+/// lock_testkit::eventually("the third answer is yes", async || {
+///     asked += 1;
+///     asked == 3
+/// })
+/// .await;
+/// # }
+/// ```
+#[track_caller]
+pub fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    eventually_within(LIMIT, what, condition)
+}
+
+/// Like [`eventually`], with a limit of its own: for a promise that has a deadline.
+///
+/// # Panics
+///
+/// When the condition does not hold within `limit`.
+#[track_caller]
+pub fn eventually_within(
+    limit: Duration,
+    what: &str,
+    mut condition: impl AsyncFnMut() -> bool,
+) -> impl Future<Output = ()> {
+    let caller = Location::caller();
+    async move {
+        // std's clock, since a test may have paused tokio's.
+        let started = Instant::now();
+        loop {
+            let left = limit.saturating_sub(started.elapsed());
+            match tokio::time::timeout(left, condition()).await {
+                Ok(true) => return,
+                Ok(false) if !left.is_zero() => tokio::time::sleep(PAUSE).await,
+                _ => panic!("{caller}: within {limit:?} it never happened that {what}"),
+            }
+        }
+    }
+}

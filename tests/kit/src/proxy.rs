@@ -1,0 +1,258 @@
+//! A network that fails on command.
+
+mod connection;
+mod network;
+
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::task::Context;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use self::network::{Admitted, CutAfter, Network};
+
+/// A TCP proxy in front of a Redis server, with a thread of its own: it works on while a test
+/// blocks its runtime, and its delays are real also where tokio's clock is paused.
+///
+/// A fault is in force when the method that asks for it returns: from then on no byte passes
+/// that should not. Everything ends when the proxy is dropped.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() {
+/// use lock_testkit::{Proxy, RedisServer};
+///
+/// let server = RedisServer::start().await;
+/// let proxy = Proxy::start(server.addr()).await;
+/// // Connect the code under test to `proxy.url()`. The lock will be taken, and nobody is told:
+/// proxy.cut_after_next("SET");
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    network: Arc<Network>,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Proxy {
+    /// Listens on a free port of the loopback interface and passes connections on to `target`.
+    pub async fn start(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
+        let addr = listener.local_addr().expect("a listener has an address");
+        let (network, connections) = Network::new(listener);
+        let (end, ended) = oneshot::channel();
+        let (tell_ready, ready) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("proxy".to_owned())
+            .spawn({
+                let network = Arc::clone(&network);
+                move || run(target, &network, connections, tell_ready, ended)
+            })
+            .expect("a thread can be started");
+        ready.await.expect("the proxy's thread gets to work");
+        Self {
+            addr,
+            network,
+            end: Some(end),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where the proxy listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// `redis://…` without a password; see [`RedisServer::url_at`](crate::RedisServer::url_at).
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://{}/", self.addr)
+    }
+
+    /// Every byte arrives this much later, in both directions: a round trip costs twice that.
+    /// Zero to end it. Bytes that are under way already keep the delay they were sent with.
+    pub fn delay(&self, delay: Duration) {
+        self.network.change(|state| {
+            state.delay_requests = delay;
+            state.delay_replies = delay;
+        });
+    }
+
+    /// Requests arrive at once, replies this much later: the server has done what the client
+    /// still waits for.
+    pub fn delay_replies(&self, delay: Duration) {
+        self.network.change(|state| {
+            state.delay_requests = Duration::ZERO;
+            state.delay_replies = delay;
+        });
+    }
+
+    /// No byte passes in either direction, new connections included, and none is lost. All
+    /// connections stay open; a connection that one side closes stays open on the other.
+    pub fn freeze(&self) {
+        self.network.change(|state| state.frozen = true);
+    }
+
+    /// Ends [`freeze`](Self::freeze): everything held back passes.
+    pub fn thaw(&self) {
+        self.network.change(|state| state.frozen = false);
+    }
+
+    /// Whether what the server sends is lost, while requests arrive.
+    pub fn drop_replies(&self, drop: bool) {
+        self.network.change(|state| state.drop_replies = drop);
+    }
+
+    /// Closes all current connections on both sides. New ones are accepted.
+    pub fn cut(&self) {
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.open.clear();
+        });
+    }
+
+    /// Whether new connections are closed as soon as they are made. Those that exist stay.
+    pub fn refuse(&self, refuse: bool) {
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.refuse = refuse;
+        });
+    }
+
+    /// Passes the next request of this name on (`"SET"`, `"EVALSHA"`, …) and then closes its
+    /// connection: the server carries it out, and the client never learns. Once; what the client
+    /// sent after that request is lost.
+    pub fn cut_after_next(&self, command: &str) {
+        self.arm(Some(command));
+    }
+
+    /// [`cut_after_next`](Self::cut_after_next), whatever the request is.
+    pub fn cut_after_next_request(&self) {
+        self.arm(None);
+    }
+
+    fn arm(&self, command: Option<&str>) {
+        let cut_after = CutAfter(command.map(str::to_uppercase));
+        self.network
+            .change(|state| state.cut_after = Some(cut_after));
+    }
+
+    /// How many connections have been accepted, the refused ones not counted.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.connections
+        })
+    }
+
+    /// How many connections are open.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.network.change(|state| {
+            self.network.admit_pending(state);
+            state.open.len()
+        })
+    }
+
+    /// How many requests have been passed on to the server in full.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.network.state.borrow().requests.values().sum()
+    }
+
+    /// How many requests of one name have been passed on, such as `"SET"`.
+    #[must_use]
+    pub fn requests_named(&self, command: &str) -> u64 {
+        let state = self.network.state.borrow();
+        let count = state.requests.get(&command.to_uppercase());
+        count.copied().unwrap_or(0)
+    }
+
+    /// How many bytes have been passed on to the server.
+    #[must_use]
+    pub fn bytes_to_server(&self) -> u64 {
+        self.network.state.borrow().bytes_to_server
+    }
+
+    /// How many bytes have been passed on to clients, the dropped ones not counted.
+    #[must_use]
+    pub fn bytes_to_client(&self) -> u64 {
+        self.network.state.borrow().bytes_to_client
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, it has already said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(
+    target: SocketAddr,
+    network: &Arc<Network>,
+    connections: mpsc::UnboundedReceiver<Admitted>,
+    tell_ready: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
+    runtime.block_on(async {
+        let _ = tell_ready.send(());
+        tokio::select! {
+            () = accept(network) => {}
+            () = serve(target, network, connections) => {}
+            // The proxy was dropped; with the runtime everything else goes.
+            _ = ended => {}
+        }
+    });
+}
+
+async fn accept(network: &Network) {
+    let listener = network.listener.try_clone().expect("can be cloned");
+    let listener = tokio::net::TcpListener::from_std(listener).expect("can be waited for");
+    loop {
+        // Accepting and admitting are one step, or a fault could come between them.
+        let accept = |context: &mut Context<'_>| {
+            network.change_quietly(|state| {
+                let accepted = listener.poll_accept(context).map(|accepted| {
+                    let client = accepted.and_then(|(client, _)| client.into_std());
+                    network.admit(state, client);
+                });
+                (accepted, false)
+            })
+        };
+        poll_fn(accept).await;
+    }
+}
+
+async fn serve(
+    target: SocketAddr,
+    network: &Arc<Network>,
+    mut admitted: mpsc::UnboundedReceiver<Admitted>,
+) {
+    let mut connections = JoinSet::new();
+    while let Some((id, client)) = admitted.recv().await {
+        while connections.try_join_next().is_some() {}
+        let network = Arc::clone(network);
+        connections.spawn(async move {
+            // A server that is down closes the connection just made, as a load balancer would.
+            let _ = connection::serve(client, target, id, &network).await;
+            network.change(|state| state.open.remove(&id));
+        });
+    }
+}

@@ -1,0 +1,298 @@
+//! A real `redis-server` for one test.
+
+mod builder;
+mod questions;
+mod replica;
+
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use tempfile::TempDir;
+
+pub use self::builder::RedisServerBuilder;
+use self::builder::Settings;
+use crate::eventually;
+use crate::os_process::OsProcess;
+
+/// How long a server may take until it answers.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// A `redis-server` process with a free port of the loopback interface and a temporary folder
+/// of its own.
+///
+/// It keeps nothing on disk unless [`appendonly`](RedisServerBuilder::appendonly) was asked for.
+/// Dropping it kills the process, also a paused one, and removes the folder. Only a test process
+/// that is itself killed leaves it behind.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() {
+/// use lock_testkit::RedisServer;
+///
+/// let server = RedisServer::start().await;
+/// server.command(&["SET", "a", "1"]).await;
+/// server.kill();
+/// server.restart().await;
+/// assert!(server.keys("*").await.is_empty(), "nothing was written to disk");
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct RedisServer {
+    settings: Settings,
+    port: u16,
+    // Before the folder: fields are dropped in order, and the process writes there.
+    process: Mutex<OsProcess>,
+    folder: TempDir,
+}
+
+impl RedisServer {
+    /// Starts a server with the harness's defaults; returns when it answers.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// A server with settings of its own.
+    #[must_use]
+    pub fn builder() -> RedisServerBuilder {
+        RedisServerBuilder::default()
+    }
+
+    async fn start_with(settings: Settings) -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("lock-redis-")
+            .tempdir()
+            .expect("a temporary folder can be made");
+        loop {
+            let port = builder::free_port();
+            match launch(&settings, port, folder.path()).await {
+                Ok(process) => {
+                    return Self {
+                        settings,
+                        port,
+                        process: Mutex::new(process),
+                        folder,
+                    };
+                }
+                // Somebody was faster between finding the port and binding it.
+                Err(log) if log.contains("Address already in use") => {}
+                Err(log) => panic!("redis-server did not start; it wrote:\n{log}"),
+            }
+        }
+    }
+
+    /// Where the server listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// The TCP port; it stays the same over restarts.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `redis://…`, with the password if one was asked for.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_at(self.addr())
+    }
+
+    /// The same as [`url`](Self::url) by way of another address, such as a
+    /// [`Proxy`](crate::Proxy)'s.
+    #[must_use]
+    pub fn url_at(&self, addr: SocketAddr) -> String {
+        match &self.settings.password {
+            Some(password) => format!("redis://:{password}@{addr}/"),
+            None => format!("redis://{addr}/"),
+        }
+    }
+
+    /// The Unix socket.
+    ///
+    /// # Panics
+    ///
+    /// If the server was started without [`unix_socket`](RedisServerBuilder::unix_socket).
+    #[must_use]
+    pub fn socket_path(&self) -> PathBuf {
+        assert!(
+            self.settings.unix_socket,
+            "started without `unix_socket(true)`"
+        );
+        builder::socket_path(self.folder.path())
+    }
+
+    /// The folder in which the server runs, with its log and its data.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Everything the server has written to its log, over all restarts.
+    #[must_use]
+    pub fn log(&self) -> String {
+        read_log(self.folder.path())
+    }
+
+    /// The id of the process that runs, or ran last.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process().id()
+    }
+
+    /// SIGKILL, as a crash would; returns when the process is gone. Harmless when it is already.
+    pub fn kill(&self) {
+        self.process().kill();
+    }
+
+    /// SIGTERM: an orderly shutdown (no snapshot is saved); returns when the process is gone.
+    ///
+    /// A paused server is resumed for that.
+    pub async fn stop(&self) {
+        {
+            let mut process = self.process();
+            process.resume();
+            process.terminate();
+        }
+        eventually("redis-server ends after SIGTERM", async || {
+            self.process().exit_status().is_some()
+        })
+        .await;
+    }
+
+    /// SIGSTOP: connections stay open and nothing is answered any more.
+    pub fn pause(&self) {
+        self.process().pause();
+    }
+
+    /// SIGCONT after [`pause`](Self::pause): the server does now what it was sent meanwhile.
+    pub fn resume(&self) {
+        self.process().resume();
+    }
+
+    /// Starts the server again with the same port, folder and settings, after an orderly
+    /// [`stop`](Self::stop) if it still runs. Data survives with
+    /// [`appendonly`](RedisServerBuilder::appendonly) only.
+    pub async fn restart(&self) {
+        let running = self.process().exit_status().is_none();
+        if running {
+            self.stop().await;
+        }
+        let started = Instant::now();
+        loop {
+            match launch(&self.settings, self.port, self.folder.path()).await {
+                Ok(process) => {
+                    *self.process() = process;
+                    return;
+                }
+                // Whoever borrowed the port meanwhile may give it back.
+                Err(log)
+                    if log.contains("Address already in use")
+                        && started.elapsed() < START_LIMIT =>
+                {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(log) => panic!("redis-server did not start again; it wrote:\n{log}"),
+            }
+        }
+    }
+
+    /// Like [`restart`](Self::restart), but a server that still runs is killed and whatever lies
+    /// on disk is removed: the server comes back without any data.
+    pub async fn restart_empty(&self) {
+        self.kill();
+        for entry in fs::read_dir(self.folder.path()).expect("the folder can be listed") {
+            let path = entry.expect("the folder can be listed").path();
+            if path == log_path(self.folder.path()) {
+                continue;
+            }
+            let removed = if path.is_dir() {
+                fs::remove_dir_all(&path)
+            } else {
+                fs::remove_file(&path)
+            };
+            removed.unwrap_or_else(|error| panic!("cannot remove {path:?}: {error}"));
+        }
+        self.restart().await;
+    }
+
+    fn process(&self) -> MutexGuard<'_, OsProcess> {
+        // A panic in here leaves nothing half done that a test could still want to keep.
+        self.process
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Starts one process; returns when it answers, or what it wrote to its log before it ended.
+async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProcess, String> {
+    let earlier = read_log(folder).len();
+    let mut log = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(log_path(folder))
+        .expect("the log can be opened");
+    writeln!(log, "--- redis-server on port {port}").expect("the log can be written");
+    let mut process = OsProcess::spawn(
+        Command::new("redis-server")
+            .args(settings.arguments(port, folder, debug_must_be_enabled()))
+            .envs(settings.environment.iter().cloned())
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("the log can be shared"))
+            .stderr(log),
+    );
+    let client = settings.client(port);
+    let started = Instant::now();
+    loop {
+        if process.exit_status().is_some() {
+            return Err(read_log(folder).split_off(earlier));
+        }
+        if questions::is_ready(client.clone(), process.id()).await {
+            return Ok(process);
+        }
+        assert!(
+            started.elapsed() < START_LIMIT,
+            "redis-server did not answer within {START_LIMIT:?}; it wrote:\n{}",
+            read_log(folder)
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Redis 7 refuses `DEBUG` unless told otherwise, and older versions do not know the setting.
+fn debug_must_be_enabled() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| {
+        let output = Command::new("redis-server")
+            .arg("--version")
+            .output()
+            .unwrap_or_else(|error| {
+                panic!("redis-server is needed and cannot be run ({error}); `bash tests/run` installs it")
+            });
+        let text = String::from_utf8_lossy(&output.stdout);
+        // "Redis server v=7.0.15 sha=…"
+        text.split("v=")
+            .nth(1)
+            .and_then(|version| version.split('.').next()?.parse::<u32>().ok())
+            .is_some_and(|major| major >= 7)
+    })
+}
+
+fn log_path(folder: &Path) -> PathBuf {
+    folder.join("redis.log")
+}
+
+fn read_log(folder: &Path) -> String {
+    match fs::read(log_path(folder)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => panic!("the log cannot be read: {error}"),
+    }
+}

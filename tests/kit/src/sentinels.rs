@@ -1,0 +1,223 @@
+//! A master, its replicas, and the sentinels that watch over them.
+
+use std::net::SocketAddr;
+
+use crate::{RedisServer, eventually};
+
+/// What the sentinels call the master.
+const NAME: &str = "mymaster";
+/// How long a master may be silent before the sentinels replace it. Shorter, and a loaded machine does it by accident.
+const DOWN_AFTER_MS: u32 = 1000;
+
+/// One master and two replicas under three sentinels, all of them `redis-server` processes of this test's own.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() {
+/// use lock_testkit::SentinelGroup;
+///
+/// let group = SentinelGroup::start().await;
+/// let old = group.master().await;
+/// old.kill();
+/// group.until_failed_over(old).await;
+/// assert_ne!(group.master().await.port(), old.port());
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct SentinelGroup {
+    /// The master at the start, and its replicas.
+    pub servers: Vec<RedisServer>,
+    /// The sentinels.
+    pub sentinels: Vec<RedisServer>,
+    settings: SentinelGroupBuilder,
+}
+
+/// Settings of a [`SentinelGroup`] that is still to be started.
+#[derive(Clone, Debug, Default)]
+pub struct SentinelGroupBuilder {
+    password: Option<String>,
+    sentinel_password: Option<String>,
+    args: Vec<String>,
+    patient: bool,
+}
+
+impl SentinelGroupBuilder {
+    /// The password of the master and of its replicas.
+    #[must_use]
+    pub fn password(mut self, password: &str) -> Self {
+        self.password = Some(password.to_owned());
+        self
+    }
+
+    /// The password of the sentinels.
+    #[must_use]
+    pub fn sentinel_password(mut self, password: &str) -> Self {
+        self.sentinel_password = Some(password.to_owned());
+        self
+    }
+
+    /// One more word on the command line of the master and of its replicas.
+    #[must_use]
+    pub fn arg(mut self, arg: &str) -> Self {
+        self.args.push(arg.to_owned());
+        self
+    }
+
+    /// No master is replaced: for a test that is about something else, on a machine that is busy.
+    #[must_use]
+    pub fn patient(mut self) -> Self {
+        self.patient = true;
+        self
+    }
+
+    /// Starts all of them; returns when the sentinels know the replicas and each other.
+    pub async fn start(self) -> SentinelGroup {
+        let master = self.server(None).await;
+        let (first, second) = tokio::join!(self.server(Some(&master)), self.server(Some(&master)));
+        let sentinel = || self.sentinel(&master);
+        let (a, b, c) = tokio::join!(sentinel(), sentinel(), sentinel());
+        let group = SentinelGroup {
+            servers: vec![master, first, second],
+            sentinels: vec![a, b, c],
+            settings: self,
+        };
+        for sentinel in &group.sentinels {
+            eventually("a sentinel knows everybody", async || {
+                let state: Vec<String> = sentinel.query(&["SENTINEL", "MASTER", NAME]).await;
+                let number = |of: &str| {
+                    let mut pairs = state.chunks(2);
+                    pairs.find(|pair| pair[0] == of).map(|pair| pair[1].clone())
+                };
+                number("num-slaves").as_deref() == Some("2")
+                    && number("num-other-sentinels").as_deref() == Some("2")
+            })
+            .await;
+        }
+        for replica in &group.servers[1..] {
+            eventually("a replica is in step", async || {
+                let information: String = replica.query(&["INFO", "replication"]).await;
+                information.contains("master_link_status:up")
+            })
+            .await;
+        }
+        group
+    }
+
+    async fn server(&self, of: Option<&RedisServer>) -> RedisServer {
+        let mut builder = RedisServer::builder()
+            // No waiting for more replicas before a full copy is sent.
+            .arg("--repl-diskless-sync-delay")
+            .arg("0");
+        for arg in &self.args {
+            builder = builder.arg(arg);
+        }
+        if let Some(password) = &self.password {
+            builder = builder.password(password).arg("--masterauth").arg(password);
+        }
+        if let Some(master) = of {
+            let port = master.port().to_string();
+            builder = builder.arg("--replicaof").arg("127.0.0.1").arg(port);
+        }
+        builder.start().await
+    }
+
+    async fn sentinel(&self, master: &RedisServer) -> RedisServer {
+        let port = master.port();
+        let down_after = if self.patient {
+            60 * DOWN_AFTER_MS
+        } else {
+            DOWN_AFTER_MS
+        };
+        let mut lines = vec![
+            format!("sentinel monitor {NAME} 127.0.0.1 {port} 2"),
+            format!("sentinel down-after-milliseconds {NAME} {down_after}"),
+            format!("sentinel failover-timeout {NAME} 6000"),
+        ];
+        if let Some(password) = &self.password {
+            lines.push(format!("sentinel auth-pass {NAME} {password}"));
+        }
+        let mut builder = RedisServer::builder();
+        if let Some(password) = &self.sentinel_password {
+            builder = builder.password(password);
+        }
+        lines.push(String::new());
+        builder.sentinel(lines.join("\n")).start().await
+    }
+}
+
+impl SentinelGroup {
+    /// Starts a group without passwords.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    /// A group with settings of its own.
+    #[must_use]
+    pub fn builder() -> SentinelGroupBuilder {
+        SentinelGroupBuilder::default()
+    }
+
+    /// `redis-sentinel://…`, with the passwords.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_of(NAME)
+    }
+
+    /// The same for a master of another name.
+    #[must_use]
+    pub fn url_of(&self, name: &str) -> String {
+        let hosts: Vec<String> = self
+            .sentinels
+            .iter()
+            .map(|one| one.addr().to_string())
+            .collect();
+        let user = self.settings.password.as_ref();
+        let user = user.map_or(String::new(), |password| format!(":{password}@"));
+        let option = self.settings.sentinel_password.as_ref();
+        let option = option.map_or(String::new(), |password| {
+            format!("?sentinel_password={password}")
+        });
+        format!("redis-sentinel://{user}{}/{name}{option}", hosts.join(","))
+    }
+
+    /// Who the sentinels say is the master; the first that answers counts.
+    pub async fn master(&self) -> &RedisServer {
+        for sentinel in &self.sentinels {
+            if let Some(addr) = master_of(sentinel).await {
+                let mut servers = self.servers.iter();
+                return servers
+                    .find(|server| server.addr() == addr)
+                    .expect("the master is one of ours");
+            }
+        }
+        panic!("no sentinel answers");
+    }
+
+    /// Waits until every sentinel has another master than `old`, and that takes writes.
+    pub async fn until_failed_over(&self, old: &RedisServer) {
+        eventually("all sentinels agree on a new master", async || {
+            let mut masters = Vec::new();
+            for sentinel in &self.sentinels {
+                masters.push(master_of(sentinel).await);
+            }
+            masters
+                .iter()
+                .all(|master| *master != Some(old.addr()) && *master == masters[0])
+        })
+        .await;
+        let new = self.master().await;
+        eventually("the new master is a master", async || {
+            let role: redis::Value = new.command(&["ROLE"]).await;
+            format!("{role:?}").contains("master")
+        })
+        .await;
+    }
+}
+
+async fn master_of(sentinel: &RedisServer) -> Option<SocketAddr> {
+    let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME];
+    let reply = sentinel.try_command(&question).await.ok()?;
+    let (host, port): (String, u16) = redis::from_redis_value(reply).ok()?;
+    Some(SocketAddr::new(host.parse().ok()?, port))
+}

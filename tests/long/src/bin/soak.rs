@@ -1,0 +1,77 @@
+//! Tries to break the lock for as long as one likes:
+//! `cargo run -p lock-long --bin soak -- --minutes N --seed S`.
+//!
+//! Runs of a minute each, with an empty server and a seed of its own, follow one another; at the end stands a report of
+//! all. The exit status is 1 if anything was found that must not be, under faults that a lock must bear. With `worker` as
+//! its first argument it is one of the processes under load, which nobody needs to start by hand.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use lock_testkit::nemesis::{Report, Settings, run, run_worker};
+use lock_testkit::seeded::Seeded;
+use tokio::signal::unix::{SignalKind, signal};
+
+const USAGE: &str = "usage: soak [--minutes N] [--seed S]";
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, String> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, words @ ..] = &arguments[..]
+        && first == "worker"
+    {
+        run_worker(words).await;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (minutes, seed) = options(&arguments)?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut terminated =
+        signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
+    // A signal ends this here, and so everything that was started.
+    tokio::select! {
+        report = soak(program, minutes, seed) => {
+            println!("{report}");
+            let failed = report.in_model().next().is_some();
+            Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        }
+        _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+        _ = terminated.recv() => Err("terminated".to_owned()),
+    }
+}
+
+fn options(arguments: &[String]) -> Result<(u64, u64), String> {
+    let (mut minutes, mut seed) = (1, u64::from(std::process::id()));
+    for option in arguments.chunks(2) {
+        let number = option.get(1).and_then(|value| value.parse().ok());
+        match (option[0].as_str(), number) {
+            ("--minutes", Some(number)) => minutes = number,
+            ("--seed", Some(number)) => seed = number,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    Ok((minutes, seed))
+}
+
+async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64) -> Report {
+    let mut seeds = Seeded::new(seed);
+    let mut all = Report::default();
+    let until = Instant::now() + Duration::from_secs(60 * minutes);
+    // The first run has the seed itself, so that a run that found something comes again by its own.
+    let mut next = seed;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let length = left.min(MINUTE);
+        eprintln!("a run of {length:.0?} with seed {next}");
+        let report = run(&Settings::new(&program, next, length)).await;
+        for violation in report.in_model() {
+            eprintln!("seed {next}: {violation}");
+        }
+        all.add(report);
+        next = seeds.any();
+        // What is left is too short for all faults.
+        if Instant::now() + MINUTE / 2 > until {
+            return all;
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Locks and shares of one key: and in Redis the number of permits in use is at every moment the sum of those that the
+//! holders have.
+
+use std::time::Duration;
+
+use lock_store::{
+    Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal, Share,
+};
+
+use crate::{Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, by, rounded, to_commands};
+
+const STEPS: usize = 400;
+
+/// What holds a key and what is in its set: {type, `used`, sum over the members, time to live, longest lease}.
+const LOOK: &str = r"
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind ~= 'zset' then return {kind, 0, 0, redis.call('PTTL', KEYS[1]), 0} end
+local sum, last, time = 0, 0, redis.call('TIME')
+local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+for i = 1, #all, 2 do
+  if tonumber(all[i + 1]) > 0 then
+    sum, last = sum + string.match(all[i], ':(%d+)$'), math.max(last, all[i + 1])
+  end
+end
+return {kind, -redis.call('ZSCORE', KEYS[1], 'used'), sum, redis.call('PTTL', KEYS[1]),
+  math.floor((last - time[1] * 1000000 - time[2]) / 1000)}";
+
+/// One request of a client, with what it believes it has.
+#[derive(Clone, Debug)]
+struct Request {
+    /// Through which of the two clients it talks.
+    through: usize,
+    acquire: Acquire,
+    /// Its share, as later commands name it.
+    claims: Option<Share>,
+}
+
+#[derive(Clone, Debug)]
+enum Verb {
+    Acquire(Queue),
+    Renew(Duration),
+    Release(Duration),
+    Abandon,
+    Shrink(u32),
+    Fence,
+    Resize(u32),
+    Inspect,
+    ForceRelease,
+}
+
+async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
+    let store = std::sync::Arc::clone(&side.stores[request.through]);
+    let key = request.acquire.claim.key.clone();
+    let claim = Claim {
+        share: request.claims,
+        ..request.acquire.claim.clone()
+    };
+    match verb {
+        Verb::Acquire(queue) => {
+            let acquire = Acquire {
+                queue: *queue,
+                ..request.acquire.clone()
+            };
+            match store.acquire(acquire, by()).await.unwrap().value {
+                Acquired::Granted { token } => {
+                    side.note_token(key.as_str(), token);
+                    format!("granted {}", token.is_some())
+                }
+                Acquired::Busy { remaining, queued } => {
+                    format!("busy {:?} {queued}", rounded(remaining))
+                }
+                Acquired::Conflict => "conflict".to_owned(),
+            }
+        }
+        Verb::Renew(lease) => {
+            let renewal = Renewal {
+                claim,
+                lease: *lease,
+            };
+            format!(
+                "{:?}",
+                store.renew(vec![renewal], by()).await.unwrap().value
+            )
+        }
+        Verb::Release(keep) => {
+            let release = Release { claim, keep: *keep };
+            format!(
+                "{:?}",
+                store.release(vec![release], by()).await.unwrap().value
+            )
+        }
+        Verb::Abandon => {
+            let reply = store.abandon(request.acquire.clone(), by()).await.unwrap();
+            format!("{:?}", reply.value)
+        }
+        Verb::Shrink(rest) => {
+            let reply = store.shrink(claim, *rest, by()).await.unwrap();
+            format!("{:?}", reply.value)
+        }
+        Verb::Fence => match store.fence(claim, by()).await.unwrap().value {
+            Fenced::Token(token) => {
+                side.note_token(key.as_str(), Some(token));
+                "token".to_owned()
+            }
+            other => format!("{other:?}"),
+        },
+        Verb::Resize(of) => format!("{:?}", store.resize(key, *of, by()).await.unwrap().value),
+        Verb::Inspect => {
+            let found = store.inspect(key, by()).await.unwrap().value.unwrap();
+            let (held, left) = (found.holder.is_some(), rounded(found.remaining));
+            format!("{held} {} {left:?} {}", found.holders, found.waiting)
+        }
+        Verb::ForceRelease => {
+            format!("{:?}", store.force_release(key, by()).await.unwrap().value)
+        }
+    }
+}
+
+/// A new request, mostly of the kind of that scenario; now and then of a client that nobody has heard of for long.
+fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
+    let through = random.index(2);
+    let dead = random.below(6) == 0;
+    let client = if dead { 99 } else { through as u128 + 1 };
+    let permits = |random: &mut Random, of: u32| Share {
+        permits: u32::try_from(random.below(u64::from(of))).unwrap() + 1,
+        of,
+    };
+    // Mostly of one kind, since they get in each other's way.
+    let kind = if random.below(10) < 8 {
+        focus % 4
+    } else {
+        random.below(5)
+    };
+    let share = match kind {
+        0 | 1 if random.below(3) > 0 => Some(Share::READ),
+        0 | 1 => Some(Share::WRITE),
+        2 => Some(permits(random, 3)),
+        3 => Some(permits(random, 5)),
+        _ => None,
+    };
+    Request {
+        through,
+        acquire: Acquire {
+            claim: Claim {
+                key: key.into(),
+                owner: Owner {
+                    client: ClientId(client),
+                    request: number,
+                },
+                share,
+            },
+            lease: Duration::from_secs(random.of(&LEASES)),
+            first_lease: FIRST_LEASE,
+            tokens: random.of(&[0, 0, 1, 3]),
+            queue: Queue::Join,
+            instead_of: None,
+            via: Link(0),
+        },
+        claims: share,
+    }
+}
+
+fn verb(random: &mut Random, request: &mut Request) -> Verb {
+    match random.below(30) {
+        0..=6 => Verb::Acquire(Queue::Join),
+        7 | 8 => Verb::Acquire(Queue::Respect),
+        // The plain command, which can't tell a conflict, is for tests of its own.
+        9 if request.acquire.claim.share.is_none() && request.acquire.tokens > 0 => {
+            Verb::Acquire(Queue::Barge)
+        }
+        10..=13 => Verb::Renew(Duration::from_secs(random.of(&LEASES))),
+        14..=19 => Verb::Release(Duration::from_secs(random.of(&KEEPS))),
+        20 | 21 => Verb::Abandon,
+        22..=24 => match request.claims {
+            Some(share) => {
+                // As after a downgrade of which nobody knows how it ended: what is claimed is what it then has at least.
+                let rest = if share.of == Share::READ_WRITE {
+                    1
+                } else {
+                    u32::try_from(random.below(u64::from(share.permits))).unwrap() + 1
+                };
+                if share.of == Share::READ_WRITE && random.below(3) == 0 {
+                    request.claims = Some(Share::READ);
+                }
+                Verb::Shrink(rest)
+            }
+            None => Verb::Inspect,
+        },
+        25 => Verb::Fence,
+        26 => Verb::Resize(u32::try_from(random.below(6)).unwrap() + 1),
+        27 if random.below(3) == 0 => Verb::ForceRelease,
+        _ => Verb::Inspect,
+    }
+}
+
+#[test]
+fn the_stores_agree_on_locks_and_permits_in_use_are_those_of_the_holders() {
+    to_commands(1, scenario);
+}
+
+fn scenario(both: &mut Both<'_>, seed: u64) {
+    let mut random = Random(seed);
+    let mut numbers = 0;
+    let mut fresh = |random: &mut Random| {
+        numbers += 1;
+        request(random, seed, "k", numbers)
+    };
+    let mut requests: Vec<Request> = (0..7).map(|_| fresh(&mut random)).collect();
+    for _ in 0..STEPS {
+        let at = random.index(requests.len());
+        match random.below(20) {
+            0 => both.pass_time(random.of(&TICKS), &["k"]),
+            1 => requests[at] = fresh(&mut random),
+            _ => {
+                let verb = verb(&mut random, &mut requests[at]);
+                let other = random.index(requests.len());
+                let other = requests[other].acquire.claim.owner;
+                requests[at].acquire.instead_of = (random.below(4) == 0).then_some(other);
+                let request = &requests[at];
+                let claim = (&request.acquire.claim.share, request.claims);
+                let (owner, tokens) = (request.acquire.claim.owner, request.acquire.tokens);
+                let name = format!(
+                    "{:x}-{:x} {claim:?} tokens={tokens} {verb:?}",
+                    owner.client.0, owner.request
+                );
+                let reply = both.compare(name, async |side| run(side, request, &verb).await);
+                if let Verb::Shrink(permits) = verb
+                    && reply == "Released"
+                {
+                    let of = request.claims;
+                    let share = of.map(|share| Share { permits, ..share });
+                    requests[at].claims = share;
+                    // Only of a writer may an acquire still come late.
+                    if of.is_some_and(|share| share.of != Share::READ_WRITE) {
+                        requests[at].acquire.claim.share = share;
+                    }
+                }
+            }
+        }
+        check(both);
+    }
+}
+
+fn check(both: &Both<'_>) {
+    let (kind, used, sum, ttl, lease): (String, i64, i64, i64, i64) = both.eval(LOOK, "k");
+    let after = || both.after();
+    assert_eq!(used, sum, "permits in use against those held, {}", after());
+    if kind == "zset" {
+        assert!(sum > 0, "an empty set stays, {}", after());
+        assert!(ttl >= lease, "{ttl} ms to live of {lease}, {}", after());
+    }
+    assert!(kind == "none" || ttl > 0, "{kind} without TTL, {}", after());
+}

@@ -1,0 +1,276 @@
+//! The two stores side by side, driven by the same random commands: the same replies, and the same grants told.
+//!
+//! `LOCK_DRIFT_COMMANDS` says how many (50,000 unless set), `LOCK_DRIFT_SEED` runs one seed only.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+mod latches;
+mod locks;
+mod several;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lock_store::Clock;
+use lock_store::memory::MemoryStore;
+use lock_store::{ClientId, Listener, Owner, Store};
+use lock_testkit::{Heard, RedisServer};
+use tokio::runtime::{Builder, Runtime};
+
+/// Leases end in the middle between the moments to which time is set, so that what the test takes itself decides nothing.
+const LEASES: [u64; 3] = [1050, 2050, 3050];
+const FIRST_LEASE: Duration = Duration::from_secs(750);
+const KEEPS: [u64; 2] = [0, 1550];
+const TICKS: [u64; 2] = [400, 1100];
+
+/// Lets everything that these keys have end so many milliseconds earlier: times to live, and the times of what is in a
+/// set, in ms of the latches' waiters and in µs of shares.
+const TICK: &str = r"
+local millis = tonumber(ARGV[1])
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  if kind == 'zset' then
+    local unit = string.find(key, '%latch:', 1, true) and 1 or 1000
+    local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for i = 1, #all, 2 do
+      if tonumber(all[i + 1]) > 0 then redis.call('ZINCRBY', key, -millis * unit, all[i]) end
+    end
+  end
+  if kind ~= 'none' then redis.call('PEXPIRE', key, redis.call('PTTL', key) - millis) end
+end
+return 1";
+
+/// The generator of Steele, Lea and Flood (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).unwrap()
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.index(all.len())]
+    }
+}
+
+/// What all scenarios of a test share.
+struct Ground {
+    real: Runtime,
+    paused: Runtime,
+    server: RedisServer,
+}
+
+/// One kind of store with its two clients.
+struct Side {
+    stores: [Arc<dyn Store>; 2],
+    heard: [Arc<Heard>; 2],
+    last_token: HashMap<String, u64>,
+    /// Generations of latches, in the order in which they were seen: their numbers differ from store to store.
+    generations: Vec<u64>,
+}
+
+impl Side {
+    fn heard(&self, in_order: bool) -> [Vec<(Owner, bool)>; 2] {
+        let told = |heard: &Arc<Heard>| {
+            let heard = heard.0.lock().unwrap();
+            let mut told: Vec<_> = heard.iter().map(|(o, t)| (*o, t.is_some())).collect();
+            if !in_order {
+                told.sort_unstable_by_key(|(owner, _)| owner.request);
+            }
+            told
+        };
+        [told(&self.heard[0]), told(&self.heard[1])]
+    }
+
+    fn note_token(&mut self, key: &str, token: Option<u64>) {
+        if let Some(token) = token {
+            let last = self.last_token.insert(key.to_owned(), token);
+            assert!(last < Some(token), "{token} after {last:?}");
+        }
+    }
+}
+
+/// Far more time than a command needs.
+fn by() -> Instant {
+    Instant::now() + Duration::from_secs(10)
+}
+
+/// Rounded so that what the test takes itself makes no difference.
+fn rounded(remaining: Option<Duration>) -> Option<u64> {
+    remaining.map(|left| left.as_secs().div_ceil(100))
+}
+
+/// Both kinds of store, and what was done with them.
+struct Both<'g> {
+    ground: &'g Ground,
+    namespace: String,
+    redis: Side,
+    memory: Side,
+    steps: Vec<String>,
+    commands: usize,
+    /// Whether the order counts in which a client is told of grants.
+    in_order: bool,
+}
+
+impl<'g> Both<'g> {
+    fn new(ground: &'g Ground, seed: u64) -> Self {
+        let (embedded, namespace) = (MemoryStore::new(), format!("seed-{seed}"));
+        let side = |redis: bool| {
+            let heard = [Arc::<Heard>::default(), Arc::default()];
+            let store = |number: usize| -> Arc<dyn Store> {
+                let listener: Arc<dyn Listener> = heard[number].clone();
+                let id = ClientId(number as u128 + 1);
+                if redis {
+                    let _entered = ground.real.enter();
+                    let clock = Clock::new(ground.real.handle().clone());
+                    let url = ground.server.url();
+                    lock_testkit::redis_store(&url, &namespace, id, &listener, clock)
+                } else {
+                    let clock = Clock::simulated(ground.paused.handle().clone());
+                    embedded.connect(&namespace, id, &listener, clock)
+                }
+            };
+            Side {
+                stores: [store(0), store(1)],
+                heard: heard.clone(),
+                last_token: HashMap::new(),
+                generations: Vec::new(),
+            }
+        };
+        let (redis, memory) = (side(true), side(false));
+        Self {
+            ground,
+            namespace,
+            redis,
+            memory,
+            steps: Vec::new(),
+            commands: 0,
+            in_order: true,
+        }
+    }
+
+    /// Does the same with both, and says what both replied.
+    fn compare(&mut self, name: String, run: impl AsyncFn(&mut Side) -> String) -> String {
+        let real = &self.ground.real;
+        let expected = real.block_on(run(&mut self.memory));
+        self.steps.push(format!("{name} -> {expected}"));
+        let reply = real.block_on(run(&mut self.redis));
+        assert_eq!(reply, expected, "Redis against memory, {}", self.after());
+        self.commands += 1;
+        let started = Instant::now();
+        while self.redis.heard(self.in_order) != self.memory.heard(self.in_order) {
+            assert!(
+                started.elapsed() < Duration::from_secs(5),
+                "told in Redis {:?}\nand in memory {:?}\n{}",
+                self.redis.heard(self.in_order),
+                self.memory.heard(self.in_order),
+                self.after()
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        reply
+    }
+
+    /// Lets so many seconds pass in both, in Redis for these keys (without the namespace).
+    fn pass_time(&mut self, secs: u64, keys: &[&str]) {
+        self.steps.push(format!("{secs} s later"));
+        let ground = self.ground;
+        let advance = async || tokio::time::advance(Duration::from_secs(secs)).await;
+        ground.paused.block_on(advance());
+        let names: Vec<String> = keys.iter().map(|key| self.name(key)).collect();
+        let millis = (secs * 1000).to_string();
+        let count = names.len().to_string();
+        let mut tick = vec!["EVAL", TICK, &count];
+        tick.extend(names.iter().map(String::as_str));
+        tick.push(&millis);
+        ground.real.block_on(ground.server.command(&tick));
+    }
+
+    /// The names of all keys that Redis has of this scenario.
+    fn keys(&self) -> Vec<String> {
+        let all = format!("{}:*", self.namespace);
+        let ground = self.ground;
+        let query = async || ground.server.query::<Vec<String>>(&["KEYS", &all]).await;
+        let keys = ground.real.block_on(query());
+        let prefix = format!("{}:", self.namespace);
+        keys.iter()
+            .filter_map(|key| key.strip_prefix(&prefix).map(ToOwned::to_owned))
+            .collect()
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}:{key}", self.namespace)
+    }
+
+    /// What a script says of a key.
+    fn eval<T: redis::FromRedisValue>(&self, script: &str, key: &str) -> T {
+        let (ground, key) = (self.ground, self.name(key));
+        let query = async || ground.server.query(&["EVAL", script, "1", &key]).await;
+        ground.real.block_on(query())
+    }
+
+    /// For messages: the last things that were done.
+    fn after(&self) -> String {
+        let from = self.steps.len().saturating_sub(40);
+        let mut text = format!("{}, after\n", self.namespace);
+        for (number, step) in self.steps.iter().enumerate().skip(from) {
+            let _ = writeln!(text, "{number}: {step}");
+        }
+        text
+    }
+}
+
+/// Runs seed after seed until a share (one of so many) of the commands asked for are done.
+fn to_commands(share: usize, scenario: impl Fn(&mut Both<'_>, u64)) {
+    let number = |name| {
+        let text = std::env::var(name).ok()?;
+        let number = text.parse::<usize>();
+        Some(number.unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+    };
+    let wanted = number("LOCK_DRIFT_COMMANDS").unwrap_or(50_000) / share;
+    let real = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let server = real.block_on(RedisServer::start());
+    let paused = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let ground = Ground {
+        real,
+        paused,
+        server,
+    };
+    let one = number("LOCK_DRIFT_SEED").map(|seed| seed as u64);
+    let (mut done, mut seed) = (0, one.unwrap_or(0));
+    while done < wanted {
+        let mut both = Both::new(&ground, seed);
+        scenario(&mut both, seed);
+        done += both.commands;
+        seed += 1;
+        if one.is_some() {
+            break;
+        }
+    }
+    println!("{done} commands, the same replies from both stores");
+}

@@ -1,0 +1,234 @@
+//! Any history of requests to a rate limiter, against a bucket that is counted drop by drop, and store against store.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::Clock;
+use lock_store::memory::MemoryStore;
+use lock_store::{ClientId, Link, Listener, Owner, RateRequest, Rated, Store, WakeUp};
+use proptest::prelude::*;
+
+#[derive(Debug)]
+struct Deaf;
+
+impl Listener for Deaf {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+        WakeUp::default()
+    }
+    fn look_again(&self) {}
+}
+
+/// A token bucket as it is drawn in books: so many nanoseconds' worth of tokens are in it, fewer than none when those
+/// who wait have taken in advance.
+struct Model {
+    interval: i128,
+    burst: i128,
+    level: i128,
+}
+
+impl Model {
+    fn pass_time(&mut self, nanos: i128) {
+        self.level = (self.level + nanos).min(self.burst * self.interval);
+    }
+
+    fn take(&mut self, tokens: i128, wait: i128) -> Rated {
+        let after = self.level - tokens * self.interval;
+        let missing = nanos((-after).max(0));
+        if -after > wait {
+            return Rated::Limited {
+                retry_after: missing,
+            };
+        }
+        self.level = after;
+        Rated::Passed {
+            delay: missing,
+            left: u32::try_from(after.max(0) / self.interval).unwrap(),
+        }
+    }
+}
+
+fn nanos(nanos: i128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap())
+}
+
+/// How long the bucket takes to get a token back, in nanoseconds, and how many it holds.
+type Limit = (u64, u32);
+/// Nanoseconds that pass before it, which of the limits, tokens, nanoseconds of wait.
+type Step = (u64, usize, u32, u64);
+
+fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
+    let (interval, burst) = limits[limit % limits.len()];
+    RateRequest {
+        key: "k".into(),
+        interval: Duration::from_nanos(interval),
+        burst,
+        tokens: tokens.min(burst),
+        wait: Duration::from_nanos(wait),
+    }
+}
+
+/// What the embedded store replies to each step, and how long after the beginning it was asked.
+fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let clock = Clock::simulated(tokio::runtime::Handle::current());
+        let listener: Arc<dyn Listener> = Arc::new(Deaf);
+        let store: Arc<dyn Store> =
+            MemoryStore::new().connect("lock", ClientId(1), &listener, clock.clone());
+        let started = clock.now();
+        let mut replies = Vec::new();
+        for step in steps {
+            tokio::time::advance(Duration::from_nanos(step.0)).await;
+            let answer = store.rate(request(limits, step), clock.now()).await;
+            replies.push((clock.now() - started, answer.unwrap().value));
+        }
+        replies
+    })
+}
+
+/// A clock that the test sets, and keys that live as long as it wants.
+const SURROUNDINGS: &str = "local server = redis
+    local redis = {error_reply = server.error_reply, call = function(name, key, value, px, ttl)
+      if name == 'TIME' then return {ARGV[5], ARGV[6]} end
+      if name == 'GET' then return server.call('GET', key) end
+      assert(name == 'SET' and px == 'PX')
+      local debt = tonumber(string.match(value, '%d+$'))
+      assert(tonumber(ttl) * 1000000 >= debt and (tonumber(ttl) - 4) * 1000000 < debt, 'lives too long or too short')
+      return server.call('SET', key, value)
+    end}
+";
+
+/// The script in its surroundings; a broken one, if `script-mutants` asks for it.
+fn script() -> String {
+    let rate = include_str!("../../../lock-runtime/stores/redis/src/commands/rate.lua");
+    let rate = match std::env::var_os("LOCK_SCRIPTS") {
+        Some(folder) => std::fs::read_to_string(Path::new(&folder).join("rate.lua")).unwrap(),
+        None => rate.to_owned(),
+    };
+    SURROUNDINGS.to_owned() + &rate
+}
+
+/// What the script replies to each step.
+fn scripted(connection: &mut redis::Connection, limits: &[Limit], steps: &[Step]) -> Vec<Rated> {
+    redis::cmd("FLUSHALL").exec(connection).unwrap();
+    let (mut micros, script) = (1_800_000_000_999_990_u64, script());
+    let asked = steps.iter().map(|step| {
+        micros += step.0 / 1000;
+        let request = request(limits, step);
+        let reply: (u8, u64, u32) = redis::cmd("EVAL")
+            .arg(&script)
+            .arg(&["1", "bucket"])
+            .arg(u64::try_from(request.interval.as_nanos()).unwrap())
+            .arg(&[request.burst, request.tokens])
+            .arg(u64::try_from(request.wait.as_nanos()).unwrap())
+            .arg(&[micros / 1_000_000, micros % 1_000_000])
+            .query(connection)
+            .unwrap();
+        match reply {
+            (1, delay, left) => Rated::Passed {
+                delay: Duration::from_nanos(delay),
+                left,
+            },
+            (_, retry_after, _) => Rated::Limited {
+                retry_after: Duration::from_nanos(retry_after),
+            },
+        }
+    });
+    asked.collect()
+}
+
+/// From a microsecond to a month, so that every number of the script is at its limit some time.
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        (1_000..50_000_000_u64, 1..40_u32),
+        (3_600_000_000_000..=2_592_000_000_000_000_u64, Just(1)),
+        (1_000..2_592_000_000_u64, Just(1_000_000)),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_script_and_the_embedded_store_say_the_same() {
+    const MONTH: u64 = 30 * 24 * 3600 * 1_000_000;
+    let server = lock_testkit::RedisServer::start().await;
+    let client = redis::Client::open(server.url()).unwrap();
+    tokio::task::spawn_blocking(move || {
+        let connection = std::cell::RefCell::new(client.get_connection().unwrap());
+        let pause = prop_oneof![Just(0), 0..60_000_u64, 0..MONTH].prop_map(|micros| micros * 1000);
+        let wait = prop_oneof![Just(0), 0..100_000_000_u64, 0..MONTH * 1000];
+        let step = (pause, 0..3_usize, 0..45_u32, wait);
+        let history = (
+            proptest::collection::vec(limit(), 1..3),
+            proptest::collection::vec(step, 1..40),
+        );
+        let mut runner = proptest::test_runner::TestRunner::default();
+        runner
+            .run(&history, |(limits, steps)| {
+                let scripted = scripted(&mut connection.borrow_mut(), &limits, &steps);
+                let embedded: Vec<Rated> = replies(&limits, &steps)
+                    .into_iter()
+                    .map(|(_, reply)| reply)
+                    .collect();
+                prop_assert_eq!(scripted, embedded);
+                Ok(())
+            })
+            .unwrap();
+    })
+    .await
+    .unwrap();
+}
+
+proptest! {
+    #[test]
+    fn every_reply_is_that_of_a_bucket(
+        interval in 1_000..50_000_000_u64,
+        burst in 1..40_u32,
+        steps in proptest::collection::vec((0..60_000_000_u64, Just(0), 0..45_u32, prop_oneof![Just(0), 0..100_000_000_u64]), 1..120),
+    ) {
+        let mut model = Model { interval: interval.into(), burst: burst.into(), level: i128::from(interval) * i128::from(burst) };
+        let replies = replies(&[(interval, burst)], &steps);
+        for (at, (&(pause, _, tokens, wait), (_, reply))) in steps.iter().zip(&replies).enumerate() {
+            model.pass_time(pause.into());
+            let expected = model.take(tokens.min(burst).into(), wait.into());
+            prop_assert_eq!(*reply, expected, "step {}", at);
+        }
+    }
+
+    #[test]
+    fn no_window_lets_more_pass_than_rate_and_burst(
+        interval in 1_000..20_000_000_u64,
+        burst in 1..20_u32,
+        steps in proptest::collection::vec((0..10_000_000_u64, Just(0), 1..25_u32, prop_oneof![Just(0), 0..100_000_000_u64]), 1..80),
+    ) {
+        let replies = replies(&[(interval, burst)], &steps);
+        let mut passes: Vec<(Duration, u64)> = Vec::new();
+        for (&(_, _, tokens, wait), (at, reply)) in steps.iter().zip(&replies) {
+            match reply {
+                Rated::Passed { delay, .. } => {
+                    prop_assert!(*delay <= Duration::from_nanos(wait));
+                    passes.push((*at + *delay, tokens.min(burst).into()));
+                }
+                Rated::Limited { retry_after } => prop_assert!(*retry_after > Duration::from_nanos(wait)),
+                Rated::Conflict => panic!("{reply:?}"),
+            }
+        }
+        for (at, (first, _)) in passes.iter().enumerate() {
+            let mut taken = 0;
+            for (last, tokens) in &passes[at..] {
+                prop_assert!(first <= last, "turns come in order");
+                taken += tokens;
+                let window = u64::try_from((*last - *first).as_nanos()).unwrap();
+                prop_assert!(taken <= window / interval + u64::from(burst), "{} in {} ns", taken, window);
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Releases that nobody waits for, and those that fail.
+
+use lock_runtime::{LockError, LostReason};
+use lock_store::{Released, Renewed};
+use lock_testkit::store_decorator::{Reply, Request};
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
+
+/// When a release is tried that never comes through, of a hold of `lease` that is dropped after `held` milliseconds.
+async fn tried(lease: u64, held: u64) -> Vec<u64> {
+    let (store, client) = RecordingStore::open().await;
+    store.title(format!("lease {lease}, dropped after {held}"));
+    store.always("release", DOWN);
+    let guard = store
+        .asks(WAIT, client.lock("k").lease(of(lease)).acquire())
+        .await
+        .unwrap();
+    ms(held).await;
+    drop(guard);
+    ms(20_000).await;
+    store.when("release")
+}
+
+#[test]
+fn a_release_that_fails_is_repeated_until_the_hold_has_ended_by_itself() {
+    simulated(async {
+        // Until a fiftieth of the lease after the deadline: this one has ended by 3,159.
+        let expected = [0, 50, 150, 350, 750, 1550, 3150, 5150];
+        assert_eq!(tried(3130, 0).await, expected);
+        // And until a lease after the release, since a renewal may be under way.
+        let expected = [1000, 1050, 1150, 1350, 1750, 2550, 4150];
+        assert_eq!(tried(2500, 1000).await, expected);
+        let expected = [500, 550, 650, 850, 1250, 2050];
+        assert_eq!(tried(1500, 500).await, expected);
+    });
+}
+
+#[test]
+fn releases_that_fail_or_find_nothing_are_counted() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("release", &[DOWN]);
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let error = guard.release().await.unwrap_err();
+        assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+        assert_eq!(client.health().await.unwrap().release_failures, 1);
+        ms(100).await;
+        assert_eq!(store.when("release"), [0, 0]);
+        assert_eq!(client.inspect("k").await.unwrap().holder, None);
+
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        client.force_release("k").await.unwrap();
+        drop(guard);
+        ms(1).await;
+        assert_eq!(client.health().await.unwrap().release_failures, 2);
+
+        // One that fails in the background is counted each time, and not for being gone in the end.
+        store.next("release", &[DOWN]);
+        drop(store.asks(WAIT, client.lock("k").acquire()).await.unwrap());
+        ms(100).await;
+        assert_eq!(client.health().await.unwrap().release_failures, 3);
+    });
+}
+
+#[test]
+fn an_answered_health_check_says_how_long_it_took() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("ping", &[Fate::Replies(30, 0)]);
+        assert_eq!(client.health().await.unwrap().round_trip, of(30));
+        assert_eq!(store.calls(), [(0, "ping")]);
+    });
+}
+
+#[test]
+fn what_is_gone_is_not_released_and_what_has_run_into_its_deadline_is() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        let request = client.lock("k").lease(of(900)).renew(true);
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        guard.lost().await;
+        assert_eq!(store.now(), 300);
+        drop(guard);
+        ms(5000).await;
+        assert!(store.when("release").is_empty());
+
+        let request = client.lock("l").lease(of(1000)).renew(false);
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        guard.lost().await;
+        let error = guard.release().await.unwrap_err();
+        let lost = matches!(
+            error,
+            LockError::Lost {
+                reason: LostReason::Expired,
+                ..
+            }
+        );
+        assert!(lost, "{error}");
+        ms(1).await;
+        assert_eq!(store.when("release").len(), 1);
+        assert_eq!(client.health().await.unwrap().lost, 2);
+        assert_eq!(client.health().await.unwrap().release_failures, 0);
+    });
+}
+
+/// The key of a hold that has run into its deadline may be somebody else's by then, and nobody waits for its release; at
+/// the end of `max_hold` it may still be held.
+#[test]
+fn a_later_request_waits_for_the_release_of_what_may_be_held_still() {
+    simulated(async {
+        for (max_hold, expected) in [(false, 988), (true, 1995)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("max_hold {max_hold}"));
+            store.always("release", Fate::Replies(1000, 0));
+            let request = client.lock("k").lease(of(1000)).renew(max_hold);
+            let request = if max_hold {
+                request.max_hold(of(1000))
+            } else {
+                request
+            };
+            let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+            store.seen();
+            guard.lost().await;
+            drop(guard);
+            let asks = tokio::spawn(store.asks(5000, client.lock("k").wait(of(5000)).acquire()));
+            ms(3000).await;
+            assert_eq!(store.when("acquire")[0], expected);
+            drop(asks.await.unwrap().unwrap());
+        }
+    });
+}
+
+#[test]
+fn a_release_that_finds_nothing_says_so_and_is_not_repeated() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.answers(Reply::Release(vec![Released::NotHeld]));
+        let error = guard.release().await.unwrap_err();
+        let gone = matches!(
+            error,
+            LockError::Lost {
+                reason: LostReason::Gone,
+                ..
+            }
+        );
+        assert!(gone, "{error}");
+        ms(5000).await;
+        assert_eq!(store.when("release"), [0]);
+        assert_eq!(client.health().await.unwrap().release_failures, 1);
+    });
+}
+
+/// An acquire whose reply was lost may be carried out again as long as its link has not answered a later command.
+#[test]
+fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
+    simulated(async {
+        for (link, dropped, undos) in [(0, false, 0), (9, false, 1), (0, true, 0), (9, true, 1)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("the release over link {link}, dropped {dropped}"));
+            store.next("acquire", &[Fate::Lost]);
+            let guard = store
+                .asks(WAIT, client.lock("k").lease(of(1000)).acquire())
+                .await
+                .unwrap();
+            store.next("release", &[Fate::Replies(0, link)]);
+            if dropped {
+                drop(guard);
+            } else {
+                guard.release().await.unwrap();
+            }
+            ms(100).await;
+            assert_eq!(store.when("abandon").len(), undos, "over {link}, {dropped}");
+        }
+    });
+}
+
+#[test]
+fn a_late_command_is_undone_ever_more_seldom_until_its_lease_has_ended() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("abandon", Fate::Replies(0, 9));
+        store.next("acquire", &[Fate::Lost]);
+        let request = store.asks(0, client.lock("k").lease(of(2000)).wait(of(0)).acquire());
+        request.await.unwrap_err();
+        assert_eq!(store.now(), 500);
+        ms(5000).await;
+        // The first of them at once, the last one at the end of what a command sent at 0 can have.
+        let expected = [500, 550, 650, 850, 1050, 1250, 1450, 1650, 1850, 2000];
+        assert_eq!(store.when("abandon"), expected);
+    });
+}
+
+#[test]
+fn an_undo_that_fails_is_repeated_for_a_minute() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("abandon", DOWN);
+        store.next("acquire", &[Fate::Lost]);
+        let request = store.asks(0, client.lock("k").lease(of(1000)).wait(of(0)).acquire());
+        request.await.unwrap_err();
+        ms(9000).await;
+        assert_eq!(
+            store.when("abandon")[..7],
+            [500, 550, 650, 850, 1250, 2050, 3650]
+        );
+        // A place in the queue would be forgotten after a minute.
+        ms(80_000).await;
+        assert_eq!(store.when("abandon").last(), Some(&61_650));
+    });
+}
+
+#[test]
+fn an_extension_may_reach_the_end_of_max_hold_and_no_further() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").max_hold(of(50_000));
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        guard.extend(of(50_000)).await.unwrap();
+        assert_eq!(guard.remaining(), of(49_498));
+        let error = guard.extend(of(50_001)).await.unwrap_err();
+        assert!(matches!(error, LockError::Config { .. }), "{error}");
+        let seen = store.seen();
+        let Request::Renew(holds) = &seen[1].request else {
+            panic!("{seen:#?}")
+        };
+        assert_eq!((seen.len(), holds[0].lease), (2, of(50_000)));
+    });
+}
+
+#[test]
+fn an_extension_that_was_not_answered_for_all_loses_nothing() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store
+            .asks(WAIT, client.multi_lock(["a", "b"]).acquire())
+            .await
+            .unwrap();
+        let say = |renewed| store.answers(Reply::Renew(renewed));
+        say(vec![Renewed::Renewed, Renewed::Unanswered]);
+        let error = guard.extend(of(5000)).await.unwrap_err();
+        assert!(matches!(error, LockError::Unavailable { .. }), "{error}");
+        assert!(guard.is_held());
+        say(vec![Renewed::Gone, Renewed::Unanswered]);
+        let error = guard.extend(of(5000)).await.unwrap_err();
+        let gone = matches!(
+            error,
+            LockError::Lost {
+                reason: LostReason::Gone,
+                ..
+            }
+        );
+        assert!(gone, "{error}");
+    });
+}
+
+#[test]
+fn a_shutdown_gives_bodies_their_time_and_then_two_commands() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("release", Fate::Silence);
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        client.shutdown(of(300)).await;
+        assert_eq!(store.now(), 1300);
+        assert!(!guard.is_held());
+        assert_eq!(store.when("release")[0], 300);
+    });
+}
+
+#[test]
+fn a_shutdown_with_nothing_to_do_takes_no_time() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let ends = tokio::spawn({
+            let client = client.clone();
+            async move { client.shutdown(of(5000)).await }
+        });
+        ms(100).await;
+        guard.release().await.unwrap();
+        ends.await.unwrap();
+        assert_eq!(store.now(), 100);
+    });
+}
+
+/// What is left of a request that ends while its command is under way.
+#[test]
+fn a_command_that_nobody_waits_for_any_more_is_undone_until_its_lease_has_ended() {
+    simulated(async {
+        for keys in [vec!["a"], vec!["a", "b"]] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(keys.join(" and "));
+            store.always("abandon", Fate::Replies(0, 9));
+            for verb in ["acquire", "acquire_all"] {
+                store.always(verb, Fate::Silence);
+            }
+            let request = client.multi_lock(keys.clone()).lease(of(600));
+            let asks = tokio::spawn(store.asks(WAIT, request.acquire()));
+            ms(100).await;
+            asks.abort();
+            ms(2000).await;
+            let each = [100, 150, 210, 270, 330, 390, 450, 510, 570, 600];
+            let expected = each.iter().flat_map(|at| vec![*at; keys.len()]);
+            assert_eq!(store.when("abandon"), expected.collect::<Vec<_>>());
+        }
+    });
+}
+
+#[test]
+fn a_shutdown_is_told_at_once_to_whoever_waits() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _guard = store.other().await.lock("k").acquire().await.unwrap();
+        let fair = tokio::spawn(store.asks(WAIT, client.lock("k").fair().acquire()));
+        let (first, second) = (
+            tokio::spawn(store.asks(WAIT, client.lock("k").acquire())),
+            tokio::spawn(store.asks(None, client.lock("k").wait_forever().acquire())),
+        );
+        let latch = client.latch("l");
+        let waits = async move { latch.wait_forever().await };
+        let latch = tokio::spawn(store.asks(None, waits));
+        ms(300).await;
+        assert_eq!(client.health().await.unwrap().waiting, 4);
+        client.shutdown(of(0)).await;
+        for waits in [fair, first, second] {
+            let error = waits.await.unwrap().unwrap_err();
+            assert!(matches!(error, LockError::Shutdown), "{error}");
+        }
+        let error = latch.await.unwrap().unwrap_err();
+        assert!(matches!(error, LockError::Shutdown), "{error}");
+        assert_eq!(store.now(), 300);
+    });
+}
+
+#[test]
+fn a_shutdown_waits_for_a_release_under_way_and_no_longer() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.next("release", &[Fate::Replies(100, 0)]);
+        let releases = tokio::spawn(guard.release());
+        ms(1).await;
+        client.shutdown(of(5000)).await;
+        assert_eq!(store.now(), 100);
+        releases.await.unwrap().unwrap();
+    });
+}

@@ -1,0 +1,63 @@
+//! What becomes of each command, by its name.
+
+use std::collections::{HashMap, VecDeque};
+
+use lock_runtime::StoreErrorKind;
+use lock_testkit::store_decorator::{Reply, Request};
+
+/// What becomes of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate {
+    /// It is carried out.
+    Passes,
+    /// It is carried out, and its reply comes after so many milliseconds, over the link of this number.
+    Replies(u64, u64),
+    /// It is not carried out, which is told at once.
+    Fails(StoreErrorKind),
+    /// The store loses all that it has, and then it is carried out.
+    LosesAll,
+    /// It is carried out, and its reply is lost.
+    Lost,
+    /// It is not carried out, and until its time is over nothing is heard.
+    Silence,
+}
+
+/// The store is not there.
+pub(crate) const DOWN: Fate = Fate::Fails(StoreErrorKind::Disconnected);
+
+/// What a test has planned for the commands of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Fates {
+    next: HashMap<&'static str, VecDeque<Fate>>,
+    /// For those without a fate of their own.
+    usual: HashMap<&'static str, Fate>,
+    /// Replies that the store would not give, by the name of their method.
+    replies: HashMap<&'static str, VecDeque<Reply>>,
+}
+
+impl Fates {
+    pub(crate) fn next(&mut self, verb: &'static str, fates: &[Fate]) {
+        self.next.entry(verb).or_default().extend(fates);
+    }
+
+    pub(crate) fn always(&mut self, verb: &'static str, fate: Fate) {
+        self.usual.insert(verb, fate);
+    }
+
+    pub(crate) fn answers(&mut self, reply: Reply) {
+        let replies = self.replies.entry(reply.method());
+        replies.or_default().push_back(reply);
+    }
+
+    /// The fate of this command, and the reply that it gets instead of being carried out.
+    pub(crate) fn of(&mut self, request: &Request) -> (Fate, Option<Reply>) {
+        let next = self.next.get_mut(request.verb());
+        let next = next.and_then(VecDeque::pop_front);
+        let usual = self.usual.get(request.verb()).copied();
+        let replies = self.replies.get_mut(request.method());
+        (
+            next.or(usual).unwrap_or(Fate::Passes),
+            replies.and_then(VecDeque::pop_front),
+        )
+    }
+}

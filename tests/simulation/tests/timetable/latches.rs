@@ -1,0 +1,265 @@
+//! Latches.
+
+use lock_runtime::StoreErrorKind;
+use lock_store::{LatchFound, LatchState};
+use lock_testkit::store_decorator::Reply;
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+
+#[test]
+fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
+    simulated(async {
+        for (fate, error, ends) in [
+            (DOWN, "Disconnected", 9500),
+            (Fate::Silence, "Timeout", 10_000),
+            (Fate::Lost, "Timeout", 10_000),
+            (Fate::Fails(StoreErrorKind::Denied), "Denied", 0),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{fate:?}"));
+            store.always("set", fate);
+            let latch = client.latch("l");
+            let answer = store.asks(WAIT, latch.set(1)).await.unwrap_err();
+            assert_eq!((short(&answer).as_str(), store.now()), (error, ends));
+            // The last of them has a command's time.
+            let last = store.when("set").pop();
+            assert_eq!(last, Some(if ends == 0 { 0 } else { 9500 }));
+        }
+        let (store, client) = RecordingStore::open().await;
+        store.title("counted down");
+        store.next("count_down", &[DOWN, Fate::Silence]);
+        store.asks(WAIT, client.latch("l").set(2)).await.unwrap();
+        let left = store.asks(WAIT, client.latch("l").count_down()).await;
+        assert_eq!((left.unwrap(), store.when("count_down").len()), (1, 3));
+    });
+}
+
+#[test]
+fn one_looks_for_all_each_second_and_leaves_when_all_have_left() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.asks(WAIT, client.latch("l").set(1)).await.unwrap();
+        store.seen();
+        let waits = |wait| {
+            let latch = client.latch("l");
+            tokio::spawn(store.asks(wait, async move { latch.wait(of(wait)).await }))
+        };
+        let one = waits(2500);
+        ms(300).await;
+        for (waits, ends) in [(waits(1200), 1500), (one, 2500)] {
+            let error = waits.await.unwrap().unwrap_err();
+            assert!(error.is_busy(), "{error}");
+            assert_eq!(store.now(), ends);
+        }
+        ms(10).await;
+        let calls = store.calls();
+        let looks = calls.iter().filter(|(_, verb)| *verb == "wait");
+        let looks: Vec<_> = looks.map(|(at, _)| *at).collect();
+        // Each at once, and then one for both.
+        assert_eq!(looks, [0, 300, 1300, 2300]);
+        let left: Vec<_> = calls.iter().filter(|(_, verb)| *verb == "leave").collect();
+        assert_eq!(left, [&(2500, "leave")]);
+    });
+}
+
+#[test]
+fn a_look_that_fails_is_tried_again() {
+    simulated(async {
+        let fails = Fate::Fails;
+        for (fate, error, looks) in [
+            (DOWN, "Disconnected", [1, 2, 6]),
+            (Fate::Silence, "Timeout", [1, 1, 5]),
+            (fails(StoreErrorKind::Denied), "Denied", [1, 1, 1]),
+            (fails(StoreErrorKind::OutOfMemory), "OutOfMemory", [1, 2, 6]),
+        ] {
+            for (wait, looks) in [0, 100, 3000].into_iter().zip(looks) {
+                let (store, client) = RecordingStore::open().await;
+                store.title(format!("{fate:?}, wait {wait}"));
+                store.asks(WAIT, client.latch("l").set(1)).await.unwrap();
+                store.seen();
+                for verb in ["wait", "look", "ping"] {
+                    store.always(verb, fate);
+                }
+                let latch = client.latch("l");
+                let waits = store.asks(wait, latch.wait(of(wait)));
+                let answer = waits.await.unwrap_err();
+                assert!(short(&answer).starts_with(error), "{answer}");
+                assert!(store.now() <= wait.max(500));
+                // One that may not wait takes no place.
+                let verb = if wait == 0 { "look" } else { "wait" };
+                assert_eq!(store.when(verb).len(), looks);
+                store.next("leave", &[DOWN, DOWN]);
+                ms(3000).await;
+                let left = store.when("leave").len();
+                assert_eq!(left, if wait == 0 { 0 } else { 3 });
+            }
+        }
+    });
+}
+
+/// Counts left, generation, and the one that opened before it.
+fn name(reply: &LatchFound) -> String {
+    match reply {
+        LatchFound::Is(latch) => format!("{}/{}/{}", latch.count, latch.generation, latch.opened),
+        other => format!("{other:?}"),
+    }
+}
+
+fn state(count: u32, generation: u64, opened: u64) -> LatchFound {
+    LatchFound::Is(LatchState {
+        count,
+        generation,
+        opened,
+        remaining: Some(of(60_000)),
+    })
+}
+
+#[test]
+fn what_a_waiter_learns_from_two_looks() {
+    simulated(async {
+        let (busy, lost) = (Some("busy after 1.7s"), Some("lost, NotSet"));
+        for (first, second, expected, ends) in [
+            (state(1, 5, 0), state(1, 5, 0), busy, 1700),
+            (state(1, 5, 0), state(0, 5, 0), None, 1000),
+            (state(1, 5, 0), state(1, 6, 5), None, 1000),
+            (state(1, 5, 0), state(1, 7, 6), None, 1000),
+            (state(1, 5, 0), state(1, 6, 0), lost, 1000),
+            (state(1, 5, 0), state(1, 6, 4), lost, 1000),
+            (state(1, 5, 0), LatchFound::NotSet, lost, 1000),
+            (LatchFound::NotSet, state(1, 5, 0), busy, 1700),
+            (LatchFound::NotSet, state(1, 5, 4), None, 1000),
+            (LatchFound::NotSet, LatchFound::NotSet, busy, 1700),
+            (LatchFound::NotSet, state(0, 5, 0), None, 1000),
+            (
+                LatchFound::Conflict,
+                LatchFound::NotSet,
+                Some("conflict"),
+                0,
+            ),
+            (state(1, 5, 0), LatchFound::Conflict, Some("conflict"), 1000),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            let title = format!("{} then {}", name(&first), name(&second));
+            store.title(&title);
+            store.answers(Reply::LatchWait(first));
+            store.answers(Reply::LatchWait(second));
+            let latch = client.latch("l");
+            let answer = store.asks(1700, latch.wait(of(1700))).await;
+            let answer = answer.map_err(|error| short(&error));
+            assert_eq!(
+                (answer.err().as_deref(), store.now()),
+                (expected, ends),
+                "{title}"
+            );
+        }
+    });
+}
+
+#[test]
+fn messages_that_a_latch_has_opened() {
+    simulated(async {
+        for (message, first, opens) in [
+            (Some(5), state(1, 5, 0), true),
+            (Some(5), LatchFound::NotSet, true),
+            (Some(4), state(1, 5, 0), false),
+            (Some(4), LatchFound::NotSet, true),
+            (Some(6), state(1, 5, 0), true),
+            (Some(6), LatchFound::NotSet, true),
+            (None, state(1, 5, 0), false),
+            (None, LatchFound::NotSet, false),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{} and the message {message:?}", name(&first)));
+            for _ in 0..4 {
+                store.answers(Reply::LatchWait(first));
+            }
+            let latch = client.latch("l");
+            let waits = async move { latch.wait(of(2700)).await };
+            let waits = tokio::spawn(store.asks(2700, waits));
+            ms(200).await;
+            store.tell_granted(0, message);
+            ms(1).await;
+            assert_eq!(waits.is_finished(), opens, "{message:?}, {first:?}");
+            // It looks if it was not told which one has opened.
+            let looks = store.when("wait");
+            assert_eq!(
+                looks,
+                if message.is_none() {
+                    vec![0, 200]
+                } else {
+                    vec![0]
+                }
+            );
+            waits.abort();
+            ms(10).await;
+            assert_eq!(
+                store.calls(),
+                if opens { vec![] } else { vec![(201, "leave")] }
+            );
+        }
+    });
+}
+
+#[test]
+fn what_is_heard_during_a_look_counts() {
+    simulated(async {
+        for (reply, message, expected, looks_again) in [
+            (state(1, 5, 0), Some(5), "open at 100", false),
+            (state(1, 5, 0), None, "busy after 1.4s at 1400", true),
+            (LatchFound::NotSet, Some(5), "busy after 1.4s at 1400", true),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{} and the message {message:?}", name(&reply)));
+            for _ in 0..9 {
+                store.answers(Reply::LatchWait(reply));
+            }
+            store.next("wait", &[Fate::Replies(100, 0)]);
+            let latch = client.latch("l");
+            let waits = async move { latch.wait(of(1400)).await };
+            let waits = tokio::spawn(store.asks(1400, waits));
+            ms(50).await;
+            store.seen();
+            store.tell_granted(0, message);
+            let answer = waits.await.unwrap();
+            let answer = answer.map_or_else(|error| short(&error), |()| "open".to_owned());
+            assert_eq!(format!("{answer} at {}", store.now()), expected);
+            assert_eq!(store.calls().first() == Some(&(100, "wait")), looks_again);
+        }
+    });
+}
+
+#[test]
+fn a_latch_that_opens_while_a_sign_of_life_is_awaited_is_open() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.answers(Reply::LatchWait(state(1, 5, 0)));
+        store.next("ping", &[Fate::Replies(350, 0)]);
+        let latch = client.latch("l");
+        let waits = async move { latch.wait(of(700)).await };
+        let waits = tokio::spawn(store.asks(700, waits));
+        ms(600).await;
+        store.tell_granted(0, Some(5));
+        waits.await.unwrap().unwrap();
+        assert_eq!(store.now(), 700);
+    });
+}
+
+#[test]
+fn a_place_is_given_up_for_as_long_as_the_store_would_keep_it() {
+    simulated(async {
+        for (fate, last) in [(DOWN, 61_250), (Fate::Fails(StoreErrorKind::Denied), 100)] {
+            let (store, client) = RecordingStore::open().await;
+            store.asks(WAIT, client.latch("l").set(1)).await.unwrap();
+            store.title(format!("{fate:?}"));
+            store.always("leave", fate);
+            let error = store
+                .asks(100, client.latch("l").wait(of(100)))
+                .await
+                .unwrap_err();
+            assert!(error.is_busy(), "{error}");
+            ms(100_000).await;
+            assert_eq!(store.when("leave").last(), Some(&last));
+        }
+    });
+}

@@ -1,0 +1,123 @@
+//! Requests inside of a hold of their own call chain.
+
+use lock_runtime::StoreErrorKind;
+use lock_store::Fenced;
+use lock_testkit::store_decorator::Reply;
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+
+#[test]
+fn the_first_that_wants_a_token_asks_for_it_until_its_wait_ends() {
+    simulated(async {
+        for (fates, expected) in [
+            (vec![DOWN, DOWN], "ok 150"),
+            (vec![DOWN; 9], "Disconnected 350"),
+            (vec![Fate::Silence; 9], "Timeout 500"),
+            (vec![Fate::Fails(StoreErrorKind::Denied)], "Denied 0"),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{} times {:?}", fates.len(), fates[0]));
+            store.next("fence", &fates);
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let inner = store.asks(400, client.lock("k").fenced().wait(of(400)).acquire());
+            let answer = guard.scope(inner).await;
+            let what = answer.map_or_else(
+                |error| short(&error),
+                |guard| {
+                    if guard.fencing_token().is_some() {
+                        "ok"
+                    } else {
+                        "none"
+                    }
+                    .to_owned()
+                },
+            );
+            assert_eq!(format!("{what} {}", store.now()), expected);
+        }
+    });
+}
+
+#[test]
+fn a_hold_that_is_gone_has_no_token() {
+    simulated(async {
+        for (reply, expected) in [(Fenced::Gone, "lost, Gone"), (Fenced::Conflict, "conflict")] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{reply:?}"));
+            store.answers(Reply::Fence(reply));
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let inner = store.asks(WAIT, client.lock("k").fenced().acquire());
+            let error = guard.scope(inner).await.unwrap_err();
+            assert_eq!(short(&error), expected);
+            assert_eq!(guard.is_held(), reply == Fenced::Conflict);
+        }
+    });
+}
+
+#[test]
+fn siblings_wait_for_each_other_and_no_longer_than_they_may() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.seen();
+        let body = async {
+            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let error = store
+                .asks(300, client.lock("k").wait(of(300)).acquire())
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (short(&error).as_str(), store.now()),
+                ("busy after 300ms", 300)
+            );
+            let second = store.asks(WAIT, client.lock("k").acquire());
+            let (second, ()) = tokio::join!(second, async {
+                ms(100).await;
+                drop(first);
+            });
+            assert_eq!(store.now(), 400);
+            drop(second.unwrap());
+        };
+        guard.scope(body).await;
+        assert_eq!(store.calls(), []);
+    });
+}
+
+#[test]
+fn a_shutdown_ends_the_wait_for_a_sibling() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let body = async {
+            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let (second, ()) = tokio::join!(store.asks(WAIT, client.lock("k").acquire()), async {
+                ms(100).await;
+                client.shutdown(of(50)).await;
+            });
+            assert!(matches!(second, Err(lock_runtime::LockError::Shutdown)));
+            drop(first);
+        };
+        guard.scope(body).await;
+        assert_eq!(store.now(), 150);
+    });
+}
+
+#[test]
+fn a_loss_ends_the_wait_for_a_sibling() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(1000)).renew(false);
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        let body = async {
+            let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let error = store
+                .asks(WAIT, client.lock("k").acquire())
+                .await
+                .unwrap_err();
+            assert_eq!(short(&error), "lost, Expired");
+            drop(first);
+        };
+        guard.scope(body).await;
+        assert_eq!(store.now(), 988);
+    });
+}

@@ -1,0 +1,364 @@
+//! The embedded store, where every command of one client is written down and meets its fate.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
+use lock_store::Pause;
+use lock_store::memory::MemoryStore;
+use lock_store::{Answer, Failure, Link, Listener, Owner, Store, StoreFuture};
+use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
+use tokio::runtime::{Builder, Handle};
+use tokio::time::{sleep, sleep_until};
+
+use crate::fates::{Fate, Fates};
+use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
+use crate::{rules, schedule};
+
+/// How many milliseconds a request waits if it does not say.
+pub(crate) const WAIT: u64 = 10_000;
+
+/// One client's way to the store, and what went over it.
+#[derive(Debug)]
+pub(crate) struct RecordingStore {
+    pub(crate) memory: MemoryStore,
+    began: Instant,
+    schedule: Mutex<Schedule>,
+    /// How many lines the test has looked at.
+    looked_at: Mutex<usize>,
+    fates: Mutex<Fates>,
+    pub(crate) listener: Mutex<Option<Arc<dyn Listener>>>,
+    owners: Mutex<Vec<Owner>>,
+}
+
+thread_local! {
+    /// Those of the test that runs in this thread.
+    static OPENED: RefCell<Vec<Arc<RecordingStore>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs a test in simulated time. Every schedule that it recorded keeps the rules, and is the one in the test's snapshot.
+pub(crate) fn simulated(test: impl Future<Output = ()>) {
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(test);
+    let ends = |store: Arc<RecordingStore>| {
+        let now = runtime.block_on(async { store.now() });
+        let mut schedule = store.schedule.lock().unwrap().clone();
+        schedule.ends = now;
+        schedule
+    };
+    let schedules: Vec<_> = OPENED.take().into_iter().map(ends).collect();
+    schedules.iter().for_each(rules::check);
+    schedule::is_as_in_its_snapshot(&schedules);
+}
+
+/// Sleeps.
+pub(crate) async fn ms(milliseconds: u64) {
+    sleep(Duration::from_millis(milliseconds)).await;
+}
+
+pub(crate) fn of(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// What an error is about.
+pub(crate) fn short(error: &LockError) -> String {
+    match error {
+        LockError::Busy { waited, .. } => format!("busy after {waited:?}"),
+        LockError::Unavailable { source, .. } => {
+            let text = source.to_string();
+            let own = if text.contains("its fate") {
+                ""
+            } else {
+                ", seen by us"
+            };
+            format!("{:?}{own}", source.kind())
+        }
+        LockError::Lost { reason, .. } => format!("lost, {reason:?}"),
+        LockError::KeyConflict { .. } => "conflict".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl RecordingStore {
+    /// A client of an empty store of its own.
+    pub(crate) async fn open() -> (Arc<Self>, LockClient) {
+        Self::open_with(|builder| builder).await
+    }
+
+    /// The same, with settings.
+    pub(crate) async fn open_with(
+        settings: impl FnOnce(LockClientBuilder) -> LockClientBuilder,
+    ) -> (Arc<Self>, LockClient) {
+        let memory = MemoryStore::new();
+        let recorder = Arc::new(Self {
+            memory: memory.clone(),
+            began: tokio::time::Instant::now().into_std(),
+            schedule: Mutex::default(),
+            looked_at: Mutex::default(),
+            fates: Mutex::default(),
+            listener: Mutex::default(),
+            owners: Mutex::default(),
+        });
+        OPENED.with_borrow_mut(|opened| opened.push(Arc::clone(&recorder)));
+        let behind = Arc::clone(&recorder);
+        let builder = LockClient::builder()
+            .simulated(Handle::current(), 7, Pause::default())
+            .store(move |namespace, id, listener, clock| {
+                *behind.listener.lock().unwrap() = Some(Arc::clone(listener));
+                let store = memory.connect(namespace, id, listener, clock);
+                decorated(store, Arc::clone(&behind))
+            });
+        let client = settings(builder).connect().await.unwrap();
+        *recorder.schedule.lock().unwrap() = Schedule::default();
+        (recorder, client)
+    }
+
+    /// One more client of the same store, whose commands nobody writes down.
+    pub(crate) async fn other(&self) -> LockClient {
+        let memory = self.memory.clone();
+        LockClient::builder()
+            .simulated(Handle::current(), 8, Pause::default())
+            .store(move |namespace, id, listener, clock| {
+                memory.connect(namespace, id, listener, clock)
+            })
+            .connect()
+            .await
+            .unwrap()
+    }
+
+    pub(crate) fn now(&self) -> u64 {
+        self.milliseconds(tokio::time::Instant::now().into_std())
+    }
+
+    fn milliseconds(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.began);
+        u64::try_from(since.as_millis()).unwrap()
+    }
+
+    /// What this schedule is about, when the test records several.
+    pub(crate) fn title(&self, title: impl Into<String>) {
+        self.schedule.lock().unwrap().title = title.into();
+    }
+
+    /// One more line of the schedule: what the test did or found.
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        self.push(Line::Note {
+            at: self.now(),
+            text: text.into(),
+        });
+    }
+
+    fn push(&self, line: Line) -> usize {
+        let mut schedule = self.schedule.lock().unwrap();
+        schedule.lines.push(line);
+        schedule.lines.len() - 1
+    }
+
+    /// A request that may wait for so many milliseconds, or for ever. Its beginning, and how it ended, are lines of the
+    /// schedule, and a rule wants a request for each command.
+    pub(crate) fn asks<T, W, F>(
+        self: &Arc<Self>,
+        wait: W,
+        request: F,
+    ) -> impl Future<Output = Result<T, LockError>> + use<T, W, F>
+    where
+        W: Into<Option<u64>>,
+        F: Future<Output = Result<T, LockError>>,
+    {
+        let (store, wait) = (Arc::clone(self), wait.into());
+        async move {
+            let at = store.now();
+            let line = store.push(Line::Ask(Ask {
+                at,
+                wait,
+                ended: None,
+                has_it: false,
+            }));
+            let mut ends = AskEnds {
+                store: &store,
+                line,
+                answer: "nobody asks any more".to_owned(),
+                has_it: false,
+            };
+            let answer = request.await;
+            ends.has_it = answer.is_ok();
+            ends.answer = answer.as_ref().map_or_else(short, |_| "ok".to_owned());
+            answer
+        }
+    }
+
+    /// The commands since the last look.
+    pub(crate) fn seen(&self) -> Vec<Command> {
+        let lines = self.schedule.lock().unwrap().lines.clone();
+        let from = std::mem::replace(&mut *self.looked_at.lock().unwrap(), lines.len());
+        let commands = lines[from..].iter().filter_map(Line::command);
+        commands.cloned().collect()
+    }
+
+    /// The same: when each was sent, and what it was.
+    pub(crate) fn calls(&self) -> Vec<(u64, &'static str)> {
+        let seen = self.seen();
+        seen.iter().map(|one| (one.at, one.verb())).collect()
+    }
+
+    /// The same, of the commands of this name alone: when.
+    pub(crate) fn when(&self, verb: &str) -> Vec<u64> {
+        let calls = self.calls().into_iter();
+        calls
+            .filter_map(|(at, name)| (name == verb).then_some(at))
+            .collect()
+    }
+
+    /// The fates of the next commands of this name.
+    pub(crate) fn next(&self, verb: &'static str, fates: &[Fate]) {
+        self.fates.lock().unwrap().next(verb, fates);
+    }
+
+    /// The fate of every later command of this name.
+    pub(crate) fn always(&self, verb: &'static str, fate: Fate) {
+        self.fates.lock().unwrap().always(verb, fate);
+    }
+
+    /// The next command of this reply's kind gets it, instead of being carried out.
+    pub(crate) fn answers(&self, reply: Reply) {
+        self.fates.lock().unwrap().answers(reply);
+    }
+
+    /// The client is told that its owner `at` (in the order of their acquires) has the key.
+    pub(crate) fn tell_granted(&self, at: usize, token: Option<u64>) {
+        self.tell_granted_over(Link(0), at, token);
+    }
+
+    /// The same, over this link.
+    pub(crate) fn tell_granted_over(&self, link: Link, at: usize, token: Option<u64>) {
+        self.note(format!("told of a grant over link {}", link.0));
+        let owner = self.owners.lock().unwrap()[at];
+        let listener = self.listener.lock().unwrap();
+        drop(listener.as_ref().unwrap().granted(link, owner, token));
+    }
+
+    fn came_to(&self, line: usize, outcome: Outcome) {
+        if let Line::Command(command) = &mut self.schedule.lock().unwrap().lines[line] {
+            command.outcome = outcome;
+        }
+    }
+}
+
+/// Writes down how a request ended, also when it is dropped.
+struct AskEnds<'a> {
+    store: &'a RecordingStore,
+    line: usize,
+    answer: String,
+    has_it: bool,
+}
+
+impl Drop for AskEnds<'_> {
+    fn drop(&mut self) {
+        let now = self.store.now();
+        if let Line::Ask(ask) = &mut self.store.schedule.lock().unwrap().lines[self.line] {
+            (ask.ended, ask.has_it) = (Some(now), self.has_it);
+        }
+        self.store.note(std::mem::take(&mut self.answer));
+    }
+}
+
+/// Writes down that nobody waits for a command any more.
+struct Dropped<'a>(Option<(&'a RecordingStore, usize)>);
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        if let Some((store, line)) = self.0 {
+            store.came_to(line, Outcome::Dropped { at: store.now() });
+        }
+    }
+}
+
+impl Interceptor for RecordingStore {
+    fn intercept<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        request: Request,
+        by: Instant,
+    ) -> StoreFuture<'s, Reply> {
+        let now = self.now();
+        let line = self.push(Line::Command(Box::new(Command {
+            at: now,
+            within: self.milliseconds(by).saturating_sub(now),
+            request: request.clone(),
+            outcome: Outcome::UnderWay,
+        })));
+        match &request {
+            Request::Acquire(request) => self.owners.lock().unwrap().push(request.claim.owner),
+            other => {
+                let call = other.latch_call();
+                let owner = call.map(|call| call.owner);
+                self.owners.lock().unwrap().extend(owner);
+            }
+        }
+        let (fate, instead) = self.fates.lock().unwrap().of(&request);
+        Box::pin(async move {
+            let mut dropped = Dropped(Some((self, line)));
+            let answer = self.meets(fate, store, request, instead, by).await;
+            dropped.0 = None;
+            let at = self.now();
+            let outcome = match &answer {
+                Ok(Answer { value, link }) => Outcome::Answered {
+                    at,
+                    reply: value.clone(),
+                    link: *link,
+                },
+                Err(failure) => Outcome::Failed {
+                    at,
+                    kind: failure.error.kind(),
+                    unknown: failure.unknown.is_some(),
+                },
+            };
+            self.came_to(line, outcome);
+            answer
+        })
+    }
+}
+
+impl RecordingStore {
+    async fn meets(
+        &self,
+        fate: Fate,
+        store: &dyn Store,
+        request: Request,
+        instead: Option<Reply>,
+        by: Instant,
+    ) -> Result<Answer<Reply>, Failure> {
+        let link = store.link();
+        let carried_out = async {
+            match instead {
+                Some(value) => Ok(Answer { value, link }),
+                None => request.send(store, by).await,
+            }
+        };
+        match fate {
+            Fate::Passes => carried_out.await,
+            Fate::LosesAll => {
+                self.memory.lose_everything();
+                carried_out.await
+            }
+            Fate::Replies(after, number) => {
+                let answer = carried_out.await?;
+                ms(after).await;
+                let link = Link(number);
+                Ok(Answer { link, ..answer })
+            }
+            Fate::Fails(kind) => Err(failure(kind, None)),
+            Fate::Lost => {
+                carried_out.await?;
+                sleep_until(by.into()).await;
+                Err(failure(StoreErrorKind::Timeout, Some(link)))
+            }
+            Fate::Silence => silence(by, None).await,
+        }
+    }
+}

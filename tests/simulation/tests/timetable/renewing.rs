@@ -1,0 +1,186 @@
+//! The watchdog.
+
+use lock_store::Renewed;
+use lock_testkit::store_decorator::{Reply, Request};
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+
+#[test]
+fn renewals_that_fail_are_repeated_until_the_deadline() {
+    simulated(async {
+        for (lease, deadline) in [(30_000, 29_698), (3000, 2968), (600, 592)] {
+            for fate in [DOWN, Fate::Silence] {
+                let (store, client) = RecordingStore::open().await;
+                store.title(format!("lease {lease}, {fate:?}"));
+                store.always("renew", fate);
+                let request = client.lock("k").lease(of(lease)).renew(true);
+                let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+                guard.lost().await;
+                assert_eq!(store.now(), deadline);
+                let renewals = store.when("renew");
+                assert_eq!(renewals[0], lease / 3);
+                // The pauses, and the last one until the deadline, are no longer than a command and a backoff.
+                let pauses = renewals.windows(2).map(|pair| pair[1] - pair[0]);
+                let longest = pauses.max().unwrap();
+                assert!(longest <= 2000.min(lease / 3), "{longest} of {lease}");
+                assert!(deadline - renewals[renewals.len() - 1] <= longest);
+            }
+        }
+    });
+}
+
+#[test]
+fn renewals_within_twenty_milliseconds_travel_together() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let mut guards = Vec::new();
+        for key in ["a", "b", "c"] {
+            let request = client.lock(key).lease(of(3000)).renew(true);
+            guards.push(store.asks(WAIT, request.acquire()).await.unwrap());
+            ms(if key == "a" { 20 } else { 1 }).await;
+        }
+        store.seen();
+        ms(2500).await;
+        let seen = store.seen();
+        let sent: Vec<_> = seen
+            .iter()
+            .map(|one| (one.at, one.request.keys().len()))
+            .collect();
+        assert_eq!(sent, [(1000, 2), (1021, 1), (2000, 2), (2021, 1)]);
+    });
+}
+
+#[test]
+fn a_hundred_keys_are_renewed_by_one_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let mut guards = Vec::new();
+        for number in 0..150 {
+            guards.push(
+                store
+                    .asks(WAIT, client.lock(format!("k{number}")).acquire())
+                    .await
+                    .unwrap(),
+            );
+        }
+        store.seen();
+        ms(10_001).await;
+        let counts: Vec<_> = store
+            .seen()
+            .iter()
+            .map(|one| one.request.keys().len())
+            .collect();
+        assert_eq!(counts, [100, 50]);
+    });
+}
+
+#[test]
+fn a_last_renewal_reaches_the_end_of_max_hold() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(3000)).renew(true);
+        let guard = store
+            .asks(WAIT, request.max_hold(of(5000)).acquire())
+            .await
+            .unwrap();
+        guard.lost().await;
+        assert_eq!(store.now(), 4988);
+        let seen = store.seen();
+        let until = seen.iter().filter_map(|one| match &one.request {
+            Request::Renew(holds) => Some(of(one.at) + holds[0].lease),
+            _ => None,
+        });
+        let until: Vec<_> = until.collect();
+        assert_eq!(until.last(), Some(&of(5000)));
+        assert!(until.iter().all(|until| *until <= of(5000)), "{until:?}");
+        let error = guard.release().await.unwrap_err();
+        assert_eq!(short(&error), "lost, MaxHold");
+        ms(1).await;
+        assert_eq!(store.calls(), [(4988, "release")]);
+    });
+}
+
+#[test]
+fn what_was_not_answered_is_asked_again_and_what_is_gone_is_lost() {
+    simulated(async {
+        use Renewed::{Gone, Renewed as Well, Unanswered};
+        for (replies, held, renewals) in [
+            (vec![Unanswered, Well], true, 2),
+            (vec![Well, Unanswered], true, 2),
+            (vec![Gone, Unanswered], false, 1),
+            (vec![Unanswered, Gone], false, 1),
+            (vec![Well], false, 1),
+            (vec![Well, Well], true, 1),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{replies:?}"));
+            let request = client.multi_lock(["a", "b"]).lease(of(3000)).renew(true);
+            let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+            store.answers(Reply::Renew(replies));
+            ms(1900).await;
+            assert_eq!(guard.is_held(), held);
+            assert_eq!(store.when("renew").len(), renewals);
+        }
+    });
+}
+
+#[test]
+fn a_loss_keeps_its_reason() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        let request = client.lock("k").lease(of(3000)).renew(true);
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        ms(9000).await;
+        // Long after its deadline.
+        assert!(!guard.is_held());
+        let error = guard.release().await.unwrap_err();
+        assert_eq!(short(&error), "lost, Gone");
+    });
+}
+
+#[test]
+fn a_hold_that_could_not_be_renewed_is_not_one_whose_max_hold_has_ended() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("renew", DOWN);
+        let request = client.lock("k").lease(of(3000)).renew(true);
+        let guard = store
+            .asks(WAIT, request.max_hold(of(60_000)).acquire())
+            .await
+            .unwrap();
+        guard.lost().await;
+        let error = guard.release().await.unwrap_err();
+        assert_eq!((store.now(), short(&error)), (2968, "lost, Expired".into()));
+    });
+}
+
+/// A request that waits is told that the lock is busy, unless a command has failed since the store's last sign of life.
+#[test]
+fn silence_counts_as_a_failure_of_the_store_if_it_was_as_long_as_a_command_may_take() {
+    simulated(async {
+        for (lease, start, wait, expected) in [
+            // Renewals with little time left: 200 to 330, 361 to 438 and so on.
+            (600, 0, 700, "busy after 700ms"),
+            // One with a whole command's time, from 10,000 to 10,500.
+            (30_000, 9900, 900, "Timeout"),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("lease {lease}"));
+            let _taken = store.other().await.lock("k").acquire().await.unwrap();
+            store.always("renew", Fate::Silence);
+            let request = client.lock("h").lease(of(lease)).renew(true);
+            let _guard = store.asks(WAIT, request.acquire()).await.unwrap();
+            ms(start).await;
+            let error = store
+                .asks(wait, client.lock("k").wait(of(wait)).acquire())
+                .await
+                .unwrap_err();
+            assert_eq!(
+                (short(&error).as_str(), store.now()),
+                (expected, start + wait)
+            );
+        }
+    });
+}

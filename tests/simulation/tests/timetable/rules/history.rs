@@ -1,0 +1,98 @@
+//! A schedule as each owner knows it: what it sent, and what the replies meant for its hold.
+
+use std::collections::BTreeMap;
+
+use lock_store::{Acquired, AcquiredAll, Owner, Renewed};
+use lock_testkit::store_decorator::{Reply, Request};
+
+use super::commands;
+use crate::schedule::{Command, Outcome, Schedule};
+
+/// One command, as one of its owners sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'s> {
+    pub(crate) command: &'s Command,
+    pub(crate) means: Means,
+    pub(crate) lease: u64,
+}
+
+/// What the owner knows from the reply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Means {
+    /// It has the key, and all tokens that it wanted.
+    Granted,
+    Queued,
+    Renewed,
+    Gone,
+    /// The store may have done it, or may yet do it.
+    Unknown,
+    /// Anything else.
+    Nothing,
+}
+
+pub(crate) fn means(command: &Command, at: usize, lease: u64) -> Means {
+    let reply = match &command.outcome {
+        Outcome::Answered { reply, .. } => reply,
+        Outcome::Failed { unknown: true, .. } | Outcome::Dropped { .. } => return Means::Unknown,
+        _ => return Means::Nothing,
+    };
+    let in_time = command
+        .ended()
+        .is_some_and(|ended| ended < command.at + trusted(lease));
+    let granted = |complete| match (in_time, complete) {
+        (true, true) => Means::Granted,
+        (true, false) => Means::Nothing,
+        (false, _) => Means::Unknown,
+    };
+    match (reply, &command.request) {
+        (Reply::Acquire(Acquired::Granted { token }), Request::Acquire(request)) => {
+            granted(token.is_some() || request.tokens == 0)
+        }
+        (Reply::Acquire(Acquired::Busy { queued: true, .. }), _) => Means::Queued,
+        (Reply::AcquireAll(AcquiredAll::Granted { tokens }), Request::AcquireAll(requests)) => {
+            let all = tokens.len() == requests.len();
+            let wanted = requests.iter().all(|request| request.tokens > 0);
+            granted(all && (!wanted || tokens.iter().all(Option::is_some)))
+        }
+        // One that was not answered for all is sent again for all.
+        (Reply::Renew(replies), Request::Renew(holds)) => match replies.get(at) {
+            Some(Renewed::Gone) => Means::Gone,
+            _ if replies.len() != holds.len() => Means::Nothing,
+            _ if replies.iter().all(|one| *one == Renewed::Renewed) => Means::Renewed,
+            _ => Means::Nothing,
+        },
+        _ => Means::Nothing,
+    }
+}
+
+/// How long a hold is believed in, of a lease that counts from the command.
+pub(crate) fn trusted(lease: u64) -> u64 {
+    lease.saturating_sub(lease / 100 + 2)
+}
+
+/// What each owner sent, in its order.
+pub(crate) fn owners(schedule: &Schedule) -> BTreeMap<Owner, Vec<Step<'_>>> {
+    let mut owners = BTreeMap::<Owner, Vec<Step<'_>>>::new();
+    for command in commands(schedule) {
+        let lease = command.request.lease().unwrap_or_default().as_millis();
+        let lease = u64::try_from(lease).unwrap();
+        for (at, claim) in command.request.claims().enumerate() {
+            let means = means(command, at, lease);
+            owners.entry(claim.owner).or_default().push(Step {
+                command,
+                means,
+                lease,
+            });
+        }
+    }
+    owners
+}
+
+/// The last one that set the lease of a hold which is there still, as far as its owner knows.
+pub(crate) fn leased<'a, 's>(before: &'a [Step<'s>]) -> Option<&'a Step<'s>> {
+    let last = before
+        .iter()
+        .rev()
+        .find(|step| matches!(step.means, Means::Granted | Means::Renewed | Means::Gone))?;
+    (last.means != Means::Gone).then_some(last)
+}

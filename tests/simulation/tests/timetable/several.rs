@@ -1,0 +1,283 @@
+//! Several locks at once.
+
+use lock_runtime::StoreErrorKind;
+use lock_store::AcquiredAll;
+use lock_testkit::store_decorator::{Reply, Request};
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+
+/// The keys are not in one part of the store: they are had one after the other.
+fn apart(store: &RecordingStore) {
+    store.answers(Reply::AcquireAll(AcquiredAll::Apart));
+}
+
+#[test]
+fn free_keys_are_had_renewed_and_released_together() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.multi_lock(["b", "a"]).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        ms(25_000).await;
+        guard.release().await.unwrap();
+        let seen = store.seen();
+        assert!(seen.iter().all(|one| one.request.keys().len() == 2));
+        let sent: Vec<_> = seen.iter().map(|one| (one.at, one.verb())).collect();
+        let renewals = [(10_000, "renew"), (20_000, "renew")];
+        assert_eq!(sent[..3], [&[(0, "acquire_all")], &renewals[..]].concat());
+        assert_eq!(sent[3..], [(25_000, "release")]);
+    });
+}
+
+#[test]
+fn taken_keys_are_had_one_after_the_other_and_then_confirmed() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("b").acquire().await.unwrap();
+        let request = client.multi_lock(["a", "b", "c"]).acquire();
+        let waits = tokio::spawn(store.asks(WAIT, request));
+        ms(1500).await;
+        other.release().await.unwrap();
+        let guard = waits.await.unwrap().unwrap();
+        assert_eq!((store.now(), guard.remaining()), (1500, of(29_698)));
+        let seen = store.seen();
+        let keys = |one: &crate::schedule::Command| one.request.keys()[0].to_string();
+        let one_by_one: Vec<_> = seen
+            .iter()
+            .filter(|one| one.verb() == "acquire")
+            .map(keys)
+            .collect();
+        assert_eq!(one_by_one, ["a", "b", "b", "b", "c"]);
+        let last = seen.last().unwrap();
+        let confirmed = (last.at, last.verb(), last.request.keys().len());
+        assert_eq!(confirmed, (1500, "renew", 3));
+        ms(11_000).await;
+        assert_eq!(store.calls(), [(11_500, "renew")]);
+        drop(guard);
+        ms(1).await;
+        assert_eq!(store.calls(), [(12_500, "release")]);
+    });
+}
+
+#[test]
+fn one_command_that_fails_is_followed_by_one_for_each() {
+    simulated(async {
+        let denied = Fate::Fails(StoreErrorKind::Denied);
+        for (fate, error, undone) in [
+            (DOWN, "Disconnected", false),
+            (Fate::Lost, "Timeout", true),
+            (Fate::Silence, "Timeout", false),
+            (denied, "Denied", false),
+            (Fate::Replies(990, 0), "Timeout, seen by us", true),
+        ] {
+            for wait in [0, 5000] {
+                let (store, client) = RecordingStore::open().await;
+                store.title(format!("{fate:?}, wait {wait}"));
+                store.next("acquire_all", &[fate]);
+                let request = client.multi_lock(["a", "b"]).lease(of(1000)).wait(of(wait));
+                let answer = store.asks(wait, request.acquire()).await;
+                let answer = answer.map(|guard| guard.remaining());
+                ms(3000).await;
+                let calls = store.calls();
+                let count = |verb| calls.iter().filter(|(_, name)| *name == verb).count();
+                let tries = if wait == 0 || error == "Denied" {
+                    assert_eq!(short(&answer.unwrap_err()), error);
+                    0
+                } else {
+                    assert_eq!(answer.unwrap(), of(988));
+                    2
+                };
+                assert_eq!((count("acquire_all"), count("acquire")), (1, tries));
+                // What may have been carried out is undone, for each key.
+                assert_eq!(count("abandon"), if undone { 2 } else { 0 });
+            }
+        }
+    });
+}
+
+#[test]
+fn replies_that_are_too_few_or_without_tokens_are_no_grant() {
+    simulated(async {
+        for (tokens, granted) in [
+            (vec![Some(1)], false),
+            (vec![Some(1), None], false),
+            (vec![Some(1), Some(2)], true),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{tokens:?}"));
+            let all = tokens.iter().copied().flatten().collect::<Vec<_>>();
+            store.answers(Reply::AcquireAll(AcquiredAll::Granted { tokens }));
+            let request = client.multi_lock(["a", "b"]).fenced().wait(of(0));
+            let answer = store.asks(0, request.acquire()).await;
+            let answer = answer.map(|guard| guard.fencing_tokens());
+            ms(10).await;
+            match answer {
+                Ok(tokens) => {
+                    let tokens = tokens.unwrap().into_iter().map(u64::from);
+                    assert_eq!((tokens.collect::<Vec<_>>(), granted), (all, true));
+                }
+                Err(error) => {
+                    assert_eq!(short(&error), "Timeout, seen by us");
+                    assert_eq!((store.when("abandon"), granted), (vec![0, 0], false));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn one_that_is_lost_on_the_way_begins_it_all_anew_after_a_pause() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        apart(&store);
+        store.next("renew", &[Fate::LosesAll; 3]);
+        let request = client.multi_lock(["a", "b"]).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        // Each time both keys, after ever longer pauses.
+        let each = [0, 50, 150, 350];
+        assert_eq!(store.when("acquire"), each.map(|at| [at; 2]).concat());
+        assert_eq!(store.now(), 350);
+        drop(guard);
+        // The wait may end in such a pause.
+        apart(&store);
+        store.always("renew", Fate::LosesAll);
+        let request = client.multi_lock(["a", "b"]).wait(of(200));
+        let error = store.asks(200, request.acquire()).await.unwrap_err();
+        assert_eq!(
+            (short(&error).as_str(), store.now()),
+            ("busy after 200ms", 550)
+        );
+    });
+}
+
+#[test]
+fn a_last_command_that_fails_leaves_it_to_the_watchdog() {
+    simulated(async {
+        let denied = Fate::Fails(StoreErrorKind::Denied);
+        for (fate, expected) in [
+            (DOWN, Some(4648)),
+            (Fate::Silence, Some(4148)),
+            (denied, None),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{fate:?}"));
+            apart(&store);
+            store.next("acquire", &[Fate::Replies(300, 0)]);
+            store.next("renew", &[fate]);
+            let request = client.multi_lock(["a", "b"]).lease(of(5000)).acquire();
+            let answer = store.asks(WAIT, request).await;
+            let left = answer.as_ref().map(|guard| guard.remaining());
+            let renewals = store.when("renew").len();
+            let now = store.now();
+            ms(4000).await;
+            if let Some(expected) = expected {
+                assert_eq!(left.unwrap(), of(expected));
+                assert_eq!((renewals, store.calls()), (1, vec![(now, "renew")]));
+            } else {
+                assert_eq!(left.map_err(short).unwrap_err(), "Denied");
+                assert_eq!(store.calls(), [(now, "release"); 2]);
+            }
+        }
+    });
+}
+
+#[test]
+fn max_hold_of_several_counts_from_the_last_grant() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        apart(&store);
+        store.next("acquire", &[Fate::Replies(300, 0)]);
+        let request = client.multi_lock(["a", "b"]).lease(of(3000)).renew(true);
+        let request = request.max_hold(of(5000)).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        guard.lost().await;
+        assert_eq!(store.now(), 300 + 4988);
+        for command in store.seen() {
+            if let Request::Renew(holds) = &command.request {
+                assert!(of(command.at) + holds[0].lease <= of(5300), "{command}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("release", Fate::Replies(100, 0));
+        let request = |wait| {
+            let request = client.multi_lock(["a", "b"]).wait(of(wait));
+            store.asks(wait, request.acquire())
+        };
+        drop(request(WAIT).await.unwrap());
+        let first = [(0, "acquire_all"), (0, "release"), (100, "acquire_all")];
+        let guard = request(0).await.unwrap();
+        assert_eq!((store.now(), store.calls()), (100, first.to_vec()));
+        drop(guard);
+        let answer = request(1000).await;
+        assert_eq!((store.now(), answer.is_ok()), (200, true));
+    });
+}
+
+/// A request that waits is told that the lock is busy, unless a command has failed since the store's last sign of life.
+#[test]
+fn a_silent_last_command_counts_as_a_failure_of_the_store() {
+    simulated(async {
+        for (several, expected) in [(false, "busy after 900ms"), (true, "Timeout")] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("several {several}"));
+            let _taken = store.other().await.lock("k").acquire().await.unwrap();
+            let waits = tokio::spawn(store.asks(900, client.lock("k").wait(of(900)).acquire()));
+            ms(100).await;
+            apart(&store);
+            store.next("renew", &[Fate::Silence]);
+            let guard = if several {
+                Some(
+                    store
+                        .asks(WAIT, client.multi_lock(["a", "b"]).acquire())
+                        .await
+                        .unwrap(),
+                )
+            } else {
+                None
+            };
+            let error = waits.await.unwrap().unwrap_err();
+            assert_eq!((short(&error).as_str(), store.now()), (expected, 900));
+            drop(guard);
+        }
+    });
+}
+
+#[test]
+fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("abandon", Fate::Replies(0, 9));
+        store.next("acquire_all", &[Fate::Lost]);
+        let request = client.multi_lock(["a", "b"]).lease(of(700)).wait(of(0));
+        store.asks(0, request.acquire()).await.unwrap_err();
+        ms(2000).await;
+        let expected = [500, 500, 550, 550, 620, 620, 690, 690, 700, 700];
+        assert_eq!(store.when("abandon"), expected);
+    });
+}
+
+#[test]
+fn what_is_waited_for_does_not_count_for_max_hold() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("b").acquire().await.unwrap();
+        let request = client.multi_lock(["a", "b"]).lease(of(600)).renew(true);
+        let waits = tokio::spawn(store.asks(WAIT, request.max_hold(of(1000)).acquire()));
+        ms(3000).await;
+        other.release().await.unwrap();
+        let guard = waits.await.unwrap().unwrap();
+        let seen = store.seen();
+        let is_first = |request: &Request| matches!(request, Request::Acquire(one) if one.claim.key.to_string() == "a");
+        let first = seen.iter().filter(|one| is_first(&one.request));
+        assert_eq!(first.count(), 1, "{seen:#?}");
+        guard.lost().await;
+        // A second after the last grant, less what is not trusted of the last lease.
+        assert_eq!(store.now(), 3996);
+    });
+}

@@ -1,0 +1,368 @@
+//! One request that waits: for a holder, for its turn, or for a store that fails.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
+use lock_store::{Acquired, Link, Released};
+use lock_testkit::store_decorator::Reply;
+
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+
+/// A key that another process holds.
+async fn taken() -> (Arc<RecordingStore>, LockClient, Guard) {
+    let (store, client) = RecordingStore::open().await;
+    let guard = store.other().await.lock("k").acquire().await.unwrap();
+    (store, client, guard)
+}
+
+/// How long it was from each to the next.
+fn pauses(times: &[u64]) -> Vec<u64> {
+    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+#[test]
+fn a_waiter_looks_each_second_and_asks_for_a_sign_of_life_before_it_says_busy() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        let request = client.lock("k").wait(of(3000)).acquire();
+        let error = store.asks(3000, request).await.unwrap_err();
+        let LockError::Busy { waited, .. } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!((*waited, store.now()), (of(3000), 3000));
+        ms(1).await;
+        let (looks, sign_of_life) = ([0, 0, 1000, 2000].map(|at| (at, "acquire")), (2500, "ping"));
+        let calls = store.calls();
+        assert_eq!(calls[..4], looks);
+        assert_eq!(calls[4..], [sign_of_life, (3000, "abandon")]);
+    });
+}
+
+#[test]
+fn a_try_asks_once() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        let attempt = store.asks(0, client.lock("k").try_acquire()).await;
+        assert!(attempt.unwrap().is_none());
+        let request = client.lock("k").wait(of(0)).acquire();
+        let error = store.asks(0, request).await.unwrap_err();
+        assert!(error.is_busy());
+        ms(1000).await;
+        assert_eq!(store.calls(), [(0, "acquire"), (0, "acquire")]);
+    });
+}
+
+#[test]
+fn a_silent_store_is_given_up_when_the_wait_ends() {
+    simulated(async {
+        for wait in [0, 20, 460, 3000] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("wait {wait}"));
+            store.always("acquire", Fate::Silence);
+            store.always("ping", Fate::Silence);
+            let request = client.lock("k").wait(of(wait)).acquire();
+            let error = store.asks(wait, request).await.unwrap_err();
+            assert_eq!(short(&error), "Timeout");
+            assert_eq!(store.now(), wait.max(500));
+        }
+    });
+}
+
+#[test]
+fn a_store_that_is_down_is_asked_ever_more_seldom() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("acquire", DOWN);
+        store.always("ping", DOWN);
+        for (wait, ends) in [(Some(9000), 9000), (None, 19_000)] {
+            let request = client.lock("k");
+            let request = match wait {
+                Some(wait) => request.wait(of(wait)),
+                None => request.wait_forever(),
+            };
+            let error = store.asks(wait, request.acquire()).await.unwrap_err();
+            assert_eq!(
+                (short(&error).as_str(), store.now()),
+                ("Disconnected", ends)
+            );
+            let pauses = pauses(&store.when("acquire"));
+            assert!(pauses.is_sorted(), "{pauses:?}");
+            assert_eq!((pauses[0], pauses.last()), (50, Some(&2000)));
+        }
+    });
+}
+
+#[test]
+fn a_store_that_comes_back_starts_the_count_of_failures_anew() {
+    simulated(async {
+        let (store, client, guard) = taken().await;
+        store.next("acquire", &[DOWN, DOWN, Fate::Passes, DOWN, DOWN]);
+        let request = client.lock("k").wait(of(9000)).acquire();
+        let waits = tokio::spawn(store.asks(9000, request));
+        ms(2000).await;
+        guard.release().await.unwrap();
+        let guard = waits.await.unwrap().unwrap();
+        assert_eq!(store.now(), 2000);
+        let pauses = pauses(&store.when("acquire"));
+        assert_eq!(pauses[..2], pauses[3..], "{pauses:?}");
+        drop(guard);
+    });
+}
+
+#[test]
+fn a_wait_for_ever_ends_when_a_silent_store_has_no_more_patience() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        let request = client.lock("k").wait_forever().acquire();
+        let waits = tokio::spawn(store.asks(None, request));
+        ms(5500).await;
+        store.always("acquire", Fate::Silence);
+        store.always("ping", Fate::Silence);
+        let error = waits.await.unwrap().unwrap_err();
+        // The last command that was answered was sent at 5,000. From 15,000 on no other could be.
+        assert_eq!((store.now(), short(&error)), (15_000, "Timeout".to_owned()));
+        let answered = [0, 0, 1000, 2000, 3000, 4000, 5000];
+        let asked = store.when("acquire");
+        assert_eq!(asked[..7], answered);
+        assert!(asked[7..].len() > 5, "{asked:?}");
+    });
+}
+
+#[test]
+fn a_store_that_refuses_every_acquire_is_not_called_busy() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        store.always("acquire", Fate::Fails(StoreErrorKind::OutOfMemory));
+        let request = || client.lock("k").wait(of(3000));
+        let first = tokio::spawn(store.asks(3000, request().acquire()));
+        let second = tokio::spawn(store.asks(3000, request().acquire()));
+        let third = tokio::spawn(store.asks(3000, request().fair().acquire()));
+        for waits in [first, second, third] {
+            let error = waits.await.unwrap().unwrap_err();
+            assert_eq!((short(&error).as_str(), store.now()), ("OutOfMemory", 3000));
+        }
+    });
+}
+
+#[test]
+fn what_waiting_does_not_change_is_told_at_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Fails(StoreErrorKind::Denied)]);
+        let request = store.asks(WAIT, client.lock("k").acquire());
+        let error = request.await.unwrap_err();
+        assert_eq!((short(&error).as_str(), store.now()), ("Denied", 0));
+        assert_eq!(store.calls(), [(0, "acquire")]);
+    });
+}
+
+#[test]
+fn a_hand_over_is_trusted_at_once_or_asked_about() {
+    simulated(async {
+        for (fenced, token, after, trusted) in [
+            (false, None, 100, true),
+            (true, Some(5), 100, true),
+            (true, None, 100, false),
+            (false, None, 990, true),
+        ] {
+            let (store, client, _guard) = taken().await;
+            store.title(format!("fenced {fenced}, a token {token:?} at {after}"));
+            let request = client.lock("k").wait(of(9000));
+            let request = if fenced { request.fenced() } else { request };
+            let waits = tokio::spawn(store.asks(9000, request.acquire()));
+            ms(after).await;
+            store.seen();
+            store.tell_granted(0, token);
+            ms(300).await;
+            assert_eq!(waits.is_finished(), trusted);
+            // It is renewed, or asked about with the grant.
+            let calls = store.calls();
+            if trusted {
+                assert!(
+                    matches!(calls[..], [(at, "renew")] if at > after),
+                    "{calls:?}"
+                );
+            } else {
+                assert_eq!(calls, [(after, "acquire")]);
+            }
+            waits.abort();
+            ms(1).await;
+        }
+    });
+}
+
+#[test]
+fn a_grant_that_is_heard_over_another_link_than_the_last_reply_is_not_believed() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        let request = client.lock("k").wait(of(9000)).acquire();
+        let waits = tokio::spawn(store.asks(9000, request));
+        ms(100).await;
+        store.seen();
+        store.tell_granted_over(Link(7), 0, None);
+        ms(50).await;
+        assert_eq!((waits.is_finished(), store.calls()), (false, vec![]));
+        store.tell_granted(0, None);
+        ms(50).await;
+        assert!(waits.is_finished());
+    });
+}
+
+#[test]
+fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_its_link() {
+    simulated(async {
+        // What is left is counted from 1,000, or from the release at 1,200. Else it is asked about.
+        for (look, released, expected) in [
+            (Fate::Passes, None, Some(1258)),
+            (Fate::Replies(0, 7), None, None),
+            (Fate::Replies(700, 0), None, None),
+            (Fate::Replies(0, 7), Some(Released::Released), Some(1458)),
+            // A replica says that, too.
+            (Fate::Replies(0, 7), Some(Released::NotHeld), None),
+        ] {
+            let (store, client, _guard) = taken().await;
+            store.title(format!("{look:?}, {released:?}"));
+            store.next("acquire", &[Fate::Passes, Fate::Passes, Fate::Passes, look]);
+            let other = client.lock("other").acquire();
+            let other = store.asks(WAIT, other).await.unwrap();
+            // The first looks again after a second, the second does not.
+            let request = || store.asks(9000, client.lock("k").fair().wait(of(9000)).acquire());
+            let first = tokio::spawn(request());
+            ms(1).await;
+            let mut second = pin!(request());
+            let mut once = std::future::poll_fn(|cx| Poll::Ready(second.as_mut().poll(cx)));
+            assert!((&mut once).await.is_pending());
+            ms(1199).await;
+            if let Some(released) = released {
+                store.answers(Reply::Release(vec![released]));
+                let _ = other.release().await;
+            }
+            ms(450).await;
+            store.tell_granted(2, None);
+            // It wakes after what is heard later still.
+            ms(70).await;
+            store.seen();
+            let remaining = match once.await {
+                Poll::Ready(guard) => Some(guard.unwrap().remaining()),
+                Poll::Pending => None,
+            };
+            assert_eq!(remaining, expected.map(of));
+            let asked_about = store.when("acquire");
+            assert_eq!(asked_about.is_empty(), expected.is_some());
+            first.abort();
+            ms(1).await;
+        }
+    });
+}
+
+#[test]
+fn one_request_of_a_process_asks_for_all_unless_they_are_fair() {
+    simulated(async {
+        for (fair, looks, all) in [
+            (false, vec![0, 0, 1000], 1),
+            (true, vec![0, 10, 20, 1000], 3),
+        ] {
+            let (store, client, guard) = taken().await;
+            store.title(format!("fair {fair}"));
+            let mut waiting = Vec::new();
+            for _ in 0..3 {
+                let request = client.lock("k").wait(of(9000));
+                let request = if fair { request.fair() } else { request };
+                waiting.push(tokio::spawn(store.asks(9000, request.acquire())));
+                ms(10).await;
+            }
+            ms(1500).await;
+            assert_eq!(store.when("acquire"), looks);
+            store.note("messages may have been lost");
+            store
+                .listener
+                .lock()
+                .unwrap()
+                .as_ref()
+                .unwrap()
+                .look_again();
+            ms(1).await;
+            assert_eq!(store.calls(), vec![(1530, "acquire"); all]);
+            guard.release().await.unwrap();
+            for waits in waiting {
+                waits.await.unwrap().unwrap().release().await.unwrap();
+            }
+            assert_eq!(store.calls(), vec![(1531, "release"); all]);
+        }
+    });
+}
+
+#[test]
+fn a_grant_that_comes_after_its_lease_is_not_trusted() {
+    simulated(async {
+        for (wait, expected) in [(0, None), (5000, Some((1039, of(988))))] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("wait {wait}"));
+            store.next("acquire", &[Fate::Replies(989, 0)]);
+            let request = client.lock("k").lease(of(1000)).wait(of(wait));
+            let answer = store.asks(wait, request.acquire()).await;
+            match answer {
+                Ok(guard) => assert_eq!(Some((store.now(), guard.remaining())), expected),
+                Err(error) => {
+                    assert_eq!(short(&error), "Timeout, seen by us");
+                    assert_eq!((store.now(), expected), (989, None));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_fenced_grant_without_a_token_is_no_grant() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.answers(Reply::Acquire(Acquired::Granted { token: None }));
+        let request = client.lock("k").fenced().acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        assert!(guard.fencing_token().is_some());
+        assert_eq!(store.calls(), [(0, "acquire"), (50, "acquire")]);
+    });
+}
+
+#[test]
+fn a_sign_of_life_that_fails_is_not_asked_for_again_and_again() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        store.always("ping", DOWN);
+        let request = client.lock("k").wait(of(3000)).acquire();
+        let error = store.asks(3000, request).await.unwrap_err();
+        assert_eq!((store.now(), short(&error)), (3000, "Disconnected".into()));
+        assert_eq!(store.when("ping"), [2500]);
+    });
+}
+
+#[test]
+fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
+    simulated(async {
+        let (store, client, guard) = taken().await;
+        let request = client.lock("k").wait_forever().acquire();
+        let waits = tokio::spawn(store.asks(None, request));
+        ms(60_000).await;
+        assert!(store.when("ping").is_empty());
+        guard.release().await.unwrap();
+        drop(waits.await.unwrap().unwrap());
+    });
+}
+
+#[test]
+fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        store.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);
+        let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(50).await;
+        let listener = store.listener.lock().unwrap().clone().unwrap();
+        listener.look_again();
+        ms(60).await;
+        assert_eq!(store.when("acquire"), [0, 0, 100]);
+        waits.abort();
+    });
+}

@@ -1,0 +1,124 @@
+//! Runs built tests side by side; `bash tests/run` calls it.
+//!
+//! `run-tests --jobs N --times FILE MESSAGES [FILTER] [--skip PART]...`
+//!
+//! `MESSAGES` is what `cargo test --no-run --message-format=json` wrote. Each test is a process of its own, so that it is
+//! alone with its statics, its time is known, and a slow one holds up nobody. A program that keeps servers up between its
+//! tests runs as a whole. What a failed test wrote is printed, and what others wrote is not.
+//! Programs that compute run beside those that wait, one on each core.
+//! `FILE` gets a line for each test: its seconds, and its name. The exit status is 1 if a test failed, or if there was none
+//! although nothing was filtered out.
+
+mod programs;
+mod queue;
+mod trial;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use self::queue::Queue;
+use self::trial::{Outcome, Trial};
+
+const USAGE: &str = "usage: run-tests --jobs N --times FILE MESSAGES [FILTER] [--skip PART]...";
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("run-tests: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Options {
+    jobs: usize,
+    times: PathBuf,
+    messages: PathBuf,
+    filters: Vec<String>,
+}
+
+fn options() -> Option<Options> {
+    let mut words = std::env::args().skip(1);
+    let (mut jobs, mut times) = (None, None);
+    loop {
+        match words.next()?.as_str() {
+            "--jobs" => jobs = words.next()?.parse().ok().filter(|jobs| *jobs > 0),
+            "--times" => times = words.next().map(PathBuf::from),
+            messages => {
+                return Some(Options {
+                    jobs: jobs?,
+                    times: times?,
+                    messages: messages.into(),
+                    filters: words.collect(),
+                });
+            }
+        }
+    }
+}
+
+/// Whether all is well.
+fn run() -> Result<bool, String> {
+    let options = options().ok_or(USAGE)?;
+    let began = Instant::now();
+    let programs = programs::read(&options.messages)?;
+    let mut trials = Vec::new();
+    for program in &programs {
+        trials.extend(trial::of(program, &options.filters)?);
+    }
+    let (computing, waiting): (Vec<_>, Vec<_>) = trials
+        .into_iter()
+        .partition(|trial| trial.program.is_computing());
+    let (computing, waiting) = (Queue::new(computing), Queue::new(waiting));
+    let done: Mutex<Vec<(&Trial<'_>, Outcome)>> = Mutex::default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for (queue, threads) in [(&computing, cores), (&waiting, options.jobs)] {
+            for _ in 0..threads {
+                scope.spawn(|| work(queue, &done, &options.times));
+            }
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let passed = report(&done, programs.len(), began);
+    Ok(failed_none(&done) && (passed > 0 || !options.filters.is_empty()))
+}
+
+/// Runs what is in a queue until nothing is left.
+fn work<'q>(queue: &'q Queue<'_>, done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>, times: &Path) {
+    while let Some(turn) = queue.next() {
+        let outcome = turn.trial().run(times);
+        if let Some(output) = &outcome.failure {
+            println!("---- {} failed ----\n{output}", turn.trial().name());
+        }
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.push((turn.trial(), outcome));
+    }
+}
+
+fn failed_none(done: &[(&Trial<'_>, Outcome)]) -> bool {
+    done.iter().all(|(_, outcome)| outcome.failure.is_none())
+}
+
+/// How many tests passed.
+fn report(done: &[(&Trial<'_>, Outcome)], programs: usize, began: Instant) -> u64 {
+    let tests: u64 = done.iter().map(|(_, outcome)| outcome.tests).sum();
+    let mut failed: Vec<String> = done
+        .iter()
+        .filter(|(_, outcome)| outcome.failure.is_some())
+        .map(|(trial, _)| trial.name())
+        .collect();
+    failed.sort_unstable();
+    let took = began.elapsed().as_secs();
+    println!(
+        "{tests} tests of {programs} programs passed in {took} s, {} failed",
+        failed.len()
+    );
+    for name in &failed {
+        println!("    {name}");
+    }
+    tests
+}

@@ -1,0 +1,17 @@
+//! Bodies that run under a lock.
+
+use tokio::sync::oneshot;
+
+/// A body without an end, and what tells that it runs.
+///
+/// It runs a moment after the store has the hold: a replica may have to confirm it first. A request that loses the hold in
+/// that moment has lost nothing, and takes it again.
+pub(crate) fn endless_body() -> (oneshot::Receiver<()>, impl Future<Output = ()> + Send) {
+    let (runs, told) = oneshot::channel();
+    let body = async move {
+        // Fails if the test ended.
+        let _ = runs.send(());
+        std::future::pending().await
+    };
+    (told, body)
+}

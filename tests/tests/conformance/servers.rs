@@ -1,0 +1,87 @@
+//! Running servers, passed from one test to the next.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use lock_testkit::Backend;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::Behaviour;
+use crate::store::Store;
+
+/// Far more than any behaviour needs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// All that are up of one store.
+pub(crate) struct Servers {
+    store: Store,
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Empty, and nobody uses them.
+    ready: Vec<Backend>,
+    in_use: usize,
+}
+
+impl Servers {
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            store,
+            state: Mutex::default(),
+            left: Condvar::new(),
+        }
+    }
+
+    /// Runs a behaviour once, and tells how long it took. Servers on which one failed are gone: nobody knows in which state
+    /// they are.
+    pub(crate) fn run(&self, behaviour: Behaviour) -> Duration {
+        let place = self.wait_for_place();
+        let ready = self.state().ready.pop();
+        let backend = ready.unwrap_or_else(|| runtime().block_on(self.store.start()));
+        let began = Instant::now();
+        let test = (behaviour.test)(backend.clone());
+        // A runtime of its own, which ends whatever the behaviour has left.
+        let done = runtime().block_on(async { tokio::time::timeout(LIMIT, test).await });
+        assert!(done.is_ok(), "it did not end within {LIMIT:?}");
+        let took = began.elapsed();
+        // The embedded store costs nothing, and can't be emptied.
+        if !matches!(backend, Backend::Memory(_)) {
+            runtime().block_on(backend.emptied());
+            self.state().ready.push(backend);
+        }
+        drop(place);
+        took
+    }
+
+    fn wait_for_place(&self) -> Place<'_> {
+        let mut state = self.state();
+        while state.in_use >= self.store.at_once() {
+            let left = self.left.wait(state);
+            state = left.unwrap_or_else(PoisonError::into_inner);
+        }
+        state.in_use += 1;
+        Place(self)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Given back also by a test that fails.
+struct Place<'s>(&'s Servers);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.state().in_use -= 1;
+        self.0.left.notify_one();
+    }
+}
+
+fn runtime() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().unwrap()
+}

@@ -1,0 +1,73 @@
+//! Each behaviour on each store, as a test with a name.
+
+use std::io::Write;
+use std::panic::resume_unwind;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use libtest_mimic::{Failed, Trial};
+
+use crate::Behaviour;
+use crate::arguments::Chosen;
+use crate::servers::Servers;
+use crate::store::Store;
+
+/// Many more than there are places at servers, which say how many run at once: who waits for one store's servers holds up
+/// nobody at another.
+const THREADS: usize = 64;
+
+pub(crate) fn run(mut chosen: Chosen) -> ExitCode {
+    let arguments = &mut chosen.arguments;
+    arguments.test_threads.get_or_insert(THREADS);
+    let repeat = std::env::var("CONFORMANCE_REPEAT");
+    let repeat: usize = repeat.map_or(1, |times| times.parse().expect("a number"));
+    let mut placed = Vec::new();
+    for store in Store::ALL {
+        let (servers, behaviours) = (Arc::new(Servers::new(store)), store.behaviours());
+        let trials: Vec<Trial> = behaviours
+            .flat_map(|behaviour| std::iter::repeat_n(behaviour, repeat))
+            .map(|behaviour| trial(store, &servers, behaviour))
+            .collect();
+        let all = trials.len();
+        let place = |(at, trial)| ((at * 1000) / all, trial);
+        placed.extend(trials.into_iter().enumerate().map(place));
+    }
+    placed.retain(|(_, trial)| chosen.has(trial));
+    if !chosen.arguments.list {
+        // All stores side by side from the beginning to the end, because few of each are up at once.
+        placed.sort_by_key(|(place, _)| *place);
+    }
+    let trials = placed.into_iter().map(|(_, trial)| trial).collect();
+    libtest_mimic::run(&chosen.arguments, trials).exit_code()
+}
+
+fn trial(store: Store, servers: &Arc<Servers>, behaviour: Behaviour) -> Trial {
+    let path = behaviour.name.trim_start_matches("conformance::");
+    let (name, servers) = (format!("{store}::{path}"), servers.clone());
+    Trial::test(name.clone(), move || {
+        timed(&name, move || servers.run(behaviour))
+    })
+}
+
+/// In a thread of the test's name, which a panic's message tells.
+fn timed(name: &str, test: impl FnOnce() -> Duration + Send + 'static) -> Result<(), Failed> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    match thread.spawn(test)?.join() {
+        Ok(took) => note(name, took),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// For `tests/run`, which prints the slowest.
+fn note(name: &str, took: Duration) -> Result<(), Failed> {
+    if let Some(file) = std::env::var_os("TEST_TIMES") {
+        let mut file = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(file)?;
+        let line = format!("{:.3} {name}\n", took.as_secs_f64());
+        file.write_all(line.as_bytes())?;
+    }
+    Ok(())
+}
