@@ -3,7 +3,7 @@
 //!
 //! | here | the code |
 //! |---|---|
-//! | `fence/steps.rs` | `store/redis/scripts/{acquire,renew,release}.lua`; `mint` and `keep_token` in `lib.lua` |
+//! | `fence/steps.rs` | `stores/redis/src/commands/{acquire,renew,release}.lua`; `mint` and `keep_token` in `lib.lua` |
 //! | `Phase::Holding` | `engine/hold.rs` (deadline), `engine/watchdog.rs` (renewal) |
 //! | `Fence::trusted` | `config::trusted`: the lease less what is not trusted of it |
 //! | `Resource` | whatever the user guards: it remembers the highest token and refuses lower ones |

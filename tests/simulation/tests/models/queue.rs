@@ -3,8 +3,8 @@
 //!
 //! | here | the code |
 //! |---|---|
-//! | `queue/store.rs` | `store/redis/scripts/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
-//! | `queue/client.rs` | `engine/acquire/` (what to ask, what to trust, what to undo), `engine/local_queue/` (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal), `stores/redis/src/transport/` (links) |
+//! | `queue/store.rs` | `stores/redis/src/commands/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
+//! | `queue/client.rs` | `engine/attempt.rs` (what to ask, what to trust, what to undo), `engine/line.rs` (grants heard), `engine/hold.rs` and `engine/watchdog.rs` (deadline, renewal), `stores/redis/src/transport/connection.rs` (links) |
 //! | `queue/reaper.rs` | `engine/reaper.rs`: releases and undos |
 //! | `Unknown` | `hold::Late` |
 //! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `time::handed_over_deadline` |

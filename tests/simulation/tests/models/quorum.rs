@@ -3,11 +3,11 @@
 //!
 //! | here | the code |
 //! |---|---|
-//! | `quorum/steps.rs`, the nodes | `store/redis/scripts/quorum_{take,confirm,end}.lua` |
-//! | `Phase` | `store/quorum/round.rs` |
-//! | `Node::out` | `store/redis/roster.rs`: a node that has restarted does not count for one lease |
-//! | releases | `store/quorum/ending.rs`: on all nodes, until each has surely done it |
-//! | `Quorum::trusted` | `config::trusted`, from before the first command was sent |
+//! | `quorum/steps.rs`, the nodes | `stores/redis/src/commands/quorum_{take,confirm,end}.lua` |
+//! | `Phase` | `stores/redis/src/quorum/{acquire,fence,votes}.rs` |
+//! | `Node::out` | `stores/redis/src/topology/members.rs`: a node that has restarted does not count for one lease |
+//! | releases | `stores/redis/src/quorum/release.rs`: on all nodes, until each has surely done it |
+//! | `Quorum::trusted` | `lock_store::timing::trusted`, from before the first command was sent |
 //!
 //! **Two kinds of time.** `Time::AnyMoment`: a node's lease may end at any moment, which covers every clock that jumps and
 //! every process that stands still; nobody can know how long its hold is valid, and the tokens alone must be right.

@@ -48,7 +48,7 @@
 //! tokens then rise as long as the servers' clocks differ by less than the time for which the
 //! server does not count.
 //!
-//! `tests/tests/models/quorum.rs` goes through every order in which this can happen with three
+//! `tests/simulation/tests/models/quorum.rs` goes through every order of this with three
 //! servers.
 //!
 //! # What can't be done

@@ -102,8 +102,8 @@ impl Replication {
         let lane = match (&self.servers, slot) {
             // The hold may be there whatever is known of the cluster.
             (Servers::Cluster(cluster), Some(slot)) => {
-                let place = cluster.owner(slot, by).await;
-                Some(place.map_err(|failure| Failure {
+                let address = cluster.owner(slot, by).await;
+                Some(address.map_err(|failure| Failure {
                     unknown: Some(Link::SEVERAL),
                     ..failure
                 })?)
@@ -146,8 +146,8 @@ impl Replication {
             };
             let asked: Vec<_> = slots.iter().map(holds).collect();
             let outcomes = match (&self.servers, &lane) {
-                (Servers::Cluster(cluster), Some(place)) if asked.len() > 1 => {
-                    self.ask_together(cluster, place, &asked).await
+                (Servers::Cluster(cluster), Some(address)) if asked.len() > 1 => {
+                    self.ask_together(cluster, address, &asked).await
                 }
                 _ => self.ask_each(asked.iter()).await,
             };
@@ -219,13 +219,13 @@ impl Replication {
     async fn ask_together(
         &self,
         cluster: &Cluster,
-        place: &Arc<ServerAddress>,
+        address: &Arc<ServerAddress>,
         slots: &[(Option<u16>, Vec<Renewal>)],
     ) -> Vec<Result<Confirmed, Failure>> {
         let scripts: Vec<_> = slots.iter().map(|(_, holds)| self.renewal(holds)).collect();
         let exchange =
             async |mut up: Connected| confirmed_together(&mut up, &scripts, self.policy).await;
-        let answer = cluster.exchange_at(place, self.by(), exchange).await;
+        let answer = cluster.exchange_at(address, self.by(), exchange).await;
         let answer = answer.and_then(|result| result.map_err(|error| unknown(&error)));
         let (replies, replicas) = match answer {
             Ok(answer) => answer,
