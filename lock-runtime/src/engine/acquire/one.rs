@@ -171,10 +171,8 @@ impl AcquireTask<'_> {
                     }
                     Step::Failed(error) => {
                         // Counted from the first that failed.
-                        let (since, mut retry) = match failing {
-                            Some(failures) => (failures.since, failures.retry),
-                            None => (now, Retry::default()),
-                        };
+                        let earlier = failing.as_ref().map(|one| (one.since, one.retry));
+                        let (since, mut retry) = earlier.unwrap_or((now, Retry::default()));
                         recheck_at = retry.again_at(engine.clock.now());
                         failing = Some(Box::new(Failures {
                             since,
