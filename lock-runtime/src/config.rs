@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::Share;
+use lock_store::Permits;
 use lock_store::timing::{MAX_LEASE, MIN_LEASE};
 
 use crate::error::LockError;
@@ -25,7 +25,7 @@ pub(crate) const LOCAL_HANDOFFS: u32 = 64;
 /// So many fencing tokens at most are reserved for that at once: more could let them run ahead of the server's clock.
 pub(crate) const TOKEN_WINDOW: u32 = 64;
 /// For how long it is passed on inside the process before other processes have their turn.
-pub(crate) const LOCAL_TURN: Duration = Duration::from_millis(10);
+pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
 /// A task that has not taken what was passed on to it within this time, or twice as long at most, is passed over.
 pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
@@ -89,7 +89,7 @@ pub enum Mode {
     /// All of it, where there are readers.
     Write,
     /// So many permits of so many.
-    Permits(Share),
+    Permits(Permits),
 }
 
 impl Spec {
@@ -131,11 +131,11 @@ impl Spec {
                 "`hold_at_least` ({keep:?}) is longer than 24 h, the longest a key may stay taken"
             )));
         }
-        let share = match self.mode {
+        let permits = match self.mode {
             Mode::Exclusive => None,
-            Mode::Read => Some(Share::READ),
-            Mode::Write => Some(Share::WRITE),
-            Mode::Permits(share) => Some(check_permits(share)?),
+            Mode::Read => Some(Permits::READ),
+            Mode::Write => Some(Permits::WRITE),
+            Mode::Permits(permits) => Some(check_permits(permits)?),
         };
         Ok(Resolved {
             lease,
@@ -146,8 +146,8 @@ impl Spec {
                 Wait::Forever => Wait::Forever,
             },
             // Shares are always given in the order of arrival.
-            fair: self.fair || share.is_some(),
-            share,
+            fair: self.fair || permits.is_some(),
+            permits,
             reentrant: self.reentrant,
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
             fenced: self.fenced,
@@ -167,19 +167,19 @@ pub(crate) fn check_lease(name: &str, lease: Duration) -> Result<(), LockError> 
 }
 
 /// Refuses numbers of permits that could never be had.
-pub(crate) fn check_permits(share: Share) -> Result<Share, LockError> {
-    let Share { permits, of } = share;
-    if of == 0 || of >= Share::READ_WRITE {
+pub(crate) fn check_permits(permits: Permits) -> Result<Permits, LockError> {
+    let Permits { count, of } = permits;
+    if of == 0 || of >= Permits::READ_WRITE {
         return Err(LockError::config(format!(
             "a semaphore has {of} permits; it must have from 1 to {}",
-            Share::READ_WRITE - 1
+            Permits::READ_WRITE - 1
         )));
     }
-    if (1..=of).contains(&permits) {
-        Ok(share)
+    if (1..=of).contains(&count) {
+        Ok(permits)
     } else {
         Err(LockError::config(format!(
-            "{permits} permits are asked for of a semaphore that has {of}; ask for at least 1 and at most {of}"
+            "{count} permits are asked for of a semaphore that has {of}; ask for at least 1 and at most {of}"
         )))
     }
 }
@@ -192,7 +192,7 @@ pub(crate) struct Resolved {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) wait: Wait,
     pub(crate) fair: bool,
-    pub(crate) share: Option<Share>,
+    pub(crate) permits: Option<Permits>,
     pub(crate) reentrant: bool,
     pub(crate) hold_at_least: Duration,
     pub(crate) fenced: bool,
@@ -205,7 +205,7 @@ pub(crate) struct Defaults {
     pub(crate) wait: Duration,
     pub(crate) command_timeout: Duration,
     pub(crate) local_handoffs: u32,
-    pub(crate) local_turn: Duration,
+    pub(crate) local_tenure: Duration,
 }
 
 #[cfg(test)]
@@ -220,7 +220,7 @@ mod tests {
         wait: DEFAULT_WAIT,
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
         local_handoffs: LOCAL_HANDOFFS,
-        local_turn: LOCAL_TURN,
+        local_tenure: LOCAL_TENURE,
     };
 
     #[test]

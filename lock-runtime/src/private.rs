@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use lock_store::{FencingToken, LockKey, Share, StoreError, StoreErrorKind};
+use lock_store::{FencingToken, LockKey, Permits, StoreError, StoreErrorKind};
 
 use crate::api::{Guard, Keys, Lock, Rate};
 use crate::client::{self, LockClient};
@@ -48,8 +48,8 @@ pub async fn acquire_permits(
     permits: u32,
     spec: &'static Spec,
 ) -> Result<Guard, LockError> {
-    let mode = Mode::Permits(Share {
-        permits: 1,
+    let mode = Mode::Permits(Permits {
+        count: 1,
         of: permits,
     });
     request(client, Keys::One(key), spec)?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::Share;
+use lock_store::Permits;
 
 use crate::engine::hold::Hold;
 
@@ -31,7 +31,7 @@ impl Probe {
 
     /// How much of its key it has; `None` is all of it.
     #[must_use]
-    pub fn share(&self) -> Option<Share> {
-        self.0.share()
+    pub fn permits(&self) -> Option<Permits> {
+        self.0.permits()
     }
 }

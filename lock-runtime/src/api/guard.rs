@@ -1,17 +1,17 @@
 //! [`Guard`]: a hold in the hands of the caller.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lock_store::{FencingToken, LockKey};
+use lock_store::{FencingToken, LockKey, Mutex};
 
 use crate::config::OnLost;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
-use crate::engine::reentrancy::call_chain::{self as scope, Frame};
-use crate::engine::reentrancy::{Held, NestedGate as Lend, NestedPermit as Loan};
+use crate::engine::reentrancy::call_chain::{self, Frame};
+use crate::engine::reentrancy::{Held, NestedGate, NestedPermit};
 use crate::error::LockError;
 
 /// A lock that is held, until this is released or dropped, or the hold is lost.
@@ -44,9 +44,9 @@ pub struct Guard {
     listed: Listed,
     on_lost: OnLost,
     /// What nested requests borrow.
-    lend: OnceLock<Lend>,
+    nested_gate: OnceLock<NestedGate>,
     /// What this guard has borrowed; `None` for a hold of its own.
-    loan: Option<Borrowed>,
+    borrowed: Option<Borrowed>,
 }
 
 /// Nearly always there is one.
@@ -73,21 +73,21 @@ impl Listed {
     }
 }
 
-/// A share of another guard's hold.
+/// What a nested guard has of the outer hold.
 struct Borrowed {
-    from: Lend,
-    loan: Mutex<Option<Loan>>,
+    from: NestedGate,
+    permit: Mutex<Option<NestedPermit>>,
 }
 
 impl Guard {
     pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], held: Held, on_lost: OnLost) -> Self {
-        let (hold, loan) = match held {
+        let (hold, borrowed) = match held {
             Held::Own(hold) => (hold, None),
-            Held::Nested(hold, loan, from) => (
+            Held::Nested(hold, permit, from) => (
                 hold,
                 Some(Borrowed {
                     from,
-                    loan: Mutex::new(Some(loan)),
+                    permit: Mutex::new(Some(permit)),
                 }),
             ),
         };
@@ -97,8 +97,8 @@ impl Guard {
             engine,
             hold,
             on_lost,
-            lend: OnceLock::new(),
-            loan,
+            nested_gate: OnceLock::new(),
+            borrowed,
         }
     }
 
@@ -118,17 +118,21 @@ impl Guard {
         crate::probe::Probe::new(&self.hold)
     }
 
-    fn lend(&self) -> &Lend {
-        self.lend.get_or_init(Lend::default)
+    fn nested_gate(&self) -> &NestedGate {
+        self.nested_gate.get_or_init(NestedGate::default)
     }
 
     /// A frame for a body under this guard.
     pub(crate) fn frame(&self) -> Arc<Frame> {
         let borrowed = self
-            .loan
+            .borrowed
             .as_ref()
             .map(|borrowed| Arc::clone(&borrowed.from));
-        Frame::new(Arc::clone(&self.hold), Arc::clone(self.lend()), borrowed)
+        Frame::new(
+            Arc::clone(&self.hold),
+            Arc::clone(self.nested_gate()),
+            borrowed,
+        )
     }
 
     /// What is locked; of several keys the first as listed.
@@ -248,7 +252,7 @@ impl Guard {
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         let frame = self.frame();
         let mut future = std::pin::pin!(future);
-        std::future::poll_fn(|cx| scope::within(&frame, || future.as_mut().poll(cx))).await
+        std::future::poll_fn(|cx| call_chain::within(&frame, || future.as_mut().poll(cx))).await
     }
 
     /// Lets the hold last at least `lease` from now (10 ms to 24 h); never makes it shorter.
@@ -304,13 +308,13 @@ impl Guard {
     /// # }
     /// ```
     pub async fn downgrade(&self) -> Result<(), LockError> {
-        if self.loan.is_some() {
+        if self.borrowed.is_some() {
             return Err(LockError::config(
                 "this guard shares the write lock of its call chain, which the outer body still counts on; downgrade the outer guard",
             ));
         }
         // No nested writer uses the hold now, and none will: what waits for its turn asks again what the hold is.
-        let Ok(_readers) = self.lend().try_read() else {
+        let Ok(_readers) = self.nested_gate().try_read() else {
             return Err(LockError::config(
                 "a nested request shares this write lock and still writes under it; let it finish before the downgrade",
             ));
@@ -319,7 +323,7 @@ impl Guard {
     }
 
     /// Releases, and waits for the store's word; unless another task of this process goes on with the hold
-    /// ([`LockClientBuilder::local_turn`](crate::LockClientBuilder::local_turn)): then the store is not asked, and a hold
+    /// ([`LockClientBuilder::local_tenure`](crate::LockClientBuilder::local_tenure)): then the store is not asked, and a hold
     /// that an operator took away is not told.
     ///
     /// # Errors
@@ -347,7 +351,7 @@ impl Guard {
 
     /// Ends the hold, or gives back the share.
     pub(crate) async fn finish(&self) -> Result<(), LockError> {
-        match &self.loan {
+        match &self.borrowed {
             Some(borrowed) => {
                 borrowed.give_back();
                 self.hold
@@ -360,7 +364,7 @@ impl Guard {
 
     /// The same without waiting.
     pub(crate) fn finish_in_background(&self) {
-        match &self.loan {
+        match &self.borrowed {
             Some(borrowed) => borrowed.give_back(),
             None => self.engine.release_in_background(&self.hold),
         }
@@ -369,10 +373,7 @@ impl Guard {
 
 impl Borrowed {
     fn give_back(&self) {
-        self.loan
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        self.permit.lock().take();
     }
 }
 

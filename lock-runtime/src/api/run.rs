@@ -11,7 +11,7 @@ use tokio::sync::futures::OwnedNotified;
 
 use super::guard::Guard;
 use crate::config::OnLost;
-use crate::engine::reentrancy::call_chain::{self as scope, Frame};
+use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::error::{LockError, LostReason};
 
 pin_project! {
@@ -79,7 +79,7 @@ impl<F: Future> Future for Run<'_, F> {
             let Some(body) = this.body.as_mut().as_pin_mut() else {
                 break;
             };
-            match scope::within(this.frame, || body.poll(cx)) {
+            match call_chain::within(this.frame, || body.poll(cx)) {
                 Poll::Ready(output) => {
                     this.body.set(None);
                     *this.output = Some(output);

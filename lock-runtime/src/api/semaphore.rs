@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{LockKey, Share};
+use lock_store::{LockKey, Permits};
 
 use super::request::{Keys, Lock};
 use crate::config::{Mode, Spec};
@@ -60,12 +60,12 @@ impl Semaphore {
     /// A request for several permits, all or none; see [`Lock`] for its options. None, or more than there are, gives
     /// [`LockError::Config`] when it is used.
     pub fn acquire_many(&self, permits: u32) -> Lock {
-        let share = Share {
-            permits,
+        let permits = Permits {
+            count: permits,
             of: self.permits,
         };
         let key = Keys::One(self.key.clone());
-        Lock::new(&self.engine, key, Spec::DEFAULT).mode(Mode::Permits(share))
+        Lock::new(&self.engine, key, Spec::DEFAULT).mode(Mode::Permits(permits))
     }
 
     /// Makes the number of permits that this handle has the one that is in force, while others hold some of another

@@ -17,7 +17,7 @@ use lock_store_redis::Replicas;
 use tokio::runtime::Handle;
 
 use crate::config::{
-    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TURN,
+    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE,
 };
 
 /// The settings of a [`LockClient`](crate::LockClient).
@@ -82,7 +82,7 @@ impl Default for LockClientBuilder {
             wait: DEFAULT_WAIT,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
             local_handoffs: LOCAL_HANDOFFS,
-            local_turn: LOCAL_TURN,
+            local_tenure: LOCAL_TENURE,
         };
         Self {
             url: None,
@@ -124,9 +124,9 @@ impl LockClientBuilder {
     /// faster, and the others wait longer. A task that does not take what was passed on to it within 1 to 2 s, because
     /// nobody polls it, is passed over. Default: 64 times and 10 ms. With `0`, every hand-over goes through the store, in the
     /// order of its queue.
-    pub fn local_turn(mut self, handoffs: u32, time: Duration) -> Self {
+    pub fn local_tenure(mut self, handoffs: u32, time: Duration) -> Self {
         self.defaults.local_handoffs = handoffs;
-        self.defaults.local_turn = time.min(FAR);
+        self.defaults.local_tenure = time.min(FAR);
         self
     }
 

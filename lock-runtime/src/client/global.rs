@@ -3,7 +3,7 @@
 use once_cell::sync::OnceCell;
 
 use super::LockClient;
-use crate::engine::reentrancy::call_chain as scope;
+use crate::engine::reentrancy::call_chain;
 use crate::error::LockError;
 
 static GLOBAL: OnceCell<LockClient> = OnceCell::new();
@@ -76,7 +76,9 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        SCOPED.scope(self.clone(), scope::outside(future)).await
+        SCOPED
+            .scope(self.clone(), call_chain::outside(future))
+            .await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, ServerHealth, Share, Wish};
+use lock_store::{Answer, Failure, Inspection, LockKey, Permits, ServerHealth, Wish};
 
 use super::Engine;
 use super::errors::unavailable;
@@ -13,7 +13,7 @@ impl Engine {
     /// Changes the number of a semaphore's permits.
     pub(crate) async fn resize(&self, key: LockKey, of: u32) -> Result<(), LockError> {
         self.check(&key)?;
-        check_permits(Share { permits: 1, of })?;
+        check_permits(Permits { count: 1, of })?;
         self.can(Wish::Shares)?;
         let command = self.store.resize(key.clone(), of, self.command_by());
         if self.ask(Some(&key), command).await? {

@@ -151,7 +151,7 @@ pub(crate) fn awaits_handoff_until(now: Instant, budget: &Budget, limits: &Defau
     let left = budget
         .ends()
         .map(|ends| ends.saturating_duration_since(now) / 4);
-    now + left.map_or(limits.local_turn, |left| left.min(limits.local_turn))
+    now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
 /// When a hold whose lease was set by a command sent at `sent` is renewed.

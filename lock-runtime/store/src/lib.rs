@@ -21,9 +21,9 @@ mod namespace;
 mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
+mod permits;
 mod rate;
 mod request;
-mod share;
 mod sweeping_map;
 pub mod timing;
 mod token;
@@ -42,12 +42,12 @@ pub use namespace::Namespace;
 pub use owner::{ClientId, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
+pub use permits::Permits;
 pub use rate::{RateRequest, Rated};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, Queue, Release, Released, Renewal,
     Renewed,
 };
-pub use share::Share;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;
 pub use token::FencingToken;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::key::LockKey;
 use crate::link::Link;
 use crate::owner::Owner;
-use crate::share::Share;
+use crate::permits::Permits;
 
 /// One hold, or one wished for: of what, for whom, and how much of it.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct Claim {
     /// For whom.
     pub owner: Owner,
     /// How much of it; `None` is an exclusive lock.
-    pub share: Option<Share>,
+    pub permits: Option<Permits>,
 }
 
 /// A request for a hold.

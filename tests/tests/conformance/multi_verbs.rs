@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, AcquiredAll, Claim, Owner, Queue, Release, Released, Renewal, Renewed, Share,
+    Acquire, AcquiredAll, Claim, Owner, Permits, Queue, Release, Released, Renewal, Renewed,
 };
 use lock_testkit::{Backend, eventually};
 
@@ -160,7 +160,7 @@ async fn a_repeat_after_one_was_lost_takes_that_one_again(store: Backend) {
 fn permit(key: &str, owner: Owner, lease: Duration) -> Acquire {
     Acquire {
         claim: Claim {
-            share: Some(Share { permits: 1, of: 3 }),
+            permits: Some(Permits { count: 1, of: 3 }),
             ..claim(key, owner)
         },
         lease,

@@ -8,8 +8,8 @@ pub(crate) mod tokens;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Claim, Fenced, Owner, Queue, Release, Released, Renewal,
-    Renewed, Share,
+    Acquire, Acquired, AcquiredAll, Claim, Fenced, Owner, Permits, Queue, Release, Released,
+    Renewal, Renewed,
 };
 use lock_testkit::{Backend, RedisServer, eventually};
 
@@ -21,13 +21,18 @@ const FENCE: &str = "lock:%fence:{lock:k}";
 /// The last number that Lua can still count to.
 const LAST_TOKEN: u64 = 9_007_199_254_740_991;
 
-const KINDS: [Option<Share>; 4] = [None, Some(Share::READ), Some(Share::WRITE), permits(2, 5)];
+const KINDS: [Option<Permits>; 4] = [
+    None,
+    Some(Permits::READ),
+    Some(Permits::WRITE),
+    permits(2, 5),
+];
 
 /// All of a lock of each kind.
-const WHOLES: [Option<Share>; 3] = [None, Some(Share::WRITE), permits(5, 5)];
+const WHOLES: [Option<Permits>; 3] = [None, Some(Permits::WRITE), permits(5, 5)];
 
-const fn permits(permits: u32, of: u32) -> Option<Share> {
-    Some(Share { permits, of })
+const fn permits(permits: u32, of: u32) -> Option<Permits> {
+    Some(Permits { count: permits, of })
 }
 
 /// A server, and two clients of it that speak the store's verbs.
@@ -76,21 +81,21 @@ impl Stored {
         store.acquire(request, by()).await.unwrap().value
     }
 
-    async fn takes(&self, owner: Owner, share: Option<Share>) {
-        let reply = self.ask(request(owner, share, Queue::Respect)).await;
+    async fn takes(&self, owner: Owner, permits: Option<Permits>) {
+        let reply = self.ask(request(owner, permits, Queue::Respect)).await;
         assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
     }
 
-    async fn queues(&self, owner: Owner, share: Option<Share>, tokens: u32) {
-        let join = request(owner, share, Queue::Join);
+    async fn queues(&self, owner: Owner, permits: Option<Permits>, tokens: u32) {
+        let join = request(owner, permits, Queue::Join);
         let reply = self.ask(Acquire { tokens, ..join }).await;
         let queued = matches!(reply, Acquired::Busy { queued: true, .. });
         assert!(queued, "{reply:?}");
     }
 
     /// With so many tokens; which is the first?
-    async fn fenced(&self, owner: Owner, share: Option<Share>, tokens: u32) -> Option<u64> {
-        let respect = request(owner, share, Queue::Respect);
+    async fn fenced(&self, owner: Owner, permits: Option<Permits>, tokens: u32) -> Option<u64> {
+        let respect = request(owner, permits, Queue::Respect);
         match self.ask(Acquire { tokens, ..respect }).await {
             Acquired::Granted { token } => Some(token.unwrap()),
             Acquired::Conflict => None,
@@ -103,7 +108,7 @@ impl Stored {
             claim: Claim {
                 key: (*key).into(),
                 owner,
-                share: None,
+                permits: None,
             },
             tokens,
             ..request(owner, None, Queue::Respect)
@@ -113,32 +118,32 @@ impl Stored {
         reply.await.unwrap().value
     }
 
-    async fn ends(&self, owner: Owner, share: Option<Share>, keep: Duration) -> Released {
-        let claim = claim(owner, share);
+    async fn ends(&self, owner: Owner, permits: Option<Permits>, keep: Duration) -> Released {
+        let claim = claim(owner, permits);
         let release = vec![Release { claim, keep }];
         let reply = self.two.stores[0].release(release, by()).await;
         reply.unwrap().value[0]
     }
 
-    async fn frees(&self, owner: Owner, share: Option<Share>) {
-        let released = self.ends(owner, share, Duration::ZERO).await;
+    async fn frees(&self, owner: Owner, permits: Option<Permits>) {
+        let released = self.ends(owner, permits, Duration::ZERO).await;
         assert_eq!(released, Released::Released);
     }
 
-    async fn renews(&self, owner: Owner, share: Option<Share>, lease: Duration) -> Renewed {
-        let claim = claim(owner, share);
+    async fn renews(&self, owner: Owner, permits: Option<Permits>, lease: Duration) -> Renewed {
+        let claim = claim(owner, permits);
         let renewal = vec![Renewal { claim, lease }];
         let reply = self.two.stores[0].renew(renewal, by()).await;
         reply.unwrap().value[0]
     }
 
-    async fn fence(&self, owner: Owner, share: Option<Share>) -> Fenced {
-        let reply = self.two.stores[0].fence(claim(owner, share), by()).await;
+    async fn fence(&self, owner: Owner, permits: Option<Permits>) -> Fenced {
+        let reply = self.two.stores[0].fence(claim(owner, permits), by()).await;
         reply.unwrap().value
     }
 
-    async fn abandons(&self, owner: Owner, share: Option<Share>) -> Released {
-        let request = request(owner, share, Queue::Join);
+    async fn abandons(&self, owner: Owner, permits: Option<Permits>) -> Released {
+        let request = request(owner, permits, Queue::Join);
         let reply = self.two.stores[0].abandon(request, by()).await;
         reply.unwrap().value
     }
@@ -153,14 +158,18 @@ impl Stored {
     }
 }
 
-fn claim(owner: Owner, share: Option<Share>) -> Claim {
+fn claim(owner: Owner, permits: Option<Permits>) -> Claim {
     let key = "k".into();
-    Claim { key, owner, share }
+    Claim {
+        key,
+        owner,
+        permits,
+    }
 }
 
-fn request(owner: Owner, share: Option<Share>, queue: Queue) -> Acquire {
+fn request(owner: Owner, permits: Option<Permits>, queue: Queue) -> Acquire {
     Acquire {
-        claim: claim(owner, share),
+        claim: claim(owner, permits),
         lease: LEASE,
         first_lease: LEASE / 5,
         tokens: 0,

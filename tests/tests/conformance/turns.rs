@@ -59,7 +59,7 @@ async fn waits(
 
 /// A client that goes on passing holds on for long: nothing here depends on how fast the machine is.
 async fn patient(store: &Backend) -> LockClient {
-    let builder = store.builder().local_turn(64, Duration::from_secs(60));
+    let builder = store.builder().local_tenure(64, Duration::from_secs(60));
     builder.connect().await.unwrap()
 }
 
@@ -99,7 +99,7 @@ async fn tasks_of_one_process_pass_a_hold_on_without_the_store(store: Backend) {
 }
 
 async fn other_processes_have_their_turn(store: Backend) {
-    let builder = store.builder().local_turn(64, Duration::from_millis(10));
+    let builder = store.builder().local_tenure(64, Duration::from_millis(10));
     let (busy, other) = (builder.connect().await.unwrap(), store.client().await);
     let (stop, inside) = (
         Arc::new(AtomicBool::new(false)),
@@ -136,7 +136,7 @@ async fn other_processes_have_their_turn(store: Backend) {
 }
 
 async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
-    let builder = store.builder().local_turn(3, Duration::from_secs(60));
+    let builder = store.builder().local_tenure(3, Duration::from_secs(60));
     let (few, other) = (builder.connect().await.unwrap(), store.client().await);
     let first = few.lock("k").acquire().await.unwrap();
     let before = owner(&store).await;
@@ -445,7 +445,7 @@ async fn a_shutdown_ends_what_is_passed_on(store: Backend) {
 }
 
 async fn turned_off_every_hand_over_goes_through_the_store(store: Backend) {
-    let builder = store.builder().local_turn(0, Duration::from_secs(60));
+    let builder = store.builder().local_tenure(0, Duration::from_secs(60));
     let client = builder.connect().await.unwrap();
     let first = client.lock("k").acquire().await.unwrap();
     let before = owner(&store).await;

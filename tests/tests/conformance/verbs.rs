@@ -137,7 +137,7 @@ pub(super) fn claim(key: &str, owner: Owner) -> Claim {
     Claim {
         key: key.into(),
         owner,
-        share: None,
+        permits: None,
     }
 }
 

@@ -12,8 +12,8 @@ use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, refuse};
 use crate::config::check_lease;
 use crate::engine::Engine;
-use crate::engine::background::{thread, undo as reaper};
-use crate::engine::local_queue::LocalQueues as Lines;
+use crate::engine::background::{thread, undo};
+use crate::engine::local_queue::LocalQueues;
 use crate::error::LockError;
 
 impl LockClientBuilder {
@@ -78,14 +78,14 @@ impl LockClientBuilder {
         let id = self.id()?;
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
-        let lines = Arc::<Lines>::default();
-        let listener: Arc<dyn Listener> = Arc::<Lines>::clone(&lines);
+        let local_queues = Arc::<LocalQueues>::default();
+        let listener: Arc<dyn Listener> = Arc::<LocalQueues>::clone(&local_queues);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
-        let (engine, task) = Engine::new(id, clock, store, lines, self.defaults);
+        let (engine, task) = Engine::new(id, clock, store, local_queues, self.defaults);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -198,11 +198,11 @@ impl LockClientBuilder {
 /// Where an engine's tasks run.
 struct Runtime {
     clock: Clock,
-    work: Option<oneshot::Sender<reaper::UndoTask>>,
+    work: Option<oneshot::Sender<undo::UndoTask>>,
 }
 
 impl Runtime {
-    fn run(self, task: reaper::UndoTask) {
+    fn run(self, task: undo::UndoTask) {
         match self.work {
             // A thread that is gone can't be told; then its store is gone, too.
             Some(work) => _ = work.send(task),

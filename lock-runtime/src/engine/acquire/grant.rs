@@ -105,7 +105,7 @@ impl AcquireTask<'_> {
         handed_until: Option<Instant>,
     ) -> Option<Box<Tenure>> {
         let (engine, claim) = (self.engine, &self.request.claim);
-        let passes = claim.share.is_none() && engine.defaults.local_handoffs > 0;
+        let passes = claim.permits.is_none() && engine.defaults.local_handoffs > 0;
         passes.then(|| {
             let marker = match waiter {
                 Some(waiter) => waiter.marker(),

@@ -58,7 +58,7 @@ impl Engine {
         self.can(Wish::Lease(options.lease))?;
         self.can(Wish::Kept(options.hold_at_least))?;
         // Shares are fair by themselves, and why they can't be had says more.
-        match (options.share, options.fair) {
+        match (options.permits, options.fair) {
             (Some(_), _) => self.can(Wish::Shares),
             (None, true) => self.can(Wish::Fair),
             (None, false) => Ok(()),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Claim, Link, LockKey, Queue, Share};
+use lock_store::{Acquire, Claim, Link, LockKey, Permits, Queue};
 
 use crate::config::Resolved;
 use crate::engine::Engine;
@@ -42,7 +42,7 @@ pub(super) struct AcquireTask<'e> {
 pub(super) fn request(
     engine: &Engine,
     key: LockKey,
-    share: Option<Share>,
+    permits: Option<Permits>,
     options: &Resolved,
     via: Link,
 ) -> Acquire {
@@ -50,7 +50,7 @@ pub(super) fn request(
         claim: Claim {
             key,
             owner: engine.next_owner(),
-            share,
+            permits,
         },
         lease: options.lease,
         first_lease: timing::first_lease(options.lease),
@@ -82,7 +82,7 @@ impl<'e> AcquireTask<'e> {
             engine,
             options,
             budget,
-            request: request(engine, key, options.share, options, via),
+            request: request(engine, key, options.permits, options, via),
             in_flight: None,
             present: false,
             late: None,

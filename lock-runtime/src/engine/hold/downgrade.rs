@@ -1,6 +1,6 @@
 //! How a writer becomes a reader.
 
-use lock_store::{Released, Share};
+use lock_store::{Permits, Released};
 
 use super::Hold;
 use crate::engine::Engine;
@@ -11,8 +11,8 @@ impl Engine {
     /// Turns a writer into a reader.
     pub(crate) async fn downgrade(&self, hold: &Hold) -> Result<(), LockError> {
         if hold
-            .share()
-            .is_none_or(|share| share.of != Share::READ_WRITE)
+            .permits()
+            .is_none_or(|permits| permits.of != Permits::READ_WRITE)
         {
             return Err(LockError::config(
                 "only the guard of a write lock can be downgraded; \
@@ -25,7 +25,7 @@ impl Engine {
         let part = &hold.parts()[0];
         let claim = hold.claim(part);
         // From here on the store may have it as a reader.
-        hold.state.lock().share = Some(Share::READ);
+        hold.state.lock().permits = Some(Permits::READ);
         let sent = self.clock.now();
         let result = self.store.shrink(claim, 1, self.command_by()).await;
         self.liveness.note(sent, &result);

@@ -10,7 +10,7 @@ mod renewal;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use lock_store::{Acquire, Claim, ClientId, Clock, LockKey, Mutex, Share};
+use lock_store::{Acquire, Claim, ClientId, Clock, LockKey, Mutex, Permits};
 use tokio::sync::Notify;
 
 use self::part::{LateAcquire, Part, Parts};
@@ -47,7 +47,7 @@ struct HoldState {
     watched_at: Option<Instant>,
     released: bool,
     /// How much of its key it has; `None` is all of it.
-    share: Option<Share>,
+    permits: Option<Permits>,
     /// What may be passed on to another task of this process.
     tenure: Option<Box<Tenure>>,
 }
@@ -91,7 +91,7 @@ impl Hold {
                 keep_until,
                 watched_at: None,
                 released: false,
-                share: options.share,
+                permits: options.permits,
                 tenure: grant.tenure,
             }),
             lost: OnceLock::new(),
@@ -123,15 +123,15 @@ impl Hold {
     }
 
     /// How much of its key it has; `None` is all of it.
-    pub(crate) fn share(&self) -> Option<Share> {
-        self.state.lock().share
+    pub(crate) fn permits(&self) -> Option<Permits> {
+        self.state.lock().permits
     }
 
     pub(crate) fn claim(&self, part: &Part) -> Claim {
         Claim {
             key: part.key.clone(),
             owner: part.owner,
-            share: self.share(),
+            permits: self.permits(),
         }
     }
 
@@ -215,7 +215,7 @@ mod tests {
             max_hold: None,
             wait: Wait::Forever,
             fair: false,
-            share: None,
+            permits: None,
             reentrant: true,
             hold_at_least: Duration::ZERO,
             fenced: false,

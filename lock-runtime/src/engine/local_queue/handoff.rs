@@ -40,7 +40,7 @@ impl Handoff {
             claim: Claim {
                 key: self.key().clone(),
                 owner: self.tenure.owner,
-                share: None,
+                permits: None,
             },
             keep: Duration::ZERO,
         }

@@ -40,7 +40,7 @@ impl Tenure {
     /// The bounds of a tenure: the other processes have their turn after so many handoffs, or after
     /// so much time.
     pub(super) fn is_over(&self, now: Instant, limits: &Defaults) -> bool {
-        self.handoffs >= limits.local_handoffs || now >= self.began + limits.local_turn
+        self.handoffs >= limits.local_handoffs || now >= self.began + limits.local_tenure
     }
 
     /// The store was asked to keep the key until then.

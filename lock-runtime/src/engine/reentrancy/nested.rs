@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{LockKey, Share};
+use lock_store::{LockKey, Permits};
 
 use super::call_chain::Frame;
 use super::gate::{NestedGate, NestedPermit};
@@ -63,11 +63,11 @@ impl Engine {
         // The message is about a key that is held already.
         let held = keys.iter().find(|key| hold.find(self.id, key).is_some());
         let key = held.unwrap_or(hold.key());
-        match (hold.share(), options.share) {
+        match (hold.permits(), options.permits) {
             (None, None) => {}
             (Some(has), Some(wants)) if has.of == wants.of => {
                 // A reader that waited for the readers, and so for itself, would wait for ever.
-                if wants.permits > has.permits {
+                if wants.count > has.count {
                     return Err(LockError::WouldDeadlock { key: key.clone() });
                 }
             }
@@ -90,7 +90,7 @@ impl Engine {
         budget: &Budget,
     ) -> Result<NestedPermit, LockError> {
         let (hold, gate) = (frame.hold(), frame.gate());
-        let shared = options.share == Some(Share::READ);
+        let shared = options.permits == Some(Permits::READ);
         if let Some(permit) = NestedPermit::now(gate, shared) {
             return Ok(permit);
         }

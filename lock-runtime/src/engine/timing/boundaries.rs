@@ -9,7 +9,7 @@ pub(super) const DEFAULTS: Defaults = Defaults {
     wait: Duration::from_secs(10),
     command_timeout: Duration::from_millis(500),
     local_handoffs: 64,
-    local_turn: Duration::from_millis(10),
+    local_tenure: Duration::from_millis(10),
 };
 
 fn budget(started: Instant, wait: Wait) -> Budget {
@@ -23,7 +23,7 @@ pub(super) fn options(lease: Duration, renew: bool) -> Resolved {
         max_hold: Some(5000 * MS),
         wait: Wait::Forever,
         fair: false,
-        share: None,
+        permits: None,
         reentrant: true,
         hold_at_least: Duration::ZERO,
         fenced: false,

@@ -11,8 +11,8 @@ use super::server::MemoryStore;
 use super::space::Space;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Clock, Failure, Fenced, Inspection,
-    LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Queue, RateRequest,
-    Rated, Release, Released, Renewal, Renewed, Share, Store, StoreFuture, WakeUp,
+    LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Permits, Queue,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
 };
 
 impl MemoryStore {
@@ -105,7 +105,7 @@ impl MemoryClient {
                 continue;
             };
             lock.holders.sweep(step.now);
-            if lock.holders.is_other_kind(request.claim.share) {
+            if lock.holders.is_other_kind(request.claim.permits) {
                 return AcquiredAll::Conflict(at);
             }
             if request.queue == Queue::Respect && lock.holders.is_empty() {
@@ -118,7 +118,7 @@ impl MemoryClient {
         let take = |request: &Acquire| {
             let place = Place {
                 owner: request.claim.owner,
-                share: request.claim.share,
+                permits: request.claim.permits,
                 first_lease: request.first_lease,
                 tokens: request.tokens,
             };
@@ -231,7 +231,10 @@ impl Store for MemoryClient {
     fn shrink(&self, claim: Claim, permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
         Self::reply(self.with(&claim.key, |step, lock| {
             let rest = Claim {
-                share: claim.share.map(|share| Share { permits, ..share }),
+                permits: claim.permits.map(|held| Permits {
+                    count: permits,
+                    ..held
+                }),
                 ..claim.clone()
             };
             let held = lock.holders.held(&claim);

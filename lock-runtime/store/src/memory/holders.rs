@@ -5,7 +5,7 @@ mod leases;
 use std::time::{Duration, Instant};
 
 use self::leases::{Hold, HoldId, Leases};
-use crate::{Claim, Owner, Share};
+use crate::{Claim, Owner, Permits};
 
 #[derive(Debug, Default)]
 pub(super) struct Holders {
@@ -16,8 +16,8 @@ pub(super) struct Holders {
 }
 
 /// An exclusive lock has one permit, of one.
-fn size(share: Option<Share>) -> (u64, u32) {
-    share.map_or((1, 1), |share| (share.permits.into(), share.of))
+fn size(permits: Option<Permits>) -> (u64, u32) {
+    permits.map_or((1, 1), |permits| (permits.count.into(), permits.of))
 }
 
 impl Holders {
@@ -49,35 +49,36 @@ impl Holders {
     }
 
     /// Whether what is held is another kind of lock than such a request is for: exclusive, read-write or a semaphore.
-    pub(super) fn is_other_kind(&self, share: Option<Share>) -> bool {
-        let read_write = |of: u32| of == Share::READ_WRITE;
+    pub(super) fn is_other_kind(&self, permits: Option<Permits>) -> bool {
+        let read_write = |of: u32| of == Permits::READ_WRITE;
         !self.is_empty()
-            && (self.exclusive != share.is_none()
-                || read_write(self.of) != read_write(size(share).1))
+            && (self.exclusive != permits.is_none()
+                || read_write(self.of) != read_write(size(permits).1))
     }
 
     /// Whether it has another number of permits than such a request is for.
-    pub(super) fn has_other_count(&self, share: Option<Share>) -> bool {
-        !self.is_empty() && self.of != size(share).1
+    pub(super) fn has_other_count(&self, permits: Option<Permits>) -> bool {
+        !self.is_empty() && self.of != size(permits).1
     }
 
     /// Whether such a request could ever have its share of what is held now.
-    pub(super) fn could_fit(&self, share: Option<Share>) -> bool {
-        self.is_empty() || !self.is_other_kind(share) && size(share).0 <= self.of.into()
+    pub(super) fn could_fit(&self, permits: Option<Permits>) -> bool {
+        self.is_empty() || !self.is_other_kind(permits) && size(permits).0 <= self.of.into()
     }
 
     /// Whether there is enough left.
-    pub(super) fn fits(&self, share: Option<Share>) -> bool {
-        self.is_empty() || !self.is_other_kind(share) && self.used + size(share).0 <= self.of.into()
+    pub(super) fn fits(&self, permits: Option<Permits>) -> bool {
+        self.is_empty()
+            || !self.is_other_kind(permits) && self.used + size(permits).0 <= self.of.into()
     }
 
     /// Until when the claim is held, if it is.
     pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
         let hold = self.leases.get((claim.owner, false))?;
-        let same = match (hold.share, claim.share) {
+        let same = match (hold.permits, claim.permits) {
             // A downgrade may be carried out before or after a command that was sent around the same time.
-            (Some(has), Some(says)) if has.of == Share::READ_WRITE => has.of == says.of,
-            (Some(has), Some(says)) => has.permits == says.permits,
+            (Some(has), Some(says)) if has.of == Permits::READ_WRITE => has.of == says.of,
+            (Some(has), Some(says)) => has.count == says.count,
             (has, says) => has == says,
         };
         same.then_some(hold.expires)
@@ -86,31 +87,31 @@ impl Holders {
     /// Lets a hold last at least until then.
     pub(super) fn prolong(&mut self, owner: Owner, expires: Instant) {
         if let Some(hold) = self.remove((owner, false)) {
-            self.put((owner, false), hold.share, expires.max(hold.expires));
+            self.put((owner, false), hold.permits, expires.max(hold.expires));
         }
     }
 
     /// Writes a hold down. One that exists keeps what it has, is prolonged, and never made shorter.
-    pub(super) fn enter(&mut self, owner: Owner, share: Option<Share>, expires: Instant) {
+    pub(super) fn enter(&mut self, owner: Owner, permits: Option<Permits>, expires: Instant) {
         let name = (owner, false);
         match self.remove(name) {
-            Some(hold) => self.put(name, hold.share, expires.max(hold.expires)),
-            None => self.put(name, share, expires),
+            Some(hold) => self.put(name, hold.permits, expires.max(hold.expires)),
+            None => self.put(name, permits, expires),
         }
     }
 
-    fn put(&mut self, name: HoldId, share: Option<Share>, expires: Instant) {
-        let (permits, of) = size(share);
+    fn put(&mut self, name: HoldId, permits: Option<Permits>, expires: Instant) {
+        let (count, of) = size(permits);
         if self.is_empty() {
-            (self.exclusive, self.of) = (share.is_none(), of);
+            (self.exclusive, self.of) = (permits.is_none(), of);
         }
-        self.used += permits;
+        self.used += count;
         // Of a semaphore that was resized, those who had waited before may have another count in mind.
-        let share = share.map(|share| Share {
+        let permits = permits.map(|permits| Permits {
             of: self.of,
-            ..share
+            ..permits
         });
-        self.leases.insert(name, Hold { share, expires });
+        self.leases.insert(name, Hold { permits, expires });
     }
 
     /// Ends a hold; its key stays taken until `keep`, if that is later than now.
@@ -119,17 +120,17 @@ impl Holders {
             && keep > Duration::ZERO
         {
             self.remove((claim.owner, true));
-            self.put((claim.owner, true), hold.share, now + keep);
+            self.put((claim.owner, true), hold.permits, now + keep);
         }
     }
 
-    /// Gives back all but `permits` of a hold in shares.
-    pub(super) fn shrink(&mut self, owner: Owner, permits: u32) {
+    /// Gives back all but `count` permits of a hold.
+    pub(super) fn shrink(&mut self, owner: Owner, count: u32) {
         let name = (owner, false);
         if let Some(hold) = self.remove(name) {
-            let rest = hold.share.map(|share| Share {
-                permits: share.permits.min(permits),
-                ..share
+            let rest = hold.permits.map(|permits| Permits {
+                count: permits.count.min(count),
+                ..permits
             });
             self.put(name, rest, hold.expires);
         }
@@ -141,7 +142,7 @@ impl Holders {
 
     fn remove(&mut self, name: HoldId) -> Option<Hold> {
         let hold = self.leases.remove(name)?;
-        self.used -= size(hold.share).0;
+        self.used -= size(hold.permits).0;
         Some(hold)
     }
 
@@ -149,14 +150,14 @@ impl Holders {
     pub(super) fn resize(&mut self, of: u32) {
         self.of = of;
         self.leases.for_each(|hold| {
-            if let Some(share) = &mut hold.share {
-                share.of = of;
+            if let Some(permits) = &mut hold.permits {
+                permits.of = of;
             }
         });
     }
 
     pub(super) fn is_read_write(&self) -> bool {
-        !self.is_empty() && self.of == Share::READ_WRITE
+        !self.is_empty() && self.of == Permits::READ_WRITE
     }
 
     /// When the first lease ends.
@@ -169,8 +170,8 @@ impl Holders {
         let ((owner, kept), hold) = self.leases.last()?;
         let kept = if kept { ":kept" } else { "" };
         let permits = hold
-            .share
-            .map(|share| format!(":{}", share.permits))
+            .permits
+            .map(|permits| format!(":{}", permits.count))
             .unwrap_or_default();
         Some((format!("{owner}{kept}{permits}"), hold.expires))
     }

@@ -52,7 +52,7 @@ impl Lock {
 
     pub(super) fn grant(&mut self, step: &Step<'_>, place: &Place, lease: Duration) -> Option<u64> {
         self.holders
-            .enter(place.owner, place.share, step.now + lease);
+            .enter(place.owner, place.permits, step.now + lease);
         (place.tokens > 0).then(|| self.mint(step, place.tokens))
     }
 
@@ -64,10 +64,10 @@ impl Lock {
                 return true;
             }
             let listener = step.listener(&place);
-            if !self.holders.fits(place.share) {
+            if !self.holders.fits(place.permits) {
                 // Who waits for another kind of lock, or for more than there is, learns of it when it looks again; and a
                 // free share in front of which nobody waits any more must not stay free.
-                let waits = listener.is_some() && self.holders.could_fit(place.share);
+                let waits = listener.is_some() && self.holders.could_fit(place.permits);
                 if waits || self.holders.is_exclusive() {
                     return false;
                 }
@@ -87,9 +87,9 @@ impl Lock {
     /// Whether it is held as something else than what the request is for. A semaphore that was resized still serves those
     /// who stood in its queue before.
     fn refuses(&self, claim: &Claim) -> bool {
-        let queued = self.queue.contains(claim.owner) && self.holders.could_fit(claim.share);
-        self.holders.is_other_kind(claim.share)
-            || self.holders.has_other_count(claim.share) && !queued
+        let queued = self.queue.contains(claim.owner) && self.holders.could_fit(claim.permits);
+        self.holders.is_other_kind(claim.permits)
+            || self.holders.has_other_count(claim.permits) && !queued
     }
 
     pub(super) fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
@@ -97,7 +97,7 @@ impl Lock {
         if let Some(owner) = request.instead_of {
             let before = Claim {
                 owner,
-                share: None,
+                permits: None,
                 ..claim.clone()
             };
             if self.holders.held(&before).is_some() {
@@ -115,12 +115,12 @@ impl Lock {
                 if self.refuses(claim) {
                     return Acquired::Conflict;
                 }
-                mine = next && self.holders.fits(claim.share);
+                mine = next && self.holders.fits(claim.permits);
             }
         }
         let place = Place {
             owner: claim.owner,
-            share: claim.share,
+            permits: claim.permits,
             first_lease: request.first_lease,
             tokens: request.tokens,
         };

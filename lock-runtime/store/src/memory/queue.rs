@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
-use crate::{Owner, Share};
+use crate::{Owner, Permits};
 
 /// The queue: first come, first served, and a place is found by its owner.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Places {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) owner: Owner,
-    pub(super) share: Option<Share>,
+    pub(super) permits: Option<Permits>,
     pub(super) first_lease: Duration,
     pub(super) tokens: u32,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Link, Released, Share};
+use lock_store::{Answer, Failure, Link, Permits, Released};
 use redis::{FromRedisValue, RedisError, Value};
 
 use crate::errors;
@@ -37,8 +37,8 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 }
 
 /// As the scripts have it: 0 is an exclusive lock.
-pub(crate) fn permits(share: Option<Share>) -> u32 {
-    share.map_or(0, |share| share.permits)
+pub(crate) fn permits(permits: Option<Permits>) -> u32 {
+    permits.map_or(0, |permits| permits.count)
 }
 
 /// `PTTL`'s reply: -1 is a key without TTL, -2 no key.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal, Share,
+    Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Permits, Queue, Release, Renewal,
 };
 
 use crate::{Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, by, rounded, to_commands};
@@ -31,8 +31,8 @@ struct Request {
     /// Through which of the two clients it talks.
     through: usize,
     acquire: Acquire,
-    /// Its share, as later commands name it.
-    claims: Option<Share>,
+    /// Its permits, as later commands name them.
+    claims: Option<Permits>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
     let store = std::sync::Arc::clone(&side.stores[request.through]);
     let key = request.acquire.claim.key.clone();
     let claim = Claim {
-        share: request.claims,
+        permits: request.claims,
         ..request.acquire.claim.clone()
     };
     match verb {
@@ -121,8 +121,8 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
     let through = random.index(2);
     let dead = random.below(6) == 0;
     let client = if dead { 99 } else { through as u128 + 1 };
-    let permits = |random: &mut Random, of: u32| Share {
-        permits: u32::try_from(random.below(u64::from(of))).unwrap() + 1,
+    let permits = |random: &mut Random, of: u32| Permits {
+        count: u32::try_from(random.below(u64::from(of))).unwrap() + 1,
         of,
     };
     // Mostly of one kind, since they get in each other's way.
@@ -131,9 +131,9 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
     } else {
         random.below(5)
     };
-    let share = match kind {
-        0 | 1 if random.below(3) > 0 => Some(Share::READ),
-        0 | 1 => Some(Share::WRITE),
+    let permits = match kind {
+        0 | 1 if random.below(3) > 0 => Some(Permits::READ),
+        0 | 1 => Some(Permits::WRITE),
         2 => Some(permits(random, 3)),
         3 => Some(permits(random, 5)),
         _ => None,
@@ -147,7 +147,7 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
                     client: ClientId(client),
                     request: number,
                 },
-                share,
+                permits,
             },
             lease: Duration::from_secs(random.of(&LEASES)),
             first_lease: FIRST_LEASE,
@@ -156,7 +156,7 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
             instead_of: None,
             via: Link(0),
         },
-        claims: share,
+        claims: permits,
     }
 }
 
@@ -165,22 +165,22 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
         0..=6 => Verb::Acquire(Queue::Join),
         7 | 8 => Verb::Acquire(Queue::Respect),
         // The plain command, which can't tell a conflict, is for tests of its own.
-        9 if request.acquire.claim.share.is_none() && request.acquire.tokens > 0 => {
+        9 if request.acquire.claim.permits.is_none() && request.acquire.tokens > 0 => {
             Verb::Acquire(Queue::Barge)
         }
         10..=13 => Verb::Renew(Duration::from_secs(random.of(&LEASES))),
         14..=19 => Verb::Release(Duration::from_secs(random.of(&KEEPS))),
         20 | 21 => Verb::Abandon,
         22..=24 => match request.claims {
-            Some(share) => {
+            Some(permits) => {
                 // As after a downgrade of which nobody knows how it ended: what is claimed is what it then has at least.
-                let rest = if share.of == Share::READ_WRITE {
+                let rest = if permits.of == Permits::READ_WRITE {
                     1
                 } else {
-                    u32::try_from(random.below(u64::from(share.permits))).unwrap() + 1
+                    u32::try_from(random.below(u64::from(permits.count))).unwrap() + 1
                 };
-                if share.of == Share::READ_WRITE && random.below(3) == 0 {
-                    request.claims = Some(Share::READ);
+                if permits.of == Permits::READ_WRITE && random.below(3) == 0 {
+                    request.claims = Some(Permits::READ);
                 }
                 Verb::Shrink(rest)
             }
@@ -217,7 +217,7 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
                 let other = requests[other].acquire.claim.owner;
                 requests[at].acquire.instead_of = (random.below(4) == 0).then_some(other);
                 let request = &requests[at];
-                let claim = (&request.acquire.claim.share, request.claims);
+                let claim = (&request.acquire.claim.permits, request.claims);
                 let (owner, tokens) = (request.acquire.claim.owner, request.acquire.tokens);
                 let name = format!(
                     "{:x}-{:x} {claim:?} tokens={tokens} {verb:?}",
@@ -228,11 +228,13 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
                     && reply == "Released"
                 {
                     let of = request.claims;
-                    let share = of.map(|share| Share { permits, ..share });
-                    requests[at].claims = share;
+                    requests[at].claims = of.map(|claimed| Permits {
+                        count: permits,
+                        ..claimed
+                    });
                     // Only of a writer may an acquire still come late.
-                    if of.is_some_and(|share| share.of != Share::READ_WRITE) {
-                        requests[at].acquire.claim.share = share;
+                    if of.is_some_and(|permits| permits.of != Permits::READ_WRITE) {
+                        requests[at].acquire.claim.permits = requests[at].claims;
                     }
                 }
             }

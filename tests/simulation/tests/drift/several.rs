@@ -47,7 +47,7 @@ fn request(random: &mut Random, number: u64) -> Request {
             client,
             request: number * 10 + at as u64,
         },
-        share: None,
+        permits: None,
     };
     Request {
         through,

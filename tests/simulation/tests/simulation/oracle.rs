@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, Probe};
-use lock_store::Share;
+use lock_store::Permits;
 
 use crate::world::{Check, World, now};
 
@@ -53,11 +53,11 @@ pub(crate) struct Invoked {
     highest: BTreeMap<String, u64>,
 }
 
-fn conflict(one: Option<Share>, other: Option<Share>) -> bool {
+fn conflict(one: Option<Permits>, other: Option<Permits>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
-            one.of == Share::READ_WRITE
-                && u64::from(one.permits) + u64::from(other.permits) > u64::from(one.of)
+            one.of == Permits::READ_WRITE
+                && u64::from(one.count) + u64::from(other.count) > u64::from(one.of)
         }
         _ => true,
     }
@@ -131,7 +131,7 @@ impl Oracle {
         };
         let mut found = Vec::new();
         for other in believers.iter() {
-            if conflict(other.probe.share(), me.probe.share()) {
+            if conflict(other.probe.permits(), me.probe.permits()) {
                 found.push((
                     other.clone(),
                     format!("{} while {} holds {key}", me.who, other.who),
@@ -139,11 +139,14 @@ impl Oracle {
             }
         }
         believers.push(me.clone());
-        let of = me.probe.share().map_or(1, |share| u64::from(share.of));
+        let of = me
+            .probe
+            .permits()
+            .map_or(1, |permits| u64::from(permits.of));
         let used: u64 = believers
             .iter()
-            .filter_map(|believer| believer.probe.share())
-            .map(|share| u64::from(share.permits))
+            .filter_map(|believer| believer.probe.permits())
+            .map(|permits| u64::from(permits.count))
             .sum();
         if found.is_empty() && used > of {
             let first = believers[0].clone();
@@ -159,7 +162,7 @@ impl Oracle {
                     .counts
                     .add("two holders, after a fault outside the model");
                 world.note(format_args!("outside the model: {what}"));
-                if me.probe.share().is_none() {
+                if me.probe.permits().is_none() {
                     let double = (now(), other.probe, me.probe.clone());
                     key_state.doubles.push(double);
                 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use lock_runtime::LockKey;
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Link, Owner, Queue, Release, Released,
-    Renewal, Renewed, Share, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Link, Owner, Permits, Queue, Release,
+    Released, Renewal, Renewed, Store, StoreFuture,
 };
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 
@@ -176,25 +176,25 @@ pub(crate) fn answer<T>(mut future: StoreFuture<'_, T>) -> T {
 }
 
 impl Wrong {
-    fn wrong_share(&self, share: &mut Option<Share>) {
-        let Some(share) = share else { return };
-        if self.is(Mistake::OnePermitTooMany) && share.of != Share::READ_WRITE {
-            share.of += 1;
+    fn wrong_share(&self, permits: &mut Option<Permits>) {
+        let Some(permits) = permits else { return };
+        if self.is(Mistake::OnePermitTooMany) && permits.of != Permits::READ_WRITE {
+            permits.of += 1;
         }
-        if self.is(Mistake::WritesBesideReaders) && share.of == Share::READ_WRITE {
-            share.permits = 1;
+        if self.is(Mistake::WritesBesideReaders) && permits.of == Permits::READ_WRITE {
+            permits.count = 1;
         }
     }
 
     fn wrong_claim(&self, claim: &Claim) -> Claim {
         let mut claim = claim.clone();
-        self.wrong_share(&mut claim.share);
+        self.wrong_share(&mut claim.permits);
         claim
     }
 
     fn wrong_acquire(&self, request: &Acquire) -> Acquire {
         let mut request = request.clone();
-        self.wrong_share(&mut request.claim.share);
+        self.wrong_share(&mut request.claim.permits);
         if self.is(Mistake::GrantsForTooShort) {
             request.lease /= 2;
             request.first_lease /= 2;
@@ -281,7 +281,7 @@ impl Wrong {
     fn end_any(store: &dyn Store, claim: &Claim) -> bool {
         let found = answer(store.inspect(claim.key.clone(), now()));
         let owner = found.and_then(|found| Owner::parse(&found.holder?));
-        let Some(owner) = owner.filter(|_| claim.share.is_none()) else {
+        let Some(owner) = owner.filter(|_| claim.permits.is_none()) else {
             return false;
         };
         let request = Release {

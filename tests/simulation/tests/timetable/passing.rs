@@ -9,7 +9,7 @@ use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
 /// A client that passes holds on for long.
 async fn patient() -> (Arc<RecordingStore>, LockClient) {
-    RecordingStore::open_with(|builder| builder.local_turn(4, of(60_000))).await
+    RecordingStore::open_with(|builder| builder.local_tenure(4, of(60_000))).await
 }
 
 #[test]

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::{Owner, Share};
+use crate::{Owner, Permits};
 
 /// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
 pub(super) type HoldId = (Owner, bool);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
-    pub(super) share: Option<Share>,
+    pub(super) permits: Option<Permits>,
     pub(super) expires: Instant,
 }
 

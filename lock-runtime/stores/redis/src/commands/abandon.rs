@@ -28,8 +28,8 @@ impl RedisStore {
                         .arg(millis(request.first_lease))
                         .arg(request.tokens)
                         .arg(self.channels(&request.claim.key))
-                        .arg(permits(request.claim.share))
-                        .arg(request.claim.share.map_or(0, |share| share.of));
+                        .arg(permits(request.claim.permits))
+                        .arg(request.claim.permits.map_or(0, |permits| permits.of));
                 },
             )
             .await?;

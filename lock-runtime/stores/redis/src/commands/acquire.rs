@@ -19,7 +19,7 @@ impl RedisStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        let plain = request.tokens == 0 && request.claim.share.is_none();
+        let plain = request.tokens == 0 && request.claim.permits.is_none();
         if plain && request.queue == Queue::Barge && request.instead_of.is_none() {
             let answer = self.set_if_free(request, by).await?;
             return self.confirmed(request, answer, by).await;
@@ -36,13 +36,13 @@ impl RedisStore {
                 .arg(mode(request.queue))
                 .arg(self.channels(key))
                 .arg(millis(QUEUE_TTL));
-            if request.claim.share.is_none() && request.instead_of.is_none() {
+            if request.claim.permits.is_none() && request.instead_of.is_none() {
                 return;
             }
             let instead_of = request.instead_of.map(|owner| owner.to_string());
             command
-                .arg(permits(request.claim.share))
-                .arg(request.claim.share.map_or(0, |share| share.of))
+                .arg(permits(request.claim.permits))
+                .arg(request.claim.permits.map_or(0, |permits| permits.of))
                 .arg(instead_of.unwrap_or_default());
         });
         let acquire = acquire.listening(listens.then(|| self.channel(key)));

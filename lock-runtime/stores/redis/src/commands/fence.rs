@@ -17,7 +17,7 @@ impl RedisStore {
     ) -> Result<Answer<Fenced>, Failure> {
         let reply: Reply<Option<String>> = self
             .one(by, &scripts::FENCE, &claim.key, |command| {
-                command.arg(Shown(claim.owner)).arg(permits(claim.share));
+                command.arg(Shown(claim.owner)).arg(permits(claim.permits));
             })
             .await?;
         Ok(reply.map(|value| match value {

@@ -25,7 +25,7 @@ impl RedisStore {
             });
         };
         let keys = requests.iter().map(|request| &request.claim.key);
-        let is_plain = |one: &Release| one.claim.share.is_none() && one.keep.is_zero();
+        let is_plain = |one: &Release| one.claim.permits.is_none() && one.keep.is_zero();
         let reply: Reply<Each> = self
             .script(None, by, &scripts::RELEASE, keys, |command| {
                 command.arg(self.channels(&first.claim.key));
@@ -38,7 +38,7 @@ impl RedisStore {
                 for request in requests {
                     command
                         .arg(Shown(request.claim.owner))
-                        .arg(permits(request.claim.share))
+                        .arg(permits(request.claim.permits))
                         .arg(millis(request.keep));
                 }
             })

@@ -16,8 +16,8 @@ pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) 
         }
         for hold in holds {
             let owner = hold.claim.owner;
-            match hold.claim.share {
-                Some(share) => command.arg(format!("{owner}:{}", share.permits)),
+            match hold.claim.permits {
+                Some(permits) => command.arg(format!("{owner}:{}", permits.count)),
                 None => command.arg(Shown(owner)),
             };
             command.arg(millis(hold.lease));

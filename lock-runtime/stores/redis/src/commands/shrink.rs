@@ -20,7 +20,7 @@ impl RedisStore {
             .one(by, &scripts::SHRINK, &claim.key, |command| {
                 command
                     .arg(Shown(claim.owner))
-                    .arg(permits(claim.share))
+                    .arg(permits(claim.permits))
                     .arg(rest)
                     .arg(self.channels(&claim.key));
             })

@@ -24,7 +24,7 @@ const LATCH: &str = "latches can't be had on a quorum: each server would count d
 impl Store for QuorumStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move {
-            if request.claim.share.is_some() {
+            if request.claim.permits.is_some() {
                 return refused(SHARES);
             }
             Self::acquire(self, &request, by).await

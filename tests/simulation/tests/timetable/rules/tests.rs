@@ -34,7 +34,7 @@ fn claim() -> Claim {
             client: ClientId(7),
             request: 1,
         },
-        share: None,
+        permits: None,
     }
 }
 

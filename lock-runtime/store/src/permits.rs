@@ -1,28 +1,28 @@
-//! How much of a key a hold takes: [`Share`].
+//! How much of a key a hold takes: [`Permits`].
 
 /// A part of a key that several can hold at once: so many permits of so many.
 ///
 /// A read-write lock is the case where a reader takes one permit and a writer takes all, as tokio builds its `RwLock`
 /// on its semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Share {
+pub struct Permits {
     /// How many this one takes; at least one, and at most `of`.
-    pub permits: u32,
+    pub count: u32,
     /// How many there are. While a key is held, requests with another number are a conflict.
     pub of: u32,
 }
 
-impl Share {
+impl Permits {
     /// The permits of a read-write lock.
     pub const READ_WRITE: u32 = i32::MAX.unsigned_abs();
     /// A reader.
     pub const READ: Self = Self {
-        permits: 1,
+        count: 1,
         of: Self::READ_WRITE,
     };
     /// A writer.
     pub const WRITE: Self = Self {
-        permits: Self::READ_WRITE,
+        count: Self::READ_WRITE,
         of: Self::READ_WRITE,
     };
 }
