@@ -39,17 +39,17 @@ fn permits(permits: u32, of: u32) -> Option<Permits> {
     Some(Permits { count: permits, of })
 }
 
-fn claim(owner: Owner, permits: Option<Permits>) -> Claim {
+fn claim(owner: Owner, share: Option<Permits>) -> Claim {
     Claim {
         key: "k".into(),
         owner,
-        permits,
+        permits: share,
     }
 }
 
-fn request(owner: Owner, permits: Option<Permits>, queue: Queue) -> Acquire {
+fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
     Acquire {
-        claim: claim(owner, permits),
+        claim: claim(owner, share),
         lease: LEASE,
         first_lease: LEASE / 5,
         tokens: 0,
@@ -65,62 +65,62 @@ impl Two {
         store.acquire(request, by()).await.unwrap().value
     }
 
-    async fn join(&self, owner: Owner, permits: Option<Permits>) -> Acquired {
-        self.ask(request(owner, permits, Queue::Join)).await
+    async fn join(&self, owner: Owner, share: Option<Permits>) -> Acquired {
+        self.ask(request(owner, share, Queue::Join)).await
     }
 
     /// Asks without queueing.
-    async fn would(&self, owner: Owner, permits: Option<Permits>) -> Acquired {
-        self.ask(request(owner, permits, Queue::Respect)).await
+    async fn would(&self, owner: Owner, share: Option<Permits>) -> Acquired {
+        self.ask(request(owner, share, Queue::Respect)).await
     }
 
-    async fn takes(&self, owner: Owner, permits: Option<Permits>) {
-        let reply = self.join(owner, permits).await;
+    async fn takes(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.join(owner, share).await;
         assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
     }
 
-    async fn queues(&self, owner: Owner, permits: Option<Permits>) {
-        let reply = self.join(owner, permits).await;
+    async fn queues(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.join(owner, share).await;
         let queued = matches!(reply, Acquired::Busy { queued: true, .. });
         assert!(queued, "{reply:?}");
     }
 
-    async fn busy(&self, owner: Owner, permits: Option<Permits>) {
-        let reply = self.would(owner, permits).await;
+    async fn busy(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.would(owner, share).await;
         let queued = matches!(reply, Acquired::Busy { queued: false, .. });
         assert!(queued, "{reply:?}");
     }
 
-    async fn ends(&self, owner: Owner, permits: Option<Permits>, keep: Duration) -> Released {
+    async fn ends(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
         let release = Release {
-            claim: claim(owner, permits),
+            claim: claim(owner, share),
             keep,
         };
         let store = &self.stores[store_of(owner)];
         store.release(vec![release], by()).await.unwrap().value[0]
     }
 
-    async fn frees(&self, owner: Owner, permits: Option<Permits>) {
-        let released = self.ends(owner, permits, Duration::ZERO).await;
+    async fn frees(&self, owner: Owner, share: Option<Permits>) {
+        let released = self.ends(owner, share, Duration::ZERO).await;
         assert_eq!(released, Released::Released);
     }
 
-    async fn leaves(&self, owner: Owner, permits: Option<Permits>) -> Released {
-        let request = request(owner, permits, Queue::Join);
+    async fn leaves(&self, owner: Owner, share: Option<Permits>) -> Released {
+        let request = request(owner, share, Queue::Join);
         let store = &self.stores[store_of(owner)];
         store.abandon(request, by()).await.unwrap().value
     }
 
-    async fn renews(&self, owner: Owner, permits: Option<Permits>, lease: Duration) -> Renewed {
-        let claim = claim(owner, permits);
+    async fn renews(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
+        let claim = claim(owner, share);
         let store = &self.stores[store_of(owner)];
         let renewal = vec![Renewal { claim, lease }];
         store.renew(renewal, by()).await.unwrap().value[0]
     }
 
-    async fn shrinks(&self, owner: Owner, permits: Option<Permits>) -> Released {
+    async fn shrinks(&self, owner: Owner, share: Option<Permits>) -> Released {
         let store = &self.stores[store_of(owner)];
-        let shrunk = store.shrink(claim(owner, permits), 1, by()).await;
+        let shrunk = store.shrink(claim(owner, share), 1, by()).await;
         shrunk.unwrap().value
     }
 
@@ -567,10 +567,10 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
         last = token;
     };
     for round in 0..5 {
-        for (number, permits) in [(1, READ), (2, READ), (3, READ)] {
+        for (number, share) in [(1, READ), (2, READ), (3, READ)] {
             let request = Acquire {
                 tokens: 1,
-                ..request(owner(0, 10 * round + number), permits, Queue::Join)
+                ..request(owner(0, 10 * round + number), share, Queue::Join)
             };
             let Acquired::Granted { token } = two.ask(request).await else {
                 panic!()

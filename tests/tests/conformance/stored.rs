@@ -81,21 +81,21 @@ impl Stored {
         store.acquire(request, by()).await.unwrap().value
     }
 
-    async fn takes(&self, owner: Owner, permits: Option<Permits>) {
-        let reply = self.ask(request(owner, permits, Queue::Respect)).await;
+    async fn takes(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.ask(request(owner, share, Queue::Respect)).await;
         assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
     }
 
-    async fn queues(&self, owner: Owner, permits: Option<Permits>, tokens: u32) {
-        let join = request(owner, permits, Queue::Join);
+    async fn queues(&self, owner: Owner, share: Option<Permits>, tokens: u32) {
+        let join = request(owner, share, Queue::Join);
         let reply = self.ask(Acquire { tokens, ..join }).await;
         let queued = matches!(reply, Acquired::Busy { queued: true, .. });
         assert!(queued, "{reply:?}");
     }
 
     /// With so many tokens; which is the first?
-    async fn fenced(&self, owner: Owner, permits: Option<Permits>, tokens: u32) -> Option<u64> {
-        let respect = request(owner, permits, Queue::Respect);
+    async fn fenced(&self, owner: Owner, share: Option<Permits>, tokens: u32) -> Option<u64> {
+        let respect = request(owner, share, Queue::Respect);
         match self.ask(Acquire { tokens, ..respect }).await {
             Acquired::Granted { token } => Some(token.unwrap()),
             Acquired::Conflict => None,
@@ -118,32 +118,32 @@ impl Stored {
         reply.await.unwrap().value
     }
 
-    async fn ends(&self, owner: Owner, permits: Option<Permits>, keep: Duration) -> Released {
-        let claim = claim(owner, permits);
+    async fn ends(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
+        let claim = claim(owner, share);
         let release = vec![Release { claim, keep }];
         let reply = self.two.stores[0].release(release, by()).await;
         reply.unwrap().value[0]
     }
 
-    async fn frees(&self, owner: Owner, permits: Option<Permits>) {
-        let released = self.ends(owner, permits, Duration::ZERO).await;
+    async fn frees(&self, owner: Owner, share: Option<Permits>) {
+        let released = self.ends(owner, share, Duration::ZERO).await;
         assert_eq!(released, Released::Released);
     }
 
-    async fn renews(&self, owner: Owner, permits: Option<Permits>, lease: Duration) -> Renewed {
-        let claim = claim(owner, permits);
+    async fn renews(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
+        let claim = claim(owner, share);
         let renewal = vec![Renewal { claim, lease }];
         let reply = self.two.stores[0].renew(renewal, by()).await;
         reply.unwrap().value[0]
     }
 
-    async fn fence(&self, owner: Owner, permits: Option<Permits>) -> Fenced {
-        let reply = self.two.stores[0].fence(claim(owner, permits), by()).await;
+    async fn fence(&self, owner: Owner, share: Option<Permits>) -> Fenced {
+        let reply = self.two.stores[0].fence(claim(owner, share), by()).await;
         reply.unwrap().value
     }
 
-    async fn abandons(&self, owner: Owner, permits: Option<Permits>) -> Released {
-        let request = request(owner, permits, Queue::Join);
+    async fn abandons(&self, owner: Owner, share: Option<Permits>) -> Released {
+        let request = request(owner, share, Queue::Join);
         let reply = self.two.stores[0].abandon(request, by()).await;
         reply.unwrap().value
     }
@@ -158,18 +158,18 @@ impl Stored {
     }
 }
 
-fn claim(owner: Owner, permits: Option<Permits>) -> Claim {
+fn claim(owner: Owner, share: Option<Permits>) -> Claim {
     let key = "k".into();
     Claim {
         key,
         owner,
-        permits,
+        permits: share,
     }
 }
 
-fn request(owner: Owner, permits: Option<Permits>, queue: Queue) -> Acquire {
+fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
     Acquire {
-        claim: claim(owner, permits),
+        claim: claim(owner, share),
         lease: LEASE,
         first_lease: LEASE / 5,
         tokens: 0,

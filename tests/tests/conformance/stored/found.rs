@@ -34,18 +34,18 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
         let place = format!("0:1000:0:0:{}", owner(1, 9));
         stored.command(&format!("ZADD {QUEUE} 1 {place}")).await;
         let before: Vec<u8> = stored.server().query(&["DUMP", LOCK]).await;
-        for permits in KINDS {
+        for share in KINDS {
             for queue in [Queue::Respect, Queue::Join] {
-                let reply = stored.ask(request(me, permits, queue)).await;
+                let reply = stored.ask(request(me, share, queue)).await;
                 assert_eq!(reply, Acquired::Conflict, "{value} {share:?}");
             }
-            assert_eq!(stored.abandons(me, permits).await, Released::NotHeld);
+            assert_eq!(stored.abandons(me, share).await, Released::NotHeld);
             assert_eq!(
-                stored.ends(me, permits, LEASE).await,
+                stored.ends(me, share, LEASE).await,
                 Released::NotHeld,
                 "{value}"
             );
-            assert_eq!(stored.renews(me, permits, LEASE).await, Renewed::Gone);
+            assert_eq!(stored.renews(me, share, LEASE).await, Renewed::Gone);
             assert_eq!(stored.fence(me, share).await, Fenced::Conflict, "{value}");
         }
         let store = &stored.two.stores[0];
@@ -70,19 +70,19 @@ async fn a_queue_that_is_something_else_keeps_nobody_from_a_free_lock(backend: B
     let stored = Stored::on(backend);
     let (me, other) = (owner(0, 1), owner(0, 2));
     stored.command(&format!("SET {QUEUE} text")).await;
-    for permits in KINDS {
-        stored.takes(me, permits).await;
-        let reply = stored.ask(request(other, permits, Queue::Join)).await;
-        if permits != permits(2, 5) && permits != Some(Permits::READ) {
+    for share in KINDS {
+        stored.takes(me, share).await;
+        let reply = stored.ask(request(other, share, Queue::Join)).await;
+        if share != permits(2, 5) && share != Some(Permits::READ) {
             assert_eq!(reply, Acquired::Conflict, "{share:?}");
         }
         assert_eq!(
-            stored.abandons(other, permits).await == Released::Released,
+            stored.abandons(other, share).await == Released::Released,
             matches!(reply, Acquired::Granted { .. })
         );
-        assert_eq!(stored.abandons(me, permits).await, Released::Released);
-        stored.takes(me, permits).await;
-        stored.frees(me, permits).await;
+        assert_eq!(stored.abandons(me, share).await, Released::Released);
+        stored.takes(me, share).await;
+        stored.frees(me, share).await;
         assert_eq!(stored.number("EXISTS lock:k").await, 0, "{share:?}");
     }
     let left: String = stored.server().query(&["GET", QUEUE]).await;
@@ -105,16 +105,16 @@ async fn what_an_abandon_could_not_do_is_told(backend: Backend) {
 async fn places_that_nobody_can_have_written_are_passed_over(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, next) = (owner(0, 1), owner(0, 2));
-    for permits in WHOLES {
+    for share in WHOLES {
         stored.two.heard[0].0.lock().unwrap().clear();
-        stored.takes(me, permits).await;
+        stored.takes(me, share).await;
         for place in ["text", "0:1:0:0:nobody", "0:1:0:0:", "x:1:0:0:1-1"] {
             stored.command(&format!("ZADD {QUEUE} 0 {place}")).await;
         }
-        stored.queues(next, permits, 0).await;
-        stored.frees(me, permits).await;
+        stored.queues(next, share, 0).await;
+        stored.frees(me, share).await;
         stored.hears(&[next]).await;
-        stored.frees(next, permits).await;
+        stored.frees(next, share).await;
         assert!(stored.server().keys("*").await.is_empty());
     }
 }

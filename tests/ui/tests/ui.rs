@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Many mistakes in one attribute, on purpose.
-const ALL_AT_ONCE: &str = "ui/fail/all_at_once.rs";
+const ALL_AT_ONCE: &str = "fail/all_at_once.rs";
 
 /// What begins a mistake, which ends where the next one begins.
 const BEGINNINGS: [&str; 3] = ["#[distributed_lock", "#[rate_limited", "lock_key!("];
@@ -18,7 +18,7 @@ const BEGINNINGS: [&str; 3] = ["#[distributed_lock", "#[rate_limited", "lock_key
 fn mistakes_are_explained() {
     // With no `pass` among them, one cargo checks all of them side by side, and the dependencies
     // without their code.
-    trybuild::TestCases::new().compile_fail("ui/fail/**/*.rs");
+    trybuild::TestCases::new().compile_fail("fail/**/*.rs");
 }
 
 #[test]
@@ -91,19 +91,19 @@ fn mistakes(source: &str) -> BTreeSet<usize> {
 
 #[test]
 fn every_option_has_its_files() {
-    let options = options_listed_in("ui/fail/options.stderr");
+    let options = options_listed_in("fail/options.stderr");
     assert!(options.contains("key") && options.contains("crate"));
     for option in options {
-        exists(&format!("ui/pass/option_{option}.rs"));
+        exists(&format!("pass/option_{option}.rs"));
         every_mistake_exists("option", &option);
     }
 }
 
 #[test]
 fn every_option_of_the_rate_limiter_has_its_files() {
-    let options = options_listed_in("ui/fail/rate_limited/options.stderr");
+    let options = options_listed_in("fail/rate_limited/options.stderr");
     assert!(options.contains("rate") && options.contains("crate"));
-    let shapes = fs::read_to_string("ui/pass/rate_limited.rs").unwrap();
+    let shapes = fs::read_to_string("pass/rate_limited.rs").unwrap();
     let used = |option: &str| {
         let attributes = shapes.split("#[rate_limited(").skip(1);
         let mut attributes = attributes.filter_map(|rest| rest.lines().next());
@@ -119,7 +119,7 @@ fn every_option_of_the_rate_limiter_has_its_files() {
 }
 
 fn every_mistake_exists(folder: &str, option: &str) {
-    let file = format!("ui/fail/{folder}/{option}.rs");
+    let file = format!("fail/{folder}/{option}.rs");
     exists(&file);
     let text = fs::read_to_string(&file).unwrap();
     for mistake in ["doubled", "wrong_value", "without_value"] {
@@ -150,10 +150,10 @@ fn options_listed_in(messages: &str) -> BTreeSet<String> {
     options.map(str::to_owned).collect()
 }
 
-/// The files of `ui/fail` that end so.
+/// The files of `fail` that end so.
 fn files(extension: &str) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
-    let mut folders = vec![PathBuf::from("ui/fail")];
+    let mut folders = vec![PathBuf::from("fail")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
