@@ -14,7 +14,7 @@ use crate::error::LockError;
 const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Lets no more than a [`Rate`] pass, counted over all clients of one store and namespace that use the same key; see
-/// [`LockClient::rate_limiter`]. Cloning is cheap, and clones count together.
+/// [`LockClient::rate_limiter`](crate::LockClient::rate_limiter). Cloning is cheap, and clones count together.
 ///
 /// What it guarantees: in any time `t`, by the store's clock, at most `rate × t + burst` pass, as long as the store
 /// keeps what it acknowledged; a store that lost its data begins with a full bucket. Who waits is served in the order
