@@ -19,7 +19,7 @@ use crate::error::LockError;
 /// - **It opens once it is counted down to zero, and stays open** until it expires or is set again: who comes late goes
 ///   on at once.
 /// - **A lost message costs time, never a wait without end**: the last count is told to all who wait, and who waits
-///   looks again every second besides.
+///   rechecks every second besides.
 /// - **It expires**: after 24 h, or after [`ttl`](Self::ttl), counted from the `set`, open or not, so nothing stays
 ///   behind in the store.
 ///

@@ -11,7 +11,7 @@ pub(super) fn unavailable(key: Option<&LockKey>, source: StoreError) -> LockErro
     }
 }
 
-/// Of several locks of one hold, some could be renewed.
+/// Of several locks of one hold, some renewals were not answered.
 pub(super) fn unanswered() -> StoreError {
     StoreError::new(
         StoreErrorKind::Timeout,

@@ -3,7 +3,8 @@
 //! The parts of [`Engine`] stand here. What it does is in the folders: `acquire` and `hold` are the
 //! life of a lock, `local_queue` is the way from task to task inside the process, `reentrancy` the
 //! way inside a call chain, and `background` is what runs beside them. `timing`, `liveness` and
-//! `fencing` decide about time, about a store that does not answer, and about tokens.
+//! `fencing` decide about time, about a store that does not answer, and about tokens. `latch`,
+//! `rate` and `admin` are the questions that need no hold.
 
 mod acquire;
 mod admin;
@@ -51,7 +52,8 @@ pub(crate) struct Engine {
     requests: AtomicU64,
     lost: AtomicU64,
     closing: AtomicBool,
-    /// Wakes nested requests and those of latches at a shutdown; the others stand in a local queue.
+    /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,
+    /// rate limiters, and the pause between two rounds for several keys.
     closed: Notify,
     active: Arc<Active>,
 }

@@ -20,7 +20,7 @@ pub(crate) enum RateOutcome {
 }
 
 impl Engine {
-    /// Takes the tokens if they can be had within the wait, and sleeps until they can.
+    /// Takes the tokens if they become free within the wait, and sleeps until then.
     pub(crate) async fn take_tokens(&self, request: RateRequest) -> Result<RateOutcome, LockError> {
         let closed = self.closed.notified();
         self.check(&request.key)?;

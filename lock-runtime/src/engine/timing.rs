@@ -230,6 +230,4 @@ impl Retry {
 }
 
 #[cfg(test)]
-mod boundaries;
-#[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 pub const MIN_LEASE: Duration = Duration::from_millis(10);
 /// Longer leases would make a crash cost a day.
 pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
-/// A waiter looks again this often, in case a message was lost.
+/// A waiter rechecks this often, in case a message was lost.
 pub const FALLBACK_POLL: Duration = Duration::from_secs(1);
 /// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
 pub const QUEUE_TTL: Duration = Duration::from_secs(60);

@@ -177,7 +177,7 @@ impl Engine {
                     .renew
                     .then(|| timing::renewal_at(sent, options.lease)),
             ),
-            // The shortest rest of a lease has to do, until the watchdog has got more.
+            // Until the watchdog has renewed, the earliest deadline counts.
             Some(error) if error.kind().is_transient() => {
                 let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
                 (deadlines.min().unwrap_or(sent), Some(sent))

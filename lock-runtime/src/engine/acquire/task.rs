@@ -94,7 +94,8 @@ impl<'e> AcquireTask<'e> {
         }
     }
 
-    /// The plain command knows neither its own token again nor a handoff that ends with it.
+    /// From now on not by the plain `SET NX`: it does not recognise its own earlier grant, and can't
+    /// end a handoff.
     pub(super) fn barge_no_more(&mut self) {
         if self.request.queue == Queue::Barge {
             self.request.queue = Queue::Respect;

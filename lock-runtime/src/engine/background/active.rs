@@ -1,4 +1,4 @@
-//! Counts the requests and releases that are under way in callers' tasks.
+//! Counts what a shutdown waits for: requests, releases, calls on latches and their watchers.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -88,7 +88,7 @@ impl Engine {
                 return Err(LockError::Shutdown);
             }
             let known = waiter.known();
-            let patience = async {
+            let time_left = async {
                 let wake_at = match &known {
                     Known::Over(_) => return None,
                     Known::Unasked => {
@@ -114,7 +114,7 @@ impl Engine {
             let error = tokio::select! {
                 biased;
                 () = closed => None,
-                error = patience => error,
+                error = time_left => error,
             };
             // It may have opened while the store was asked for a sign of life.
             match (known, error) {

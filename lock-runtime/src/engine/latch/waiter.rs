@@ -77,7 +77,7 @@ impl LatchWaiter {
         }
     }
 
-    /// Waits for view.
+    /// Waits until there is a newer view than the one that was read last.
     pub(super) async fn changed(&self) {
         self.watch.view.newer(self.edition).await;
     }

@@ -112,13 +112,13 @@ impl LatchWatcher {
         }
     }
 
-    /// Asks the store, for waiters up to `last`. When to look again.
+    /// Asks the store, for waiters up to `last`. When to recheck.
     async fn look(&mut self, last: u64) -> Instant {
         let sent = self.clock.now();
         self.present = true;
         let answer = self.ask(sent).await;
-        // Messages that came before the reply are about what was before it. Whether this one did can't be told here: it
-        // counts for those who were in line before, and for the others if the reply is older.
+        // A message may be older than the reply, which can't be told here. So it counts for the waiters that came before
+        // this look, and for later ones only if the reply is older than the message.
         let inbox = self.watch.signal.take();
         let opened = inbox.granted.and_then(|granted| granted.token);
         let mut called = inbox.recheck || (inbox.granted.is_some() && opened.is_none());

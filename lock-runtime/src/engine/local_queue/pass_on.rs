@@ -8,7 +8,7 @@ use crate::engine::background::undo::{Job, PendingRelease};
 
 impl Engine {
     /// Passes an ended hold on to the next waiting task of this process. If there is none, or the
-    /// hold can't be passed on, gives back what is to be kept until the release.
+    /// hold can't be passed on, the handoff comes back: keep it until the release is sent.
     pub(in crate::engine) fn pass_on(
         &self,
         handoff: Option<Handoff>,

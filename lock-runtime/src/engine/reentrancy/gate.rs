@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
-/// The right to use a hold, of one guard.
+/// Where the nested requests of one guard wait for the right to use its hold.
 pub(crate) type NestedGate = Arc<RwLock<()>>;
 
 /// A nested call may use the hold until this is dropped.

@@ -1,4 +1,4 @@
-//! Nested requests: they use the hold of their call chain, one at a time.
+//! Nested requests: they use the hold of their call chain, one at a time, or readers together.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! The rules as a reader would tell them; their exact limits are in `boundaries`.
 
-use super::boundaries::{DEFAULTS, MS, options};
+mod boundaries;
+
+use self::boundaries::{DEFAULTS, MS, options};
 use super::*;
 
 #[test]

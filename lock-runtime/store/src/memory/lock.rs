@@ -65,7 +65,7 @@ impl Lock {
             }
             let listener = step.listener(&place);
             if !self.holders.fits(place.permits) {
-                // Who waits for another kind of lock, or for more than there is, learns of it when it looks again; and a
+                // Who waits for another kind of lock, or for more than there is, learns of it at its next recheck; and a
                 // free share in front of which nobody waits any more must not stay free.
                 let waits = listener.is_some() && self.holders.could_fit(place.permits);
                 if waits || self.holders.is_exclusive() {

@@ -230,8 +230,8 @@ impl Cluster {
     /// Gets a newer map than that of this version. One task at a time, and not too often.
     async fn learn(&self, version: u64, by: Instant) -> Result<(), StoreError> {
         let clock = &self.context.clock;
-        let turn = clock.by(by, self.asking.lock()).await;
-        let mut last = turn.ok_or_else(errors::slow_to_connect)?;
+        let asking = clock.by(by, self.asking.lock()).await;
+        let mut last = asking.ok_or_else(errors::slow_to_connect)?;
         if self.state.lock().version > version {
             return Ok(());
         }

@@ -72,7 +72,7 @@ impl Cluster {
                     self.moves(slot, now);
                     (address, asking) = (Arc::new(to), true);
                 }
-                // Where the slot is in the map, all of them may be by now, or still.
+                // Ask the slot's owner in the map: it may have all keys by now, or may still have them.
                 Redirect::TryAgain => {
                     self.moves(slot, now);
                     (address, asking) = (self.owner(slot, by).await?, false);

@@ -86,7 +86,7 @@ impl Connection {
     }
 
     /// This task keeps it connected, and ends with it.
-    pub(super) fn kept_by(&self, supervisor: AbortHandle) {
+    pub(super) fn set_supervisor(&self, supervisor: AbortHandle) {
         let _ = self.supervisor.set(supervisor);
     }
 
@@ -301,7 +301,7 @@ impl Connection {
         let _ = self.broken.send((link, error));
     }
 
-    /// Leaves a runtime without a connection until then. Requests that listen over it look again.
+    /// Leaves a runtime without a connection until then. Requests that listen over it recheck.
     pub(super) fn do_without(&self, link: Link, until: Instant) {
         let now = self.context.clock.now();
         if self.runtimes.rest(link, until, now) {

@@ -35,7 +35,7 @@ pub(crate) fn open(
         believes,
     };
     let task = runtime.spawn(supervisor.run(broken_links));
-    connection.kept_by(task.abort_handle());
+    connection.set_supervisor(task.abort_handle());
     connection
 }
 

@@ -1,6 +1,6 @@
-//! Each rule at the instant from which it says something else.
+//! Each rule exactly at its limit.
 
-use super::*;
+use crate::engine::timing::*;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 const NANO: Duration = Duration::from_nanos(1);
