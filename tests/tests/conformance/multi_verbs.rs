@@ -24,9 +24,9 @@ crate::on_every_store!(
     each_of_several_is_renewed_and_released_for_itself,
 );
 
-/// The key of `Two`, and another one in its slot.
 /// A lease that a test waits to see the end of, and that replicas have before it is over.
 const BRIEF: Duration = Duration::from_millis(250);
+/// The key of `Two`, and another one in its slot.
 const BESIDE_K: [&str; 2] = ["{lock:k}a", "k"];
 
 fn all(

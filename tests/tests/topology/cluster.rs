@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lock_runtime::{LockClient, LockError, Rate, StoreErrorKind};
 use lock_testkit::{RedisCluster, RedisServer, eventually};
 
-use crate::{client, config, unavailable};
+use crate::{client, config, patient_client, unavailable};
 
 /// Keys of which every master has some.
 fn keys() -> impl Iterator<Item = String> {
@@ -108,8 +108,9 @@ async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_keys_over_several_slots_are_had_all_or_none() {
-    let cluster = RedisCluster::start().await;
-    let (one, two) = (client(&cluster.url()).await, client(&cluster.url()).await);
+    let cluster = RedisCluster::start_patient().await;
+    let url = cluster.url();
+    let (one, two) = (patient_client(&url).await, patient_client(&url).await);
     let all: Vec<String> = keys().collect();
     let of = |client: &LockClient| client.multi_lock(all.clone()).fenced();
     let guard = of(&one).try_acquire().await.unwrap().unwrap();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lock_runtime::{Decision, LockError, Rate};
 use lock_testkit::{RedisCluster, eventually};
 
-use crate::client;
 use crate::load::Load;
+use crate::{client, patient_client};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn locks_are_kept_while_their_slot_moves_under_load() {
@@ -166,7 +166,7 @@ async fn a_master_that_stands_still_is_replaced_and_grants_nothing_when_it_wakes
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm() {
     let cluster = RedisCluster::start().await;
-    let client = client(&cluster.url()).await;
+    let client = patient_client(&cluster.url()).await;
     let mut keys = Vec::new();
     for master in &cluster.nodes[..3] {
         for number in 0.. {

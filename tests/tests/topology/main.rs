@@ -30,6 +30,12 @@ async fn client(url: &str) -> LockClient {
     builder.connect_timeout(10 * SLACK).connect().await.unwrap()
 }
 
+/// One that waits for a busy machine: for what is not about how soon something is told.
+async fn patient_client(url: &str) -> LockClient {
+    let builder = LockClient::builder().url(url).command_timeout(SLACK * 2);
+    builder.connect_timeout(10 * SLACK).connect().await.unwrap()
+}
+
 /// The kind of an `Unavailable`.
 fn unavailable<T: std::fmt::Debug>(result: Result<T, LockError>) -> StoreErrorKind {
     match result {

@@ -91,10 +91,15 @@ pub async fn run(settings: &Settings) -> Report {
     service.finish().await
 }
 
+/// For so long at most a run goes on in search of a stale access.
+const SEARCH: Duration = Duration::from_secs(60);
+
 /// Part of a run, with its faults.
 struct Phase {
     faults: Vec<Fault>,
     until: Duration,
+    /// Holders are stopped until one of them has come back too late: what fencing tokens are for.
+    wants_stale_access: bool,
 }
 
 impl Phase {
@@ -105,6 +110,8 @@ impl Phase {
             chosen.filter(|fault| faults.contains(fault)).collect()
         };
         let mut faults = among(own);
+        let wants_stale_access =
+            from == 0 && settings.mistake.is_none() && faults.contains(&Fault::ClientStop);
         // A phase without faults of its own goes to the others.
         if from > 0 {
             let besides = among(&Fault::IN_MODEL);
@@ -115,6 +122,7 @@ impl Phase {
         Self {
             faults,
             until: settings.length * to / 100,
+            wants_stale_access,
         }
     }
 
@@ -126,10 +134,18 @@ impl Phase {
         let mut coming = random.shuffled(&self.faults);
         loop {
             if coming.is_empty() {
-                if started.elapsed() >= self.until {
-                    return;
-                }
-                coming = random.shuffled(&self.faults);
+                let over = started.elapsed().checked_sub(self.until);
+                coming = match over {
+                    None => random.shuffled(&self.faults),
+                    Some(over)
+                        if self.wants_stale_access
+                            && over < SEARCH
+                            && !service.has_refused().await =>
+                    {
+                        vec![Fault::ClientStop]
+                    }
+                    Some(_) => return,
+                };
             }
             let Some(fault) = coming.pop() else { return };
             let beside = random.pick(&self.faults);

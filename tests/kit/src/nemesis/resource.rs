@@ -61,10 +61,15 @@ impl Resource {
 /// Everything that the resource took, in order, and how much it refused.
 pub(super) async fn accesses(server: &RedisServer) -> (Vec<Access>, u64) {
     let lines: Vec<String> = server.query(&["LRANGE", "%log", "0", "-1"]).await;
-    let refused: Option<u64> = server.query(&["GET", "%refused"]).await;
     let accesses = lines.iter().map(|line| {
         line.parse()
             .unwrap_or_else(|()| panic!("the resource's log has {line:?}"))
     });
-    (accesses.collect(), refused.unwrap_or(0))
+    (accesses.collect(), refused(server).await)
+}
+
+/// How much it has refused so far.
+pub(super) async fn refused(server: &RedisServer) -> u64 {
+    let refused: Option<u64> = server.query(&["GET", "%refused"]).await;
+    refused.unwrap_or(0)
 }

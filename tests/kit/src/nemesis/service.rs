@@ -140,6 +140,11 @@ impl Service {
         }
     }
 
+    /// Whether the resource has refused a stale access.
+    pub(super) async fn has_refused(&self) -> bool {
+        super::resource::refused(&self.resource).await > 0
+    }
+
     /// After the faults: everybody gets everything again, nothing is left, and the histories are checked.
     pub(super) async fn finish(self) -> Report {
         self.heal().await;

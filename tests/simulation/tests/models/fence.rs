@@ -4,8 +4,8 @@
 //! | here | the code |
 //! |---|---|
 //! | `fence/steps.rs` | `stores/redis/src/commands/{acquire,renew,release}.lua`; `mint` and `keep_token` in `lib.lua` |
-//! | `Phase::Holding` | `engine/hold.rs` (deadline), `engine/watchdog.rs` (renewal) |
-//! | `Fence::trusted` | `config::trusted`: the lease less what is not trusted of it |
+//! | `Phase::Holding` | `engine/hold/mod.rs` (deadline), `engine/background/watchdog.rs` (renewal) |
+//! | `Fence::trusted` | `timing::trusted`: the lease less what is not trusted of it |
 //! | `Resource` | whatever the user guards: it remembers the highest token and refuses lower ones |
 //!
 //! **Time**: the clients' clocks tick together; the store's may tick once on its own for each of `drift`, which is what

@@ -4,10 +4,10 @@
 //! | here | the code |
 //! |---|---|
 //! | `queue/store.rs` | `stores/redis/src/commands/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
-//! | `queue/client.rs` | `engine/attempt.rs` (what to ask, what to trust, what to undo), `engine/line.rs` (grants heard), `engine/hold.rs` and `engine/watchdog.rs` (deadline, renewal), `stores/redis/src/transport/connection.rs` (links) |
-//! | `queue/reaper.rs` | `engine/reaper.rs`: releases and undos |
-//! | `Unknown` | `hold::Late` |
-//! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `time::handed_over_deadline` |
+//! | `queue/client.rs` | `engine/acquire/` (what to ask, what to trust, what to undo), `engine/local_queue/` (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal), `stores/redis/src/transport/connection.rs` (links) |
+//! | `queue/reaper.rs` | `engine/background/undo.rs`: releases and undos |
+//! | `Unknown` | `hold::LateAcquire` |
+//! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `timing::handed_over_deadline` |
 //!
 //! **Time** is a small discrete clock, the same for the store and the clients, written as what is left until something:
 //! so it never ends. Anything may take any number of ticks, or none. A client counts a lease from before it sends, the

@@ -1,7 +1,7 @@
 //! When the store is asked for what, and for how long: every command of the engine with its instant and its time limit,
 //! in simulated time.
 //!
-//! The rules are those of `engine/time.rs`; what is shown here is that the engine keeps to them, whatever the store does.
+//! The rules are those of `engine/timing.rs`; what is shown here is that the engine keeps to them, whatever the store does.
 //!
 //! Each test records its schedules and compares them with a file of its name in `snapshots`. When a schedule is to change,
 //! this writes the files anew, for a reviewer to read:

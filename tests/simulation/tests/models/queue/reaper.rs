@@ -1,4 +1,4 @@
-//! Releases and undos in the background: `engine/reaper.rs`.
+//! Releases and undos in the background: `engine/background/undo.rs`.
 
 use super::client::{Client, Phase, Unknown};
 use super::store::{Reply, Verb};
