@@ -21,6 +21,15 @@ fn waiting(latch: Latch, timeout: Duration) -> JoinHandle<Result<(), LockError>>
     tokio::spawn(async move { latch.wait(timeout).await })
 }
 
+/// Until the only waiter has heard what the latch is: it has a place before its look is answered, and looks again after.
+async fn until_heard(server: &RedisServer) {
+    let before = server.command_calls("evalsha").await;
+    eventually("the waiter looks again", async || {
+        server.command_calls("evalsha").await > before
+    })
+    .await;
+}
+
 /// Until so many processes have a place among those who wait for `k`.
 async fn until_placed(server: &RedisServer, places: i64) {
     eventually("they wait", async || {
@@ -259,6 +268,7 @@ async fn a_server_that_lost_its_data_is_a_lost_latch() {
         set.await;
         let waiting = waiting(waiter.latch("k"), LONG);
         until_placed(&server, 1).await;
+        until_heard(&server).await;
         if set_again {
             // Between two looks of the waiter: another latch, which it has not waited for.
             let again = "redis.call('DEL', 'lock:k') \
