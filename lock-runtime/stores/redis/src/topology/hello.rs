@@ -31,13 +31,13 @@ impl Hello {
 
     /// An error unless the server stands alone, as the URL says.
     pub(super) fn expect_standalone(&self) -> Result<(), StoreError> {
-        self.expect("standalone")
+        self.require_mode("standalone")
     }
 
     /// An error unless the server is a node of a cluster, and one that can tell a message to one
     /// node and not to all.
     pub(super) fn expect_cluster(&self) -> Result<(), StoreError> {
-        self.expect("cluster")?;
+        self.require_mode("cluster")?;
         let major = self.version.split('.').next().unwrap_or_default();
         if major.parse::<u32>().is_ok_and(|major| major < 7) {
             let text = format!(
@@ -49,7 +49,7 @@ impl Hello {
         Ok(())
     }
 
-    fn expect(&self, mode: &str) -> Result<(), StoreError> {
+    fn require_mode(&self, mode: &str) -> Result<(), StoreError> {
         if self.mode.is_empty() || self.mode == mode {
             return Ok(());
         }
