@@ -99,6 +99,7 @@ impl Clock {
     }
 
     /// Now, on the monotonic clock.
+    #[inline]
     pub fn now(&self) -> Instant {
         #[cfg(feature = "__internals")]
         if self.simulated {
@@ -114,6 +115,7 @@ impl Clock {
     }
 
     /// A timer of the client's runtime.
+    #[inline]
     pub fn sleep_until(&self, at: Instant) -> Sleep {
         let _entered = self.handle.enter();
         tokio::time::sleep_until(at.into())

@@ -224,7 +224,7 @@ impl Replication {
     ) -> Vec<Result<Confirmed, Failure>> {
         let scripts: Vec<_> = slots.iter().map(|(_, holds)| self.renewal(holds)).collect();
         let exchange =
-            async |mut up: Connected| confirmed_together(&mut up, &scripts, self.policy).await;
+            async |up: &mut Connected| confirmed_together(up, &scripts, self.policy).await;
         let answer = cluster.exchange_at(address, self.by(), exchange).await;
         let answer = answer.and_then(|result| result.map_err(|error| unknown(&error)));
         let (replies, replicas) = match answer {

@@ -63,6 +63,33 @@ pub(crate) struct Answered {
     pub(crate) result: Result<Value, RedisError>,
 }
 
+/// Which connection a request goes over.
+struct Chosen {
+    up: Connected,
+    of: DrivenBy,
+}
+
+/// Which runtime drives a connection.
+#[derive(Clone, Copy)]
+enum DrivenBy {
+    /// The one of the client's own thread.
+    Client,
+    /// The caller's, beside this link of the client's thread.
+    Runtime { main: Link },
+}
+
+impl Chosen {
+    fn main(up: Connected) -> Self {
+        let of = DrivenBy::Client;
+        Self { up, of }
+    }
+
+    fn of_runtime(up: Connected, main: Link) -> Self {
+        let of = DrivenBy::Runtime { main };
+        Self { up, of }
+    }
+}
+
 impl Connection {
     /// One that nothing connects yet.
     pub(super) fn new(
@@ -192,15 +219,14 @@ impl Connection {
         request: &Request,
         asking: bool,
     ) -> Result<Answered, Failure> {
-        let mut counts_from = None;
-        let run = async |mut up: Connected| {
-            counts_from = up.counts_from;
-            request.run(&mut up, asking).await
-        };
-        let (link, result) = self.exchange_with(via, by, run).await?;
+        let Chosen { mut up, of } = self.choose(via, by).await?;
+        let sent = self.context.clock.now();
+        let answer = self.context.clock.by(by, request.run(&mut up, asking));
+        let answer = answer.await;
+        let result = self.judge(&up, of, sent, by, answer)?;
         Ok(Answered {
-            link,
-            counts_from,
+            link: up.link,
+            counts_from: up.counts_from,
             result,
         })
     }
@@ -210,67 +236,103 @@ impl Connection {
         &self,
         via: Link,
         by: Instant,
-        exchange: impl AsyncFnOnce(Connected) -> Result<T, RedisError>,
+        exchange: impl AsyncFnOnce(&mut Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
-        let clock = &self.context.clock;
-        let mut found = self.runtimes.find(via, self.main_link());
-        if let Some(Found::Making(mut making)) = found {
-            // The command itself still has nearly all of its time.
-            let soon = by.min(clock.now() + self.context.timeouts.command / 10);
-            let made = Box::pin(clock.by(soon, making.changed())).await;
-            if made.is_none() {
-                self.runtimes.give_up(via, clock.now() + BACKOFF_MAX);
-            }
-            found = self.runtimes.find(via, self.main_link());
+        let Chosen { mut up, of } = self.choose(via, by).await?;
+        let sent = self.context.clock.now();
+        let answer = self.context.clock.by(by, exchange(&mut up)).await;
+        let result = self.judge(&up, of, sent, by, answer)?;
+        Ok((up.link, result))
+    }
+
+    /// The connection of this link, or the client's own if that is gone.
+    async fn choose(&self, via: Link, by: Instant) -> Result<Chosen, Failure> {
+        match self.runtimes.find(via, self.main_link()) {
+            Some(Found::Up(up, main)) => return Ok(Chosen::of_runtime(up, main)),
+            // Boxed, like everything rare here: every command has room for the largest of what it
+            // may wait for.
+            Some(Found::Making(making)) => return Box::pin(self.choose_made(via, by, making)).await,
+            None => {}
         }
-        let (up, main, of_runtime) = match found {
-            Some(Found::Up(up, main)) => (up, main, true),
-            Some(Found::Making(_)) | None => {
-                let up = Box::pin(self.get(by)).await?;
-                let main = up.link;
-                (up, main, false)
-            }
-        };
-        let (link, subscriptions) = (up.link, Arc::clone(&up.subscriptions));
-        let sent = clock.now();
-        let Some(result) = clock.by(by, exchange(up)).await else {
-            self.not_answered(link, of_runtime, sent, by);
+        match self.with_main(Connected::clone) {
+            Some(up) => Ok(Chosen::main(up)),
+            None => Box::pin(self.get(by)).await.map(Chosen::main),
+        }
+    }
+
+    /// The connection of a link that is being made, or the client's own if that takes long.
+    async fn choose_made(
+        &self,
+        via: Link,
+        by: Instant,
+        mut making: watch::Receiver<()>,
+    ) -> Result<Chosen, Failure> {
+        let clock = &self.context.clock;
+        // The command itself still has nearly all of its time.
+        let soon = by.min(clock.now() + self.context.timeouts.command / 10);
+        let made = clock.by(soon, making.changed()).await;
+        if made.is_none() {
+            self.runtimes.give_up(via, clock.now() + BACKOFF_MAX);
+        }
+        match self.runtimes.find(via, self.main_link()) {
+            Some(Found::Up(up, main)) => Ok(Chosen::of_runtime(up, main)),
+            Some(Found::Making(_)) | None => self.get(by).await.map(Chosen::main),
+        }
+    }
+
+    /// What an answer, or that there was none in time, says about the connection.
+    fn judge<T>(
+        &self,
+        up: &Connected,
+        of: DrivenBy,
+        sent: Instant,
+        by: Instant,
+        answer: Option<Result<T, RedisError>>,
+    ) -> Result<Result<T, RedisError>, Failure> {
+        let link = up.link;
+        let Some(result) = answer else {
+            self.not_answered(link, of, sent, by);
             let error = StoreError::new(StoreErrorKind::Timeout, "the command was not answered");
             return Err(maybe_carried_out(error, link));
         };
-        if let Err(error) = subscriptions.check() {
+        if let Err(error) = up.subscriptions.check() {
             return Err(maybe_carried_out(error, link));
         }
-        match &result {
-            Err(error) if errors::kind(error) == StoreErrorKind::Disconnected => {
+        match (&result, of) {
+            (Err(error), of) if errors::kind(error) == StoreErrorKind::Disconnected => {
                 let error = errors::store_error(error);
-                if of_runtime {
-                    self.do_without(link, clock.now() + BACKOFF_MAX);
-                } else {
-                    self.report(link, error.clone());
+                match of {
+                    DrivenBy::Runtime { .. } => {
+                        self.do_without(link, self.context.clock.now() + BACKOFF_MAX);
+                    }
+                    DrivenBy::Client => self.report(link, error.clone()),
                 }
                 return Err(maybe_carried_out(error, link));
             }
             // Behind a name that moved to a new master, a new connection finds it.
-            Err(error) if errors::is_replica(error) => {
-                if of_runtime {
-                    self.do_without(link, clock.now() + BACKOFF_MAX);
-                }
+            (Err(error), of) if errors::is_replica(error) => {
+                let main = match of {
+                    DrivenBy::Runtime { main } => {
+                        self.do_without(link, self.context.clock.now() + BACKOFF_MAX);
+                        main
+                    }
+                    DrivenBy::Client => link,
+                };
                 self.report(main, errors::store_error(error));
             }
-            _ if of_runtime => {}
-            _ => self.silent.store(0, Ordering::Release),
+            (_, DrivenBy::Runtime { .. }) => {}
+            (_, DrivenBy::Client) => self.silent.store(0, Ordering::Release),
         }
-        Ok((link, result))
+        Ok(result)
     }
 
-    fn not_answered(&self, link: Link, of_runtime: bool, sent: Instant, by: Instant) {
+    fn not_answered(&self, link: Link, of: DrivenBy, sent: Instant, by: Instant) {
         let limit = self.context.timeouts.command;
         // A command whose time was cut by its request's budget says nothing about the connection.
         if by < sent + limit - limit / 10 {
             return;
         }
-        if of_runtime {
+        if let DrivenBy::Runtime { .. } = of {
             self.do_without(link, self.context.clock.now() + REST_IF_SILENT);
         } else if self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
             let text = "commands in a row were not answered";

@@ -91,7 +91,7 @@ impl Request {
             Action::Script(script, by_hash) => match self.send(connection, by_hash, asking).await {
                 Err(error) if errors::is_no_script(&error) => {
                     let by_text = script.by_text(by_hash);
-                    self.send(connection, &by_text, asking).await
+                    Box::pin(self.send(connection, &by_text, asking)).await
                 }
                 reply => reply,
             },
