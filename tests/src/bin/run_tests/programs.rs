@@ -31,6 +31,11 @@ impl Program {
         self.target == "nemesis"
     }
 
+    /// Its tests would be waited for at the end if they began late.
+    pub(crate) fn is_long(&self) -> bool {
+        self.is_whole() || self.is_one_at_a_time() || self.target == "drift"
+    }
+
     /// It computes, and promises no times.
     pub(crate) fn is_computing(&self) -> bool {
         ["key_injectivity", "lock_macros", "ui"].contains(&self.target.as_str())

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::trial::Trial;
 
-/// Trials in their order, the longest first; those of some programs never beside each other.
+/// Trials in their order, the longest programs first; those of some programs never beside each other.
 pub(crate) struct Queue<'p> {
     trials: Vec<Trial<'p>>,
     state: Mutex<State>,
@@ -21,10 +21,7 @@ struct State {
 
 impl<'p> Queue<'p> {
     pub(crate) fn new(mut trials: Vec<Trial<'p>>) -> Self {
-        trials.sort_by_key(|trial| {
-            let program = trial.program;
-            !(program.is_whole() || program.is_one_at_a_time())
-        });
+        trials.sort_by_key(|trial| !trial.program.is_long());
         let state = State {
             left: (0..trials.len()).collect(),
             busy: BTreeSet::new(),

@@ -251,7 +251,9 @@ impl Connection {
             Some(Found::Up(up, main)) => return Ok(Chosen::of_runtime(up, main)),
             // Boxed, like everything rare here: every command has room for the largest of what it
             // may wait for.
-            Some(Found::Making(making)) => return Box::pin(self.choose_made(via, by, making)).await,
+            Some(Found::Making(making)) => {
+                return Box::pin(self.choose_made(via, by, making)).await;
+            }
             None => {}
         }
         match self.with_main(Connected::clone) {
