@@ -26,8 +26,11 @@ pub(crate) const LOCAL_HANDOFFS: u32 = 64;
 pub(crate) const TOKEN_WINDOW: u32 = 64;
 /// For how long it is passed on inside the process before other processes have their turn.
 pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
-/// A task that has not taken what was passed on to it within this time, or twice as long at most, is passed over.
-pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+/// How often the client's thread looks whether the tasks that wait are polled.
+pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
+/// So many looks in a row find something to do for a waiting task that does not do it, and it is passed over: after
+/// less than the first lease of what the store may have handed over to it.
+pub(crate) const LOOKS_UNTIL_PASSED_OVER: u32 = 6;
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
 pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);

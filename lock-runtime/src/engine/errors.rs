@@ -1,5 +1,7 @@
 //! The errors that several parts of the engine give.
 
+use std::time::Duration;
+
 use lock_store::{LockKey, StoreError, StoreErrorKind};
 
 use crate::error::LockError;
@@ -19,9 +21,32 @@ pub(super) fn unanswered() -> StoreError {
     )
 }
 
-pub(super) fn too_late() -> StoreError {
+/// A grant came after the end of its own lease.
+pub(super) fn too_late(lease: Duration) -> StoreError {
     StoreError::new(
         StoreErrorKind::Timeout,
-        "its answer came after the lease it granted",
+        format!(
+            "it granted a lease of {lease:?} and its answer came after the end of that; \
+             a longer lease is needed"
+        ),
+    )
+}
+
+/// Of several locks, the first were lost while the others were waited for.
+pub(super) fn too_short(lease: Duration) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        format!(
+            "leases of {lease:?} ended before all of the locks were there; \
+             a longer lease is needed"
+        ),
+    )
+}
+
+/// A grant brought no fencing token although one was asked for.
+pub(super) fn no_token() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Refused,
+        "its grant brought no fencing token",
     )
 }

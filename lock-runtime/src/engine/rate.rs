@@ -40,14 +40,19 @@ impl Engine {
         loop {
             let sent = self.clock.now();
             request.wait = ends.saturating_duration_since(sent);
-            let by = budget.command_by(sent, None).max(sent);
+            let by = budget.command_by(sent, budget.gives_up(None)).max(sent);
             let result = self.store.rate(request.clone(), by).await;
             self.liveness.note(sent, &result);
             match result.map(|answer| answer.value) {
                 Ok(Rated::Passed { delay, left }) => {
+                    // From now, not from the sending: nobody passes before the store's own clock says so.
+                    let passes_at = self.clock.now() + delay;
+                    if passes_at > budget.gives_up(None) {
+                        // The reply took too long. The tokens are gone: fewer pass than could.
+                        return Ok(RateOutcome::Limited { retry_after: delay });
+                    }
                     if !delay.is_zero() {
-                        // From now, not from the sending: nobody passes before the store's own clock says so.
-                        self.clock.sleep_until(self.clock.now() + delay).await;
+                        self.clock.sleep_until(passes_at).await;
                     }
                     return Ok(RateOutcome::Passed { left });
                 }

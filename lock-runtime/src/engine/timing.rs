@@ -13,6 +13,10 @@ use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
 pub(crate) use lock_store::timing::backoff;
 
+/// After so many grants that came too late, a wait without end is over: the lease is too short for the
+/// network.
+pub(crate) const LATE_GRANTS: u32 = 5;
+
 /// The time one request may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
@@ -56,9 +60,20 @@ impl Budget {
         }
     }
 
+    /// The same for one whose commands have failed since then. A request that came later has the time
+    /// of one command.
+    pub(crate) fn loses_patience(&self, failing_since: Instant) -> Instant {
+        match self.wait {
+            Wait::For(_) => self.gives_up(None),
+            Wait::Forever => {
+                (failing_since + self.dead_after).max(self.started + self.command_timeout)
+            }
+        }
+    }
+
     /// By when a command sent now must be answered.
-    pub(crate) fn command_by(&self, now: Instant, answered: Option<Instant>) -> Instant {
-        (now + self.command_timeout).min(self.gives_up(answered))
+    pub(crate) fn command_by(&self, now: Instant, gives_up: Instant) -> Instant {
+        (now + self.command_timeout).min(gives_up)
     }
 
     /// Whether a command had so little time that its silence says nothing about the store.
@@ -211,6 +226,11 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
+    /// How many there were.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// Counts a failure. When to try again.
     pub(crate) fn again_at(&mut self, now: Instant) -> Instant {
         self.failures += 1;

@@ -28,6 +28,7 @@ crate::on_every_store!(
     holds_that_are_dropped_at_once_are_never_left_to_nobody,
     a_request_inside_a_hold_that_has_ended_is_refused,
     a_request_that_nobody_polls_is_passed_over,
+    one_that_has_asked_the_store_and_is_not_polled_is_passed_over,
     one_that_wakes_before_its_successor_takes_nothing_from_it,
     a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
 );
@@ -522,13 +523,41 @@ async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
         tokio::join!(behind, others);
     };
     tokio::time::timeout(WAIT / 3, both).await.unwrap();
-    // It has its place still.
+    // It goes on from the end.
     let guard = tokio::time::timeout(WAIT / 3, asleep)
         .await
         .unwrap()
         .unwrap();
     assert!(guard.is_held());
     guard.release().await.unwrap();
+    drop((client, other));
+    store.until_empty().await;
+}
+
+/// The store hands the lock over to a request whose future nobody polls any more.
+async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Backend) {
+    let (client, other) = (patient(&store).await, store.client().await);
+    let held = other.lock("k").acquire().await.unwrap();
+    let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
+    let queued = eventually("it stands in the store's queue", async || {
+        other.inspect("k").await.unwrap().waiting == 1
+    });
+    tokio::select! {
+        answer = &mut asleep => panic!("{answer:?}"),
+        () = queued => {}
+    }
+    let behind = waits(&client, client.lock("k")).await;
+    let far_behind = waits(&client, client.lock("k")).await;
+    held.release().await.unwrap();
+    for next in [behind, far_behind] {
+        let guard = tokio::time::timeout(WAIT / 3, next).await.unwrap();
+        guard.unwrap().unwrap().release().await.unwrap();
+    }
+    // What it was granted has been given back, and it goes on from the end.
+    other.lock("k").wait(WAIT / 3).run(async {}).await.unwrap();
+    let guard = tokio::time::timeout(WAIT / 3, asleep).await.unwrap();
+    assert!(guard.as_ref().unwrap().is_held());
+    guard.unwrap().release().await.unwrap();
     drop((client, other));
     store.until_empty().await;
 }

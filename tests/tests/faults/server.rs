@@ -233,3 +233,31 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
         server.command(&["SCRIPT", "FLUSH"]).await;
     }
 }
+
+/// A server without memory refuses whoever asks for a free lock. It says nothing about those behind the first, and what
+/// it says of one lock is nothing about another.
+#[tokio::test]
+async fn those_behind_one_that_is_refused_are_not_told_that_the_lock_is_busy() {
+    const WAIT: Duration = Duration::from_secs(3);
+    let server = RedisServer::start().await;
+    let (client, other) = (client(&server.url()).await, client(&server.url()).await);
+    let held = other.lock("busy").acquire().await.unwrap();
+    let looks = tokio::spawn(client.lock("busy").wait(100 * WAIT).acquire());
+    until_waiting(&other, "busy", 1).await;
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let waits = |number: u32| {
+        let wait = if number == 0 {
+            4 * WAIT
+        } else {
+            WAIT + number * (WAIT / 20)
+        };
+        tokio::spawn(client.lock("free").wait(wait).acquire())
+    };
+    let waiting: Vec<_> = (0..6).map(waits).collect();
+    for one in waiting {
+        assert_eq!(unavailable(one.await.unwrap()), StoreErrorKind::OutOfMemory);
+    }
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    looks.abort();
+    held.release().await.unwrap();
+}

@@ -1,9 +1,9 @@
 //! Slots that move and masters that die, under load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lock_runtime::{Decision, LockError, Rate};
+use lock_runtime::{Decision, LockClient, LockError, Rate};
 use lock_testkit::{RedisCluster, eventually};
 
 use crate::load::Load;
@@ -163,10 +163,8 @@ async fn a_master_that_stands_still_is_replaced_and_grants_nothing_when_it_wakes
     assert!(waiting.await.unwrap().unwrap().is_held());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm() {
-    let cluster = RedisCluster::start().await;
-    let client = patient_client(&cluster.url()).await;
+/// One key for each master, and connections to all of them, so that what follows takes no time.
+async fn one_key_of_each_master(cluster: &RedisCluster, client: &LockClient) -> Vec<String> {
     let mut keys = Vec::new();
     for master in &cluster.nodes[..3] {
         for number in 0.. {
@@ -177,18 +175,99 @@ async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm
                 break;
             }
         }
-        // Connected, so that what follows takes no time.
         let key = keys.last().unwrap().as_str();
-        client
-            .lock(key)
-            .try_acquire()
-            .await
-            .unwrap()
-            .unwrap()
-            .release()
-            .await
-            .unwrap();
+        client.lock(key).run(async {}).await.unwrap();
     }
+    keys
+}
+
+/// Locks of the other masters are taken all the time, until the task is stopped.
+fn traffic(client: &LockClient, keys: &[String]) -> tokio::task::JoinHandle<()> {
+    let (client, keys) = (client.clone(), keys.to_vec());
+    tokio::spawn(async move {
+        loop {
+            for key in &keys {
+                let _ = client.lock(format!("{{{key}}}:load")).run(async {}).await;
+            }
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_stands_still_says_nothing_about_the_locks_of_another() {
+    const WAIT: Duration = Duration::from_secs(5);
+    let cluster = RedisCluster::start().await;
+    let clients = [
+        patient_client(&cluster.url()).await,
+        patient_client(&cluster.url()).await,
+    ];
+    let keys = one_key_of_each_master(&cluster, &clients[0]).await;
+    one_key_of_each_master(&cluster, &clients[1]).await;
+    let busy = keys[1].as_str();
+    let guard = clients[1].lock(busy).acquire().await.unwrap();
+    // No replica may take over: the part stays down.
+    for replica in &cluster.nodes[3..] {
+        replica.pause();
+    }
+    cluster.nodes[0].pause();
+    let load = traffic(&clients[0], &keys[1..]);
+    // Those behind the first ask nobody themselves, and each has another time.
+    let waits = |key: &str, number: u32| {
+        let lock = clients[0].lock(key);
+        tokio::spawn(lock.wait(WAIT + number * (WAIT / 20)).acquire())
+    };
+    let of_the_dead: Vec<_> = (0..4).map(|number| waits(&keys[0], number)).collect();
+    let of_the_busy: Vec<_> = (0..4).map(|number| waits(busy, number)).collect();
+    for one in of_the_busy {
+        let answer = one.await.unwrap();
+        assert!(matches!(answer, Err(LockError::Busy { .. })), "{answer:?}");
+    }
+    for one in of_the_dead {
+        let answer = one.await.unwrap();
+        let silent = matches!(answer, Err(LockError::Unavailable { .. }));
+        assert!(silent, "{answer:?}");
+    }
+    load.abort();
+    assert!(guard.is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_without_end_for_a_master_that_stands_still_ends_while_others_answer() {
+    const PATIENCE: Duration = Duration::from_secs(4);
+    let cluster = RedisCluster::start().await;
+    let builder = LockClient::builder().url(cluster.url()).wait(PATIENCE);
+    let client = builder
+        .connect_timeout(PATIENCE * 2)
+        .connect()
+        .await
+        .unwrap();
+    let keys = one_key_of_each_master(&cluster, &client).await;
+    for replica in &cluster.nodes[3..] {
+        replica.pause();
+    }
+    cluster.nodes[0].pause();
+    let load = traffic(&client, &keys[1..]);
+    let began = Instant::now();
+    let waits = |_| tokio::spawn(client.lock(keys[0].as_str()).wait_forever().acquire());
+    let waiting: Vec<_> = (0..3).map(waits).collect();
+    for one in waiting {
+        // Each of them in turn would need another while.
+        let answer = tokio::time::timeout(PATIENCE * 2, one)
+            .await
+            .unwrap()
+            .unwrap();
+        let silent = matches!(answer, Err(LockError::Unavailable { .. }));
+        assert!(silent, "{answer:?}");
+    }
+    assert!(began.elapsed() < PATIENCE * 2, "{:?}", began.elapsed());
+    load.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm() {
+    let cluster = RedisCluster::start().await;
+    let client = patient_client(&cluster.url()).await;
+    let keys = one_key_of_each_master(&cluster, &client).await;
     // One lock at each master, taken at once, so that they are renewed together.
     let take = |key: &String| {
         let lock = client.lock(key.as_str()).lease(Duration::from_secs(1));

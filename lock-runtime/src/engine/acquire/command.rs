@@ -6,10 +6,10 @@ use std::time::Instant;
 use lock_store::{Acquired, Link, Queue, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
-use crate::engine::errors::{too_late, unavailable};
+use crate::engine::errors::{no_token, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::Hold;
-use crate::engine::local_queue::{Signal, Waiter};
+use crate::engine::local_queue::{Doing, Signal, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
 
@@ -21,8 +21,12 @@ pub(super) enum Step {
         recheck_at: Instant,
     },
     Failed(StoreError),
+    /// Granted, for a lease that was over when the answer came.
+    TooLate,
     /// No answer in the little time that the budget had left, which says nothing about the store.
     Cut,
+    /// Nobody polled it, and what it was granted has been given back.
+    PassedOver,
 }
 
 impl AcquireTask<'_> {
@@ -52,10 +56,13 @@ impl AcquireTask<'_> {
         sent: Instant,
     ) -> Result<Step, LockError> {
         let engine = self.engine;
-        let by = self
-            .budget
-            .command_by(sent, engine.liveness.answered())
-            .max(sent);
+        let gives_up = self.gives_up_at(waiter);
+        let by = self.budget.command_by(sent, gives_up).max(sent);
+        if let Some(waiter) = waiter
+            && self.request.queue != Queue::Barge
+        {
+            waiter.signal.doing(Doing::Asks(by));
+        }
         // Known before it is sent, so that an undo can go the same way.
         let (key, queue) = (&self.request.claim.key, self.request.queue);
         self.request.via = engine.store.link_of(key, queue);
@@ -73,7 +80,10 @@ impl AcquireTask<'_> {
             self.give_up_previous();
             return Ok(Step::Cut);
         }
-        engine.liveness.note_acquire(sent, &result);
+        engine.liveness.note(sent, &result);
+        if let Some(waiter) = waiter {
+            waiter.liveness().note(sent, &result);
+        }
         if result.is_ok() {
             // Whatever the reply, the hold of the handoff has ended.
             self.request.instead_of = None;
@@ -86,10 +96,16 @@ impl AcquireTask<'_> {
                 if engine.is_closing() {
                     return Err(LockError::Shutdown);
                 }
+                if waiter.is_some_and(|waiter| !waiter.signal.claim()) {
+                    return Ok(Step::PassedOver);
+                }
                 let deadline = timing::deadline(sent, self.request.lease);
                 let now = engine.clock.now();
-                if now >= deadline || window::is_missing(self.options, token) {
-                    return Ok(Step::Failed(too_late()));
+                if now >= deadline {
+                    return Ok(Step::TooLate);
+                }
+                if window::is_missing(self.options, token) {
+                    return Ok(Step::Failed(no_token()));
                 }
                 let hold = self.granted(waiter, now, sent, deadline, token);
                 Ok(Step::Held(hold))

@@ -67,6 +67,9 @@ impl AcquireTask<'_> {
         if window::is_missing(self.options, token) || self.engine.store.only_hints() {
             return None;
         }
+        if !waiter.signal.claim() {
+            return None;
+        }
         // Its first lease is short: the watchdog asks for the whole one soon.
         let part = self.part(token);
         let tenure = self.tenure(Some(waiter), now, token, Some(deadline));

@@ -1,18 +1,23 @@
-//! The way to one key: in the local queue behind the earlier requests of this process, and in the
-//! store's queue behind those of others.
+//! The way to one key, as a machine whose states have names.
+//!
+//! A request enters the local queue behind the earlier requests of this process. When it is its
+//! turn it asks the store. If the key is taken it stands in the store's queue, behind those of
+//! other processes, until it is handed the lock or asks again. Each way from one state to the next
+//! is a function.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use lock_store::{Queue, StoreError};
+use lock_store::Queue;
+use lock_store::timing::BACKOFF_MIN;
 
 use super::command::Step;
 use super::task::AcquireTask;
 use crate::engine::Engine;
-use crate::engine::errors::unavailable;
+use crate::engine::errors::{too_late, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::Hold;
-use crate::engine::local_queue::Waiter;
+use crate::engine::local_queue::{Doing, Handoff, Inbox, QueuedRequest, Waiter};
 use crate::engine::timing::{self, Retry};
 use crate::error::LockError;
 
@@ -30,14 +35,39 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// Commands have failed in a row.
-struct Failures {
-    since: Instant,
-    retry: Retry,
-    error: StoreError,
+/// Where a waiting request stands.
+#[derive(Clone, Copy)]
+enum State {
+    /// In the local queue, and the store knows nothing of it. As the first, it waits until then for
+    /// the hold of another task.
+    InLocalQueue { handoff_until: Option<Instant> },
+    /// The store is to be asked now.
+    Asks,
+    /// The store has said that the key is taken. The first of the local queue asks again then.
+    InStoreQueue { recheck_at: Instant },
+    /// The store has failed, or refused for now. It is asked again then.
+    BacksOff {
+        failed_at: Instant,
+        again_at: Instant,
+    },
 }
 
-impl AcquireTask<'_> {
+/// A request that waits, and what it has learned.
+struct Waiting<'e> {
+    queued: Queued<'e>,
+    state: State,
+    /// The first command may be the plain one.
+    barges: bool,
+    was_first: bool,
+    asked: bool,
+    /// The store has said that the key is taken.
+    was_told_busy: bool,
+    /// So many grants came after the end of their own lease.
+    late_grants: u32,
+    retry: Retry,
+}
+
+impl<'e> AcquireTask<'e> {
     /// One try, one round trip, now.
     pub(super) async fn once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
@@ -50,8 +80,9 @@ impl AcquireTask<'_> {
         }
         match self.send(None, now).await? {
             Step::Held(hold) => Ok(hold),
-            Step::Busy { .. } => Err(engine.busy(&key, &self.budget)),
+            Step::Busy { .. } | Step::PassedOver => Err(engine.busy(&key, &self.budget)),
             Step::Failed(error) => Err(unavailable(Some(&key), error)),
+            Step::TooLate => Err(unavailable(Some(&key), too_late(self.request.lease))),
             Step::Cut => {
                 let failure = engine.liveness.last_failure(self.budget.started);
                 Err(unavailable(Some(&key), failure))
@@ -62,143 +93,250 @@ impl AcquireTask<'_> {
     /// Waits for the key, as long as the budget says.
     pub(super) async fn wait(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
-        // A request that stands in the store's queue gets no handoff.
-        let mut asking = self.options.fair || engine.defaults.local_handoffs == 0;
-        let key = &self.request.claim.key;
-        let (waiter, mut was_first) = engine.local_queues.join(key, !asking);
-        let queued = Queued { engine, waiter };
-        let waiter = &queued.waiter;
-        let mut barges = !self.options.fair && was_first;
-        let mut recheck_at = self.budget.started;
-        let mut handoff_until = None;
-        let mut asked = false;
-        // Whether something was heard that only the store can explain.
-        let mut called = true;
-        let mut failing: Option<Box<Failures>> = None;
+        let mut waiting = self.enters(now);
         loop {
             if engine.is_closing() {
                 return Err(LockError::Shutdown);
             }
-            let recheck = {
-                let inbox = waiter.signal.take();
-                if let Some(handoff) = inbox.handoff {
-                    match self.take_over(handoff) {
-                        Ok(hold) => return Ok(hold),
-                        Err(handoff) => now = self.goes_on_from(handoff),
-                    }
-                    recheck_at = now;
-                    (asking, barges) = (true, false);
-                }
-                if let Some(granted) = inbox.granted {
-                    if let Some(hold) = self.handed_over(waiter, granted) {
-                        return Ok(hold);
-                    }
-                    now = engine.clock.now();
-                    recheck_at = now;
-                }
-                called |= failing.is_some() || inbox.granted.is_some() || inbox.recheck;
-                inbox.recheck
-            };
-            // Others wait for a handoff that can't be used, and for what the store handed over to a
-            // request that is not the first any more, because an earlier one was asleep.
-            let must_ask =
-                self.previous.is_some() || (called && (self.options.fair || self.expecting));
-            let standing = waiter.standing();
-            if standing.is_first && !was_first {
-                was_first = true;
-                // The one before has rechecked until now. Most likely it has just got what this
-                // one waits for.
-                if asked && !called {
-                    recheck_at = recheck_at.max(timing::next_recheck(now, None));
-                }
+            let inbox = waiting.queued.waiter.signal.take();
+            if let Some(hold) = self.hears(&mut waiting, inbox, &mut now) {
+                return Ok(hold);
             }
-            let may_ask = standing.is_first || must_ask;
-            let over = asked && self.budget.ends().is_some_and(|ends| now >= ends);
-            if may_ask && !asking && standing.may_get_handoff {
-                // Another task of this process will pass its hold on, if it ends soon.
-                barges = false;
-                recheck_at = *handoff_until.get_or_insert_with(|| {
-                    timing::awaits_handoff_until(now, &self.budget, &engine.defaults)
-                });
-            } else if may_ask && !asking {
-                recheck_at = recheck_at.min(now);
+            if let Some(hold) = self.moves_up(&mut waiting, &mut now) {
+                return Ok(hold);
             }
-            if may_ask && !over && (recheck || now >= recheck_at) {
-                if !asking {
-                    asking = true;
-                    if let Some(handoff) = waiter.asks_the_store() {
-                        match self.take_over(handoff) {
-                            Ok(hold) => return Ok(hold),
-                            Err(handoff) => now = self.goes_on_from(handoff),
-                        }
-                        barges = false;
-                    }
+            if let State::Asks = waiting.state
+                && !(waiting.asked && self.budget.ends().is_some_and(|ends| now >= ends))
+            {
+                let late_grants = waiting.late_grants;
+                if let Some(error) = self.loses_patience(&waiting.queued.waiter, now, late_grants) {
+                    return Err(error);
                 }
-                if !asked && self.options.fenced && waiter.has_others_behind() {
-                    self.request.tokens = window::for_handoffs(&engine.defaults);
+                self.prepares(&mut waiting);
+                let step = self.send(Some(&waiting.queued.waiter), now).await?;
+                if let Some(hold) = self.was_answered(&mut waiting, step) {
+                    return Ok(hold);
                 }
-                if !barges {
-                    self.join_queue(&waiter.signal);
-                }
-                barges = false;
-                asked = true;
-                called = false;
-                match self.send(Some(waiter), now).await? {
-                    Step::Held(hold) => return Ok(hold),
-                    Step::Busy { recheck_at: at } => {
-                        failing = None;
-                        // The plain first try can't queue: join the store's queue now, and only
-                        // then wait.
-                        recheck_at = if self.request.queue == Queue::Join {
-                            at
-                        } else {
-                            engine.clock.now()
-                        };
-                        // A grant that was heard of before this reply was gone when the store wrote
-                        // it, and must not be taken for one that came after it.
-                        let before = waiter.signal.take();
-                        debug_assert!(before.handoff.is_none(), "this request is not willing");
-                        if before.granted.is_some() || before.recheck {
-                            recheck_at = engine.clock.now();
-                            called = true;
-                        }
-                    }
-                    Step::Cut => {
-                        recheck_at = engine.clock.now();
-                        if let Some(error) = self.time_is_up(failing.as_deref()).await {
-                            return Err(error);
-                        }
-                    }
-                    Step::Failed(error) => {
-                        // Counted from the first that failed.
-                        let earlier = failing.as_ref().map(|one| (one.since, one.retry));
-                        let (since, mut retry) = earlier.unwrap_or((now, Retry::default()));
-                        recheck_at = retry.again_at(engine.clock.now());
-                        failing = Some(Box::new(Failures {
-                            since,
-                            retry,
-                            error,
-                        }));
-                    }
-                }
-                self.join_queue(&waiter.signal);
                 now = engine.clock.now();
                 continue;
             }
-            if let Some(error) = self.time_is_up(failing.as_deref()).await {
-                return Err(error);
+            let (waiter, told_busy) = (&waiting.queued.waiter, waiting.was_told_busy);
+            if let Some(error) = self.gives_up(waiter, told_busy).await {
+                let key = &self.request.claim.key;
+                return Err(match waiting.late_grants {
+                    0 => error,
+                    _ => unavailable(Some(key), too_late(self.request.lease)),
+                });
             }
-            let recheck_at = may_ask.then_some(recheck_at);
-            let failed = failing.as_deref().map(|one| (one.since, &one.error));
-            let wake = engine.wake_at(&self.budget, recheck_at, failed);
+            let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
+            waiter.signal.doing(Doing::Sleeps(wake));
+            engine.local_queues.patrols(waiter.queue());
             let _ = engine.clock.by(wake, waiter.signal.notified()).await;
             now = engine.clock.now();
         }
     }
 
-    fn time_is_up(&self, failing: Option<&Failures>) -> impl Future<Output = Option<LockError>> {
-        let failing = failing.map(|one| (one.since, &one.error));
-        let key = &self.request.claim.key;
-        self.engine.time_is_up(key, &self.budget, failing, true)
+    /// Joins the local queue. The requests of a fair lock ask the store at once, wherever they
+    /// stand.
+    fn enters(&self, now: Instant) -> Waiting<'e> {
+        let (queued, is_first) = self.joins(now);
+        let fair = self.options.fair;
+        Waiting {
+            queued,
+            state: State::first(fair),
+            barges: !fair && is_first,
+            was_first: is_first,
+            asked: false,
+            was_told_busy: false,
+            late_grants: 0,
+            retry: Retry::default(),
+        }
+    }
+
+    fn joins(&self, now: Instant) -> (Queued<'e>, bool) {
+        let (engine, claim) = (self.engine, &self.request.claim);
+        // A request that stands in the store's queue gets no handoff.
+        let willing = !self.options.fair && engine.defaults.local_handoffs > 0;
+        let request = QueuedRequest {
+            owner: claim.owner,
+            permits: claim.permits,
+            lease: self.request.lease,
+        };
+        let doing = Doing::Asks(now + engine.defaults.command_timeout);
+        let (waiter, is_first) = engine
+            .local_queues
+            .join(&claim.key, request, willing, doing);
+        (Queued { engine, waiter }, is_first)
+    }
+
+    /// What has arrived changes where it stands. A hold, if it got one.
+    fn hears(
+        &mut self,
+        waiting: &mut Waiting<'e>,
+        inbox: Inbox,
+        now: &mut Instant,
+    ) -> Option<Arc<Hold>> {
+        if inbox.passed_over {
+            self.was_passed_over(waiting);
+            *now = self.engine.clock.now();
+            return None;
+        }
+        if let Some(handoff) = inbox.handoff {
+            return self.was_passed_on_to(waiting, handoff, now);
+        }
+        if let Some(granted) = inbox.granted {
+            let hold = self.handed_over(&waiting.queued.waiter, granted);
+            // Only the store can explain a grant that can't be used as it is.
+            waiting.state = State::Asks;
+            *now = self.engine.clock.now();
+            return hold;
+        }
+        if inbox.recheck {
+            let is_first = || waiting.queued.waiter.standing().is_first;
+            match &mut waiting.state {
+                State::InLocalQueue { handoff_until } if is_first() => *handoff_until = Some(*now),
+                State::InLocalQueue { .. } | State::Asks => {}
+                State::InStoreQueue { .. } => waiting.state = State::Asks,
+                // The store has become another, which need not be well either.
+                State::BacksOff {
+                    failed_at,
+                    again_at,
+                } => *again_at = (*again_at).min(*failed_at + BACKOFF_MIN),
+            }
+        }
+        None
+    }
+
+    /// It goes on with the hold of another task, or asks the store to end that one's tenure.
+    fn was_passed_on_to(
+        &mut self,
+        waiting: &mut Waiting<'e>,
+        handoff: Handoff,
+        now: &mut Instant,
+    ) -> Option<Arc<Hold>> {
+        match self.take_over(handoff) {
+            Ok(hold) => return Some(hold),
+            Err(handoff) => *now = self.goes_on_from(handoff),
+        }
+        waiting.barges = false;
+        waiting.state = State::Asks;
+        None
+    }
+
+    /// Nobody polled it: what it had was given to others, and it goes on from the end.
+    fn was_passed_over(&mut self, waiting: &mut Waiting<'e>) {
+        self.starts_again();
+        (waiting.queued, _) = self.joins(self.engine.clock.now());
+        waiting.state = State::first(self.options.fair);
+        (waiting.barges, waiting.was_first) = (false, false);
+    }
+
+    /// Time and those who left may have made it its turn. A hold, if one was passed on meanwhile.
+    fn moves_up(&mut self, waiting: &mut Waiting<'e>, now: &mut Instant) -> Option<Arc<Hold>> {
+        let standing = waiting.queued.waiter.standing();
+        let became_first = standing.is_first && !waiting.was_first;
+        waiting.was_first |= standing.is_first;
+        match &mut waiting.state {
+            State::InLocalQueue { handoff_until } if standing.is_first => {
+                if standing.may_get_handoff {
+                    // Another task of this process will pass its hold on, if it ends soon.
+                    waiting.barges = false;
+                    let until = *handoff_until.get_or_insert_with(|| {
+                        timing::awaits_handoff_until(*now, &self.budget, &self.engine.defaults)
+                    });
+                    if *now < until {
+                        return None;
+                    }
+                }
+                if let Some(handoff) = waiting.queued.waiter.asks_the_store() {
+                    return self.was_passed_on_to(waiting, handoff, now);
+                }
+                waiting.state = State::Asks;
+            }
+            State::InStoreQueue { recheck_at } => {
+                if became_first {
+                    // The one before has rechecked until now. Most likely it has just got what this
+                    // one waits for.
+                    *recheck_at = timing::next_recheck(*now, None).max(*recheck_at);
+                }
+                if standing.is_first && *now >= *recheck_at {
+                    waiting.state = State::Asks;
+                }
+            }
+            State::BacksOff { again_at, .. } if *now >= *again_at => waiting.state = State::Asks,
+            State::InLocalQueue { .. } | State::BacksOff { .. } | State::Asks => {}
+        }
+        None
+    }
+
+    /// Makes the next command what it must be.
+    fn prepares(&mut self, waiting: &mut Waiting<'e>) {
+        let waiter = &waiting.queued.waiter;
+        if !waiting.asked && self.options.fenced && waiter.has_others_behind() {
+            self.request.tokens = window::for_handoffs(&self.engine.defaults);
+        }
+        if !waiting.barges {
+            self.join_queue(&waiter.signal);
+        }
+        (waiting.barges, waiting.asked) = (false, true);
+    }
+
+    /// What the store has answered decides where it stands. A hold, if the store granted one.
+    fn was_answered(&mut self, waiting: &mut Waiting<'e>, step: Step) -> Option<Arc<Hold>> {
+        let now = self.engine.clock.now();
+        waiting.state = match step {
+            Step::Held(hold) => return Some(hold),
+            // Its inbox says so too.
+            Step::PassedOver => return None,
+            Step::Busy { recheck_at } => {
+                (waiting.retry, waiting.was_told_busy) = (Retry::default(), true);
+                // A grant that was heard of before this reply was gone when the store wrote it, and
+                // must not be taken for one that came after it.
+                let before = waiting.queued.waiter.signal.take_before_reply();
+                // The plain first try can't queue: join the store's queue now, and only then wait.
+                if self.request.queue != Queue::Join || before {
+                    State::Asks
+                } else {
+                    State::InStoreQueue { recheck_at }
+                }
+            }
+            Step::Cut => State::BacksOff {
+                failed_at: now,
+                again_at: now + BACKOFF_MIN,
+            },
+            Step::Failed(_) | Step::TooLate => {
+                waiting.late_grants += u32::from(matches!(step, Step::TooLate));
+                State::BacksOff {
+                    failed_at: now,
+                    again_at: waiting.retry.again_at(now),
+                }
+            }
+        };
+        self.join_queue(&waiting.queued.waiter.signal);
+        None
+    }
+}
+
+impl State {
+    fn first(fair: bool) -> Self {
+        if fair {
+            Self::Asks
+        } else {
+            Self::InLocalQueue {
+                handoff_until: None,
+            }
+        }
+    }
+}
+
+impl Waiting<'_> {
+    /// When the store is to be asked if nothing is heard before.
+    fn asks_at(&self, is_first: bool) -> Option<Instant> {
+        match self.state {
+            State::InLocalQueue { handoff_until } => handoff_until.filter(|_| is_first),
+            State::InStoreQueue { recheck_at } => is_first.then_some(recheck_at),
+            State::BacksOff { again_at, .. } => Some(again_at),
+            State::Asks => None,
+        }
     }
 }

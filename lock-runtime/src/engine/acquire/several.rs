@@ -14,7 +14,7 @@ use crate::config::Resolved;
 use crate::engine::Engine;
 use crate::engine::background::active::Active;
 use crate::engine::background::undo::{Job, PendingUndo};
-use crate::engine::errors::{too_late, unanswered, unavailable};
+use crate::engine::errors::{no_token, too_late, too_short, unanswered, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::part::{LateAcquire, Part, Parts};
 use crate::engine::hold::{Grant, Hold};
@@ -50,6 +50,9 @@ impl Engine {
             if let Some(hold) = self.gather(&keys, options, budget).await? {
                 return Ok(hold);
             }
+            if budget.ends().is_none() && retry.failures() + 1 >= timing::LATE_GRANTS {
+                return Err(unavailable(keys.first(), too_short(options.lease)));
+            }
             // Whatever took one of them away may do so again.
             let again = retry.again_at(self.clock.now());
             let again = budget.ends().map_or(again, |ends| again.min(ends));
@@ -71,7 +74,9 @@ impl Engine {
             return Err(LockError::Shutdown);
         }
         let sent = self.clock.now();
-        let by = budget.command_by(sent, self.liveness.answered()).max(sent);
+        let by = budget
+            .command_by(sent, budget.gives_up(self.liveness.answered()))
+            .max(sent);
         let via = self.store.link_of(&keys[0], task::first_try(options));
         let request = |key: &LockKey| task::request(self, key.clone(), None, options, via);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
@@ -92,8 +97,12 @@ impl Engine {
                 let deadline = timing::deadline(sent, options.lease);
                 let mut tokens_of_parts = tokens.iter();
                 let unfenced = tokens_of_parts.any(|token| window::is_missing(options, *token));
-                if self.clock.now() >= deadline || tokens.len() != keys.len() || unfenced {
-                    return Ok(AtOnce::Failed(unavailable(keys.first(), too_late())));
+                if tokens.len() != keys.len() || unfenced {
+                    return Ok(AtOnce::Failed(unavailable(keys.first(), no_token())));
+                }
+                if self.clock.now() >= deadline {
+                    let error = too_late(options.lease);
+                    return Ok(AtOnce::Failed(unavailable(keys.first(), error)));
                 }
                 let parts = under_way.requests.iter().zip(tokens);
                 let part = |(request, token): (&Acquire, _)| {
@@ -197,7 +206,10 @@ impl Engine {
             (Some((key, LostReason::Gone)), None) => self.busy(key, &budget),
             (lost, failed) => {
                 let key = lost.map_or(&keys[0], |(key, _)| key);
-                unavailable(Some(key), failed.unwrap_or_else(too_late))
+                unavailable(
+                    Some(key),
+                    failed.unwrap_or_else(|| too_short(options.lease)),
+                )
             }
         })
     }
@@ -211,7 +223,9 @@ impl Engine {
         budget: &Budget,
     ) -> Result<(), StoreError> {
         let sent = self.clock.now();
-        let by = budget.command_by(sent, self.liveness.answered()).max(sent);
+        let by = budget
+            .command_by(sent, budget.gives_up(self.liveness.answered()))
+            .max(sent);
         let renewals = holds.iter().flat_map(|hold| hold.renewals(options.lease));
         let result = self.store.renew(renewals.collect(), by).await;
         // Silence in less than a command's time says nothing about the store.

@@ -120,8 +120,9 @@ impl<'e> AcquireTask<'e> {
     }
 }
 
-impl Drop for AcquireTask<'_> {
-    fn drop(&mut self) {
+impl AcquireTask<'_> {
+    /// Undoes in the background whatever it may have left in the store.
+    fn cleans_up(&mut self) {
         let (engine, owner) = (self.engine, self.request.claim.owner);
         if self.expecting {
             engine.local_queues.forget_grant(owner);
@@ -140,5 +141,22 @@ impl Drop for AcquireTask<'_> {
                 first: Some(engine.local_queues.releasing(key)),
             }));
         }
+    }
+
+    /// Gives up what it may have in the store, and goes on as another request.
+    pub(super) fn starts_again(&mut self) {
+        self.cleans_up();
+        let claim = &self.request.claim;
+        let (key, permits, via) = (claim.key.clone(), claim.permits, self.request.via);
+        self.request = request(self.engine, key, permits, self.options, via);
+        self.barge_no_more();
+        (self.in_flight, self.late, self.confirmed, self.over) = (None, None, None, None);
+        (self.present, self.expecting) = (false, false);
+    }
+}
+
+impl Drop for AcquireTask<'_> {
+    fn drop(&mut self) {
+        self.cleans_up();
     }
 }

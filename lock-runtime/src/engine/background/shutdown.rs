@@ -31,11 +31,7 @@ impl Engine {
 
     /// Ends every hold, for a shutdown; also a handoff on its way to a task that nobody polls.
     fn lose_all(&self) {
-        for handoff in self
-            .local_queues
-            .not_taken(self.clock.now())
-            .unwrap_or_default()
-        {
+        for handoff in self.local_queues.take_handoffs() {
             self.pass_back(handoff);
         }
         for hold in self.watchdog.holds() {

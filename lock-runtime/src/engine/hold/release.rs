@@ -37,7 +37,7 @@ impl Engine {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
-        let _until_released = match self.pass_on(ending.handoff, sent) {
+        let _until_released = match self.pass_on(ending.handoff) {
             Ok(()) => return Ok(()),
             Err(handoff) => handoff,
         };
@@ -84,7 +84,7 @@ impl Engine {
         };
         if let Some(reason) = ending.lost {
             self.end_lost(hold, reason);
-        } else if let Err(_until_sent) = self.pass_on(ending.handoff, now) {
+        } else if let Err(_until_sent) = self.pass_on(ending.handoff) {
             self.send_release(hold, true, false);
         }
     }

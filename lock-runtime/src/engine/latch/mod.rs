@@ -101,7 +101,7 @@ impl Engine {
                     }
                     Known::Wait(failing) => {
                         let failing = failing.as_ref().map(|(since, error)| (*since, error));
-                        let error = self.time_is_up(key, &budget, failing, false).await;
+                        let error = self.time_is_up(key, &budget, failing).await;
                         if error.is_some() {
                             return error;
                         }
@@ -164,7 +164,7 @@ impl Engine {
                 return Err(LockError::Shutdown);
             }
             let sent = self.clock.now();
-            let by = budget.command_by(sent, None);
+            let by = budget.command_by(sent, gives_up);
             let result = command(by).await;
             self.liveness.note(sent, &result);
             let failure = match result.map(|answer| answer.value) {

@@ -3,6 +3,7 @@
 //! All requests of a client note here what their commands came to. When a request gives up for it,
 //! and with which error, is in `verdict`.
 
+pub(crate) mod key;
 mod verdict;
 
 use std::sync::Arc;
@@ -25,8 +26,6 @@ pub(crate) struct Liveness {
 struct LivenessState {
     answered: Option<Instant>,
     failed: Option<(Instant, StoreError)>,
-    /// What the last acquire was refused with, while the store answers other commands.
-    refusing: Option<StoreError>,
     /// A sign of life was asked for and has not come yet. One at a time; everyone shares the
     /// answer.
     asking: bool,
@@ -45,39 +44,13 @@ impl Liveness {
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
     /// except `Denied`: without permission we cannot tell whether a key is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
-        self.note_in(&mut self.state.lock(), sent, result);
-    }
-
-    fn note_in<T>(
-        &self,
-        state: &mut LivenessState,
-        sent: Instant,
-        result: &Result<Answer<T>, Failure>,
-    ) {
+        let mut state = self.state.lock();
         match result {
-            Err(failure) if is_silence(failure) || is_denied(failure) => {
+            Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()))
             }
             _ => state.answered = state.answered.max(Some(sent)),
         }
-    }
-
-    /// The same for an acquire, which a store can refuse for every key (out of memory, read-only,
-    /// starting up) while it is alive.
-    pub(crate) fn note_acquire<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
-        let mut state = self.state.lock();
-        self.note_in(&mut state, sent, result);
-        state.refusing = match result {
-            Err(failure) if failure.error.kind().is_transient() && !is_silence(failure) => {
-                Some(failure.error.clone())
-            }
-            _ => None,
-        };
-    }
-
-    /// What acquires are refused with, if the last one was.
-    pub(crate) fn refusing(&self) -> Option<StoreError> {
-        self.state.lock().refusing.clone()
     }
 
     /// Send time of the last command that was answered.
@@ -158,9 +131,9 @@ fn is_denied(failure: &Failure) -> bool {
 }
 
 /// Whether nothing at all was heard of the store.
-fn is_silence(failure: &Failure) -> bool {
+fn is_silence(error: &StoreError) -> bool {
     matches!(
-        failure.error.kind(),
+        error.kind(),
         StoreErrorKind::Disconnected | StoreErrorKind::Timeout
     )
 }

@@ -56,25 +56,6 @@ async fn a_refusal_is_a_sign_of_life_but_silence_and_the_lack_of_a_right_are_non
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_refuses_acquires_until_one_is_answered_or_not_heard_of() {
-    use StoreErrorKind::{Denied, Disconnected, OutOfMemory};
-    let liveness = liveness();
-    let now = liveness.clock.now();
-    let refusing = || liveness.refusing().map(|error| error.kind());
-    liveness.note_acquire(now, &failed(OutOfMemory));
-    assert_eq!(refusing(), Some(OutOfMemory));
-    liveness.note(now, &answered());
-    assert_eq!(refusing(), Some(OutOfMemory));
-    liveness.note_acquire(now, &answered());
-    assert_eq!(refusing(), None);
-    for other in [Disconnected, Denied] {
-        liveness.note_acquire(now, &failed(OutOfMemory));
-        liveness.note_acquire(now, &failed(other));
-        assert_eq!(refusing(), None, "{other:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn only_what_failed_since_then_is_the_last_failure() {
     let liveness = liveness();
     let now = liveness.clock.now();

@@ -1,5 +1,4 @@
-//! When a request that waits gives up, and with which error: the same for everything that can be
-//! waited for.
+//! When a request that waits for a latch gives up, and with which error.
 
 use std::time::Instant;
 
@@ -14,14 +13,13 @@ use crate::error::LockError;
 type Failing<'f> = Option<(Instant, &'f StoreError)>;
 
 impl Engine {
-    /// Whether to stop waiting, and with which error: busy only if the store has lately said so. A
-    /// request that `acquires` heeds what others have heard that the store would say to it.
+    /// Whether to stop waiting for a latch, and with which error: busy only if the store has lately
+    /// answered.
     pub(in crate::engine) async fn time_is_up(
         &self,
         key: &LockKey,
         budget: &Budget,
         failing: Failing<'_>,
-        acquires: bool,
     ) -> Option<LockError> {
         let asks_from = match budget.last_recheck() {
             Some(last_recheck) => last_recheck,
@@ -32,7 +30,7 @@ impl Engine {
         }
         // Boxed, like everything rare: every waiting task has room for the largest of what it may
         // wait for.
-        Box::pin(self.verdict(key, budget, failing, acquires)).await
+        Box::pin(self.verdict(key, budget, failing)).await
     }
 
     async fn verdict(
@@ -40,7 +38,6 @@ impl Engine {
         key: &LockKey,
         budget: &Budget,
         failing: Failing<'_>,
-        acquires: bool,
     ) -> Option<LockError> {
         let now = self.clock.now();
         let gives_up = self.gives_up(budget, failing);
@@ -53,8 +50,7 @@ impl Engine {
             return alive.err().map(|error| unavailable(Some(key), error));
         };
         let last_recheck = budget.last_recheck()?;
-        let refusing = || self.liveness.refusing().filter(|_| acquires);
-        let dead = match failing.map(|(_, error)| error.clone()).or_else(refusing) {
+        let dead = match failing.map(|(_, error)| error.clone()) {
             Some(error) => Some(error),
             None => {
                 let by = gives_up.max(now);

@@ -3,13 +3,14 @@
 //! The waiters of a key stand in arrival order. Only the first of them asks the store (with `fair`
 //! all ask, and only the first rechecks), so a thousand waiting tasks cost the store no more than
 //! one. While the process has its tenure of the key, a release passes the hold on to the first
-//! willing waiter: a handoff. A handoff that nobody takes, because nobody polls its waiter, goes to
-//! the next one.
+//! willing waiter: a handoff. A waiter that nobody polls loses its place after some time, and what
+//! it was given goes to the next one.
 
 mod expected_grants;
 mod handoff;
 mod marker;
 mod pass_on;
+mod passed_over;
 pub(super) mod patrol;
 mod queue;
 mod queues;
@@ -22,5 +23,5 @@ mod waiter;
 pub(super) use self::handoff::TakenOver;
 pub(crate) use self::queues::LocalQueues;
 pub(super) use self::releasing::Releasing;
-pub(super) use self::state::{Handoff, HeardGrant, Signal, Tenure};
+pub(super) use self::state::{Doing, Handoff, HeardGrant, Inbox, QueuedRequest, Signal, Tenure};
 pub(super) use self::waiter::Waiter;

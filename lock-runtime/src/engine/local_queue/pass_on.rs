@@ -1,7 +1,5 @@
 //! What becomes of a hold that its task has ended: a handoff, or the end of the tenure.
 
-use std::time::Instant;
-
 use super::state::Handoff;
 use crate::engine::Engine;
 use crate::engine::background::undo::{Job, PendingRelease};
@@ -12,19 +10,18 @@ impl Engine {
     pub(in crate::engine) fn pass_on(
         &self,
         handoff: Option<Handoff>,
-        now: Instant,
     ) -> Result<(), Option<Handoff>> {
         let handoff = handoff.ok_or(None)?;
         if self.is_closing() {
             return Err(Some(handoff));
         }
-        let passed = self.local_queues.pass_on(handoff, now);
+        let passed = self.local_queues.pass_on(handoff);
         passed.map(drop).map_err(Some)
     }
 
     /// Passes a handoff on that its waiter can't use, or ends the tenure in the background.
     pub(in crate::engine) fn pass_back(&self, handoff: Handoff) {
-        if let Err(Some(handoff)) = self.pass_on(Some(handoff), self.clock.now()) {
+        if let Err(Some(handoff)) = self.pass_on(Some(handoff)) {
             self.end_tenure(&handoff);
         }
     }

@@ -1,33 +1,76 @@
-//! The patrol: takes back a handoff whose waiter nobody polls, and gives the next one its chance.
+//! The patrol: takes from a waiter that nobody polls what others wait for.
+//!
+//! A future may stop being polled (an arm of a `select!`, a join that is held back) while it is the
+//! first of its queue, or after it was given the lock. The client's own thread looks several times
+//! a second as long as anybody waits. What it counts are its own looks, so a process that stood
+//! still passes nobody over when it goes on.
 
 use std::sync::{Arc, Weak};
 
+use lock_store::timing::QUEUE_TTL;
+use lock_store::{Acquire, Claim, Link, Queue};
+
+use super::passed_over::PassedOver;
 use super::queues::LocalQueues;
-use crate::config::TAKEN_WITHIN;
+use crate::config::PATROL_EVERY;
 use crate::engine::Engine;
+use crate::engine::background::undo::{Job, PendingUndo};
+use crate::engine::hold::part::LateAcquire;
+use crate::engine::timing;
 
 /// The task. Ends with the engine.
 pub(in crate::engine) async fn patrol(engine: Weak<Engine>, local_queues: Arc<LocalQueues>) {
     loop {
-        local_queues.passing().await;
+        local_queues.patrol().await;
         loop {
             let Some(clock) = engine.upgrade().map(|engine| engine.clock.clone()) else {
                 return;
             };
-            clock.sleep_until(clock.now() + TAKEN_WITHIN).await;
+            clock.sleep_until(clock.now() + PATROL_EVERY).await;
             let Some(engine) = engine.upgrade() else {
                 return;
             };
-            let Some(handoffs) = local_queues.not_taken(clock.now() - TAKEN_WITHIN) else {
+            let Some(passed_over) = local_queues.look(clock.now()) else {
                 break;
             };
-            for handoff in handoffs {
-                tracing::debug!(
-                    key = %handoff.key().shortened(),
-                    "a waiting task that is not polled is passed over"
-                );
-                engine.pass_back(handoff);
+            for waiter in passed_over {
+                engine.pass_over(waiter);
             }
         }
+    }
+}
+
+impl Engine {
+    fn pass_over(&self, waiter: PassedOver) {
+        tracing::debug!(
+            key = %waiter.key.shortened(),
+            "a waiting task that is not polled is passed over"
+        );
+        if let Some(handoff) = waiter.handoff {
+            self.pass_back(handoff);
+        }
+        let Some(request) = waiter.asked else { return };
+        let until = self.clock.now() + request.lease;
+        // Nobody knows over which link the answer may come that it does not read.
+        let link = Link::SEVERAL;
+        let queue = Queue::Join;
+        self.undo.send(Job::Undo(PendingUndo {
+            expires: until.max(self.clock.now() + QUEUE_TTL),
+            first: Some(self.local_queues.releasing(&waiter.key)),
+            late: waiter.asking.then_some(LateAcquire { link, until }),
+            request: Acquire {
+                via: self.store.link_of(&waiter.key, queue),
+                claim: Claim {
+                    key: waiter.key,
+                    owner: request.owner,
+                    permits: request.permits,
+                },
+                lease: request.lease,
+                first_lease: timing::first_lease(request.lease),
+                tokens: 0,
+                queue,
+                instead_of: None,
+            },
+        }));
     }
 }

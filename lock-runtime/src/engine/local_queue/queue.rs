@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lock_store::{LockKey, Mutex, SweepingMap};
 
 use super::state::{LocalQueue, QueueEntries, QueueEntry, QueueState};
+use crate::engine::liveness::key::KeyLiveness;
 
 /// An empty queue keeps room for so many entries.
 const EMPTY_ENTRIES: usize = 64;
@@ -25,16 +26,18 @@ pub(super) fn enter(
     }
     let mut state = QueueState::default();
     change(&mut state);
-    let (key, state) = (key.clone(), Mutex::new(state));
-    let queue = Arc::new(LocalQueue { key, state });
+    let queue = Arc::new(LocalQueue {
+        key: key.clone(),
+        state: Mutex::new(state),
+        liveness: KeyLiveness::default(),
+    });
     table.insert(queue.key.clone(), Arc::clone(&queue));
     queue
 }
 
 impl QueueState {
-    /// The first waiter that is not asleep.
     pub(super) fn first(&self) -> Option<&(u64, QueueEntry)> {
-        self.entries.0.iter().find(|(_, entry)| !entry.asleep)
+        self.entries.0.front()
     }
 
     /// Whether the waiter is the first, and no release of the key is under way.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use lock_store::{Ended, Link, Listener, LockKey, Mutex, Owner, WakeUp};
@@ -10,10 +10,12 @@ use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
 use super::expected_grants::{ExpectedGrant, ExpectedGrants};
+use super::passed_over::{PassedOver, late};
 use super::queue::{QueueTable, enter};
 use super::releasing::Releasing;
 use super::state::{
-    Handoff, HandoffMarker, HeardGrant, LocalQueue, QueueEntry, QueueState, Signal,
+    Doing, Handoff, HandoffMarker, HeardGrant, LocalQueue, QueueEntry, QueueState, QueuedRequest,
+    Signal,
 };
 use super::waiter::Waiter;
 
@@ -24,12 +26,10 @@ pub(crate) struct LocalQueues {
     /// Requests that stand, or may stand, in the store's queue.
     expected_grants: Mutex<ExpectedGrants>,
     tickets: AtomicU64,
-    /// Calls the patrol: there is a handoff, and nobody looks whether it is taken.
+    /// Queues in which somebody sleeps, for the patrol.
+    patrolled: Mutex<Vec<Arc<LocalQueue>>>,
+    /// Calls the patrol.
     patrol: Notify,
-    /// Whether the patrol looks whether handoffs are taken.
-    patrolled: AtomicBool,
-    /// Whether there was a handoff since the patrol's last look.
-    passing: AtomicBool,
 }
 
 impl LocalQueues {
@@ -43,12 +43,19 @@ impl LocalQueues {
 
     /// A waiter at the end of the key's queue, and whether it is the first. Only a `willing` waiter
     /// gets a handoff.
-    pub(crate) fn join(&self, key: &LockKey, willing: bool) -> (Waiter, bool) {
-        let signal = Arc::<Signal>::default();
+    pub(crate) fn join(
+        &self,
+        key: &LockKey,
+        request: QueuedRequest,
+        willing: bool,
+        doing: Doing,
+    ) -> (Waiter, bool) {
+        let signal = Signal::new(doing);
         let entry = QueueEntry {
             signal: Arc::clone(&signal),
+            request,
             willing,
-            asleep: false,
+            missed: 0,
         };
         let (mut ticket, mut is_first) = (0, false);
         let queue = self.enter(key, |state| {
@@ -98,69 +105,70 @@ impl LocalQueues {
 
     /// Passes a hold on to the first waiter of its key. Gives it back if there is none, or if the
     /// first stands in the store's queue.
-    pub(super) fn pass_on(&self, handoff: Handoff, now: Instant) -> Result<WakeUp, Handoff> {
+    pub(super) fn pass_on(&self, handoff: Handoff) -> Result<WakeUp, Handoff> {
         let queue = Arc::clone(handoff.queue());
         let mut state = queue.state.lock();
-        let first = state.entries.0.iter_mut().find(|(_, one)| !one.asleep);
-        let Some((ticket, first)) = first.filter(|(_, first)| first.willing) else {
+        let first = state.entries.0.front_mut();
+        let Some((_, first)) = first.filter(|(_, first)| first.willing) else {
             return Err(handoff);
         };
         first.willing = false;
-        let ticket = *ticket;
-        let wake_up = first.signal.put(|inbox| inbox.handoff = Some(handoff));
-        state.passed = Some((ticket, now));
-        drop(state);
-        self.passing.store(true, Ordering::SeqCst);
-        if !self.patrolled.swap(true, Ordering::SeqCst) {
-            self.patrol.notify_one();
-        }
-        Ok(wake_up)
+        Ok(first.signal.put(|inbox| inbox.handoff = Some(handoff)))
     }
 
-    /// Ends when there was a handoff and [`not_taken`](Self::not_taken) should be asked from now
-    /// on; or at a stop.
-    pub(super) async fn passing(&self) {
+    /// Takes back every handoff that its waiter has not seen yet.
+    pub(crate) fn take_handoffs(&self) -> Vec<Handoff> {
+        let table = self.table.lock();
+        let queues = table.values().map(|queue| queue.state.lock());
+        queues
+            .flat_map(|state| {
+                let entries = state.entries.0.iter();
+                let handoffs = entries.filter_map(|(_, entry)| entry.signal.take_handoff());
+                handoffs.collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// The patrol looks after this queue as long as anybody waits in it.
+    pub(crate) fn patrols(&self, queue: &Arc<LocalQueue>) {
+        if std::mem::replace(&mut queue.state.lock().patrolled, true) {
+            return;
+        }
+        self.patrolled.lock().push(Arc::clone(queue));
+        self.patrol.notify_one();
+    }
+
+    /// Ends when there is a queue to look after; or at a stop.
+    pub(super) async fn patrol(&self) {
         self.patrol.notified().await;
     }
 
-    /// Ends [`passing`](Self::passing).
+    /// Ends [`patrol`](Self::patrol).
     pub(crate) fn stop(&self) {
         self.patrol.notify_one();
     }
 
-    /// Takes back the handoffs from before `since` that are not taken. `None` if there is nothing
-    /// to look for any more.
-    pub(crate) fn not_taken(&self, since: Instant) -> Option<Vec<Handoff>> {
-        let mut going_on = self.passing.swap(false, Ordering::SeqCst);
-        let mut taken_back = Vec::new();
-        for queue in self.table.lock().values() {
-            let mut guard = queue.state.lock();
-            let state = &mut *guard;
-            let Some((ticket, at)) = state.passed else {
-                continue;
-            };
-            match state.entries.get_mut(ticket) {
-                Some(entry) if at <= since => {
-                    if let Some(handoff) = entry.signal.take_handoff() {
-                        entry.asleep = true;
-                        taken_back.push(handoff);
-                    }
-                    state.passed = None;
-                }
-                Some(_) => going_on = true,
-                None => state.passed = None,
+    /// Passes over the waiters for which there was something to do at several looks in a row, and
+    /// which were not polled. `None` if nobody waits in any queue.
+    pub(super) fn look(&self, now: Instant) -> Option<Vec<PassedOver>> {
+        let queues = std::mem::take(&mut *self.patrolled.lock());
+        let mut passed_over = Vec::new();
+        let mut kept = Vec::new();
+        for queue in queues {
+            for ticket in late(&queue, now) {
+                passed_over.extend(PassedOver::take(&queue, ticket));
+            }
+            let mut state = queue.state.lock();
+            state.patrolled = !state.entries.0.is_empty();
+            let patrolled = state.patrolled;
+            drop(state);
+            if patrolled {
+                kept.push(queue);
             }
         }
-        if going_on || !taken_back.is_empty() {
-            return Some(taken_back);
-        }
-        self.patrolled.store(false, Ordering::SeqCst);
-        // A handoff that came meanwhile relied on this look.
-        if self.passing.load(Ordering::SeqCst) {
-            self.patrolled.store(true, Ordering::SeqCst);
-            return Some(taken_back);
-        }
-        None
+        let mut patrolled = self.patrolled.lock();
+        patrolled.append(&mut kept);
+        (!patrolled.is_empty() || !passed_over.is_empty()).then_some(passed_over)
     }
 
     /// From now on, a grant to this owner is told to the signal, over whichever link it comes.

@@ -7,19 +7,22 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use lock_store::{Link, LockKey, Mutex, Owner};
+use lock_store::{Link, LockKey, Mutex, Owner, Permits};
 use tokio::sync::Notify;
 
 use crate::engine::fencing::window::TokenWindow;
+use crate::engine::liveness::key::KeyLiveness;
 
 /// One key's queue. It is in the table as long as there is anything in it. Whatever enters an empty
 /// one does so under the table's lock, which is taken before the queue's own.
 #[derive(Debug)]
-pub(super) struct LocalQueue {
+pub(crate) struct LocalQueue {
     pub(super) key: LockKey,
     pub(super) state: Mutex<QueueState>,
+    /// What the store has said to those that wait.
+    pub(in crate::engine) liveness: KeyLiveness,
 }
 
 #[derive(Debug, Default)]
@@ -29,8 +32,8 @@ pub(super) struct QueueState {
     pub(super) releasing: usize,
     /// Holds of this process that may be passed on.
     pub(super) tenures: usize,
-    /// The ticket of the last handoff's waiter, and when that was.
-    pub(super) passed: Option<(u64, Instant)>,
+    /// Whether the patrol looks after this queue.
+    pub(super) patrolled: bool,
     /// Wakes requests that wait until no release is under way.
     pub(super) settled: Option<Arc<Notify>>,
 }
@@ -43,19 +46,58 @@ pub(super) struct QueueEntries(pub(super) VecDeque<(u64, QueueEntry)>);
 #[derive(Debug)]
 pub(super) struct QueueEntry {
     pub(super) signal: Arc<Signal>,
+    pub(super) request: QueuedRequest,
     /// The waiter takes a handoff: it has not asked the store yet.
     pub(super) willing: bool,
-    /// The waiter did not take its handoff, and has not been polled since.
-    pub(super) asleep: bool,
+    /// So many looks of the patrol in a row found something for the waiter to do.
+    pub(super) missed: u32,
+}
+
+/// Under which names the store knows a waiter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueuedRequest {
+    pub(crate) owner: Owner,
+    pub(crate) permits: Option<Permits>,
+    pub(crate) lease: Duration,
 }
 
 /// What reaches a waiter, and wakes it.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     pub(super) notify: Notify,
-    pub(super) inbox: Mutex<Inbox>,
+    pub(super) post: Mutex<Post>,
     /// Whether there may be anything in the inbox; changed while that is locked.
     pub(super) filled: AtomicBool,
+    /// It was woken, and has not reacted yet.
+    pub(super) woken: AtomicBool,
+}
+
+/// What is on its way to a waiter, and what the waiter does meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Post {
+    pub(super) inbox: Inbox,
+    pub(super) doing: Option<Doing>,
+    pub(super) fate: Fate,
+}
+
+/// What a waiter does, if it is polled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Doing {
+    /// It waits for an answer of the store, which comes by then or not at all.
+    Asks(Instant),
+    /// It sleeps, until then or until it is woken.
+    Sleeps(Instant),
+}
+
+/// Who decides what becomes of a waiter: what it was granted is used once or given back once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Fate {
+    #[default]
+    Waits,
+    /// It has made a hold of what it was granted.
+    Claimed,
+    /// Nobody polled it. Its place is gone, and what it was granted is given back.
+    PassedOver,
 }
 
 /// What has arrived since the inbox was last emptied.
@@ -67,6 +109,8 @@ pub(crate) struct Inbox {
     pub(crate) granted: Option<HeardGrant>,
     /// Messages may have been lost: only the store knows how things stand.
     pub(crate) recheck: bool,
+    /// The waiter has lost its place, because nobody polled it.
+    pub(crate) passed_over: bool,
 }
 
 /// A hand-over by the store, as it was heard.

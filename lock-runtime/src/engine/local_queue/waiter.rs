@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::state::{Handoff, HandoffMarker, LocalQueue, Signal};
+use crate::engine::liveness::key::KeyLiveness;
 
 /// A request's place in the queue; dropping it lets the next waiter move up.
 #[derive(Debug)]
@@ -21,19 +22,26 @@ pub(crate) struct Standing {
 }
 
 impl Waiter {
-    /// How it stands. A waiter that asks is awake.
+    /// How it stands.
     pub(crate) fn standing(&self) -> Standing {
         let mut state = self.queue.state.lock();
         let tenures = state.tenures;
         let entry = state.entries.get_mut(self.ticket);
-        let may_get_handoff = entry.is_some_and(|entry| {
-            entry.asleep = false;
-            tenures > 0 && entry.willing
-        });
+        let may_get_handoff = entry.is_some_and(|entry| tenures > 0 && entry.willing);
         Standing {
             is_first: state.is_first(self.ticket),
             may_get_handoff,
         }
+    }
+
+    /// What the store has said to those that wait for the key.
+    pub(crate) fn liveness(&self) -> &KeyLiveness {
+        &self.queue.liveness
+    }
+
+    /// The queue, for what goes on without the waiter.
+    pub(crate) fn queue(&self) -> &Arc<LocalQueue> {
+        &self.queue
     }
 
     /// Whether other requests of this process wait behind this one.
@@ -58,6 +66,9 @@ impl Waiter {
         let mut state = self.queue.state.lock();
         state.entries.remove(self.ticket)?;
         let next = state.first().map(|(_, next)| next.signal.wake_up());
+        if next.is_none() {
+            self.queue.liveness.forget();
+        }
         let handoff = self.signal.take_handoff();
         // Tasks are woken outside of the lock: an executor may run them at once.
         drop(state);

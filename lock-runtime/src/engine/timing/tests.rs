@@ -22,8 +22,9 @@ fn a_dead_store_is_reported_after_the_longer_of_wait_and_command_timeout() {
         budget(Wait::Forever).gives_up(Some(start + 60_000 * MS)),
         start + 70_000 * MS
     );
+    let short = budget(Wait::For(3000 * MS));
     assert_eq!(
-        budget(Wait::For(3000 * MS)).command_by(start + 2900 * MS, None),
+        short.command_by(start + 2900 * MS, short.gives_up(None)),
         start + 3000 * MS
     );
 }

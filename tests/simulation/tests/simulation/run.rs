@@ -168,12 +168,14 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
 }
 
 /// Time for what goes on in the background. An undo must not take until the lease ends, except where a connection was
-/// replaced under it.
+/// replaced under it; and a command that was sent before the calm may have that replaced after it.
 async fn settle(world: &World) {
+    sleep(Duration::from_secs(5)).await;
     let counts = world.counts.all();
     let strange = ["cuts", "clock set back"].iter();
-    let long = strange.clone().any(|what| counts.contains_key(what));
-    sleep(Duration::from_secs(if long { 70 } else { 5 })).await;
+    if strange.clone().any(|what| counts.contains_key(what)) {
+        sleep(Duration::from_secs(65)).await;
+    }
 }
 
 /// For how long a client was stopped, for its users' sake.

@@ -24,7 +24,7 @@ fn pauses(times: &[u64]) -> Vec<u64> {
 }
 
 #[test]
-fn a_waiter_looks_each_second_and_asks_for_a_sign_of_life_before_it_says_busy() {
+fn a_waiter_asks_each_second_and_looks_at_the_key_before_it_says_busy() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         let request = client.lock("k").wait(of(3000)).acquire();
@@ -34,10 +34,13 @@ fn a_waiter_looks_each_second_and_asks_for_a_sign_of_life_before_it_says_busy() 
         };
         assert_eq!((*waited, store.now()), (of(3000), 3000));
         ms(1).await;
-        let (looks, sign_of_life) = ([0, 0, 1000, 2000].map(|at| (at, "acquire")), (2500, "ping"));
+        let (tries, look) = (
+            [0, 0, 1000, 2000].map(|at| (at, "acquire")),
+            (2500, "inspect"),
+        );
         let calls = store.calls();
-        assert_eq!(calls[..4], looks);
-        assert_eq!(calls[4..], [sign_of_life, (3000, "abandon")]);
+        assert_eq!(calls[..4], tries);
+        assert_eq!(calls[4..], [look, (3000, "abandon")]);
     });
 }
 
@@ -322,14 +325,14 @@ fn a_fenced_grant_without_a_token_is_no_grant() {
 }
 
 #[test]
-fn a_sign_of_life_that_fails_is_not_asked_for_again_and_again() {
+fn a_look_that_fails_is_not_repeated_again_and_again() {
     simulated(async {
         let (store, client, _guard) = taken().await;
-        store.always("ping", DOWN);
+        store.always("inspect", DOWN);
         let request = client.lock("k").wait(of(3000)).acquire();
         let error = store.asks(3000, request).await.unwrap_err();
         assert_eq!((store.now(), short(&error)), (3000, "Disconnected".into()));
-        assert_eq!(store.when("ping"), [2500]);
+        assert_eq!(store.when("inspect"), [2500]);
     });
 }
 

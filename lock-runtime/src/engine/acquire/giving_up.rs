@@ -1,0 +1,119 @@
+//! When a waiting request gives up, and with which error. It is busy only if the store has lately
+//! said so to it, or to one of this process that stands before it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::{StoreError, StoreErrorKind};
+
+use super::task::AcquireTask;
+use crate::engine::errors::{too_late, unavailable};
+use crate::engine::liveness::key::Said;
+use crate::engine::local_queue::{Doing, Waiter};
+use crate::engine::timing;
+use crate::error::LockError;
+
+impl AcquireTask<'_> {
+    /// When it gives up if the store stays silent. Those that wait for the same key do so together.
+    pub(super) fn gives_up_at(&self, waiter: Option<&Waiter>) -> Instant {
+        let Some(waiter) = waiter.filter(|_| self.budget.ends().is_none()) else {
+            return self.budget.gives_up(None);
+        };
+        let silent = self.budget.gives_up(waiter.liveness().answered());
+        waiter.liveness().failing().map_or(silent, |failing| {
+            self.budget.loses_patience(failing.since).min(silent)
+        })
+    }
+
+    /// Under a wait without end: the error of a store that has failed for too long, or has granted
+    /// too late too often.
+    pub(super) fn loses_patience(
+        &self,
+        waiter: &Waiter,
+        now: Instant,
+        late_grants: u32,
+    ) -> Option<LockError> {
+        if self.budget.ends().is_some() {
+            return None;
+        }
+        if late_grants >= timing::LATE_GRANTS {
+            let error = too_late(self.request.lease);
+            return Some(unavailable(Some(&self.request.claim.key), error));
+        }
+        let failing = waiter.liveness().failing()?;
+        let over = now >= self.budget.loses_patience(failing.since);
+        over.then(|| unavailable(Some(&self.request.claim.key), failing.error))
+    }
+
+    /// Whether to stop waiting, and with which error.
+    pub(super) async fn gives_up(&self, waiter: &Waiter, told_busy: bool) -> Option<LockError> {
+        let asks_from = match self.budget.last_recheck() {
+            Some(last_recheck) => last_recheck,
+            None => self.gives_up_at(Some(waiter)),
+        };
+        if self.engine.clock.now() < asks_from {
+            return None;
+        }
+        // Boxed, like everything rare: every waiting task has room for the largest of what it may
+        // wait for.
+        Box::pin(self.verdict(waiter, told_busy, asks_from)).await
+    }
+
+    async fn verdict(&self, waiter: &Waiter, told_busy: bool, since: Instant) -> Option<LockError> {
+        let (engine, key) = (self.engine, &self.request.claim.key);
+        let now = engine.clock.now();
+        let by = match self.budget.ends() {
+            Some(_) => self.budget.gives_up(None).max(now),
+            None => now + engine.defaults.command_timeout,
+        };
+        waiter.signal.doing(Doing::Asks(by));
+        let known = waiter.liveness().known(since, || self.looks(waiter));
+        let known = engine.clock.by(by, known).await;
+        if self
+            .budget
+            .ends()
+            .is_some_and(|ends| engine.clock.now() < ends)
+        {
+            // A failing store may come back in time for another try.
+            return None;
+        }
+        let may_be_free = || !told_busy && waiter.standing().is_first;
+        match known {
+            Some(Said::Failing(error)) => Some(unavailable(Some(key), error)),
+            Some(Said::Taken | Said::Alive) if self.budget.ends().is_none() => None,
+            Some(Said::Alive) if may_be_free() => Some(unavailable(Some(key), not_in_time())),
+            Some(Said::Taken | Said::Alive) => Some(engine.busy(key, &self.budget)),
+            None => Some(unavailable(Some(key), not_in_time())),
+        }
+    }
+
+    /// Looks at the key, on the client's own runtime: who waits for the answer may stop polling.
+    fn looks(&self, waiter: &Waiter) {
+        let (store, clock) = (Arc::clone(&self.engine.store), self.engine.clock.clone());
+        let (queue, key) = (Arc::clone(waiter.queue()), self.request.claim.key.clone());
+        let command_timeout = self.engine.defaults.command_timeout;
+        self.engine.clock.spawn(async move {
+            let sent = clock.now();
+            let result = store.inspect(key, sent + command_timeout).await;
+            queue.liveness.looked(sent, &result);
+        });
+    }
+
+    /// When to wake up if nothing happens.
+    pub(super) fn wake_at(&self, waiter: &Waiter, asks_at: Option<Instant>) -> Instant {
+        let now = self.engine.clock.now();
+        let end = match self.budget.ends() {
+            Some(ends) => ends,
+            None => self.gives_up_at(Some(waiter)),
+        };
+        let last_recheck = self.budget.last_recheck().filter(|at| *at > now);
+        [asks_at, last_recheck]
+            .into_iter()
+            .flatten()
+            .fold(end, Instant::min)
+    }
+}
+
+fn not_in_time() -> StoreError {
+    StoreError::new(StoreErrorKind::Timeout, "it does not answer")
+}

@@ -1,0 +1,150 @@
+//! What the store has said to the requests of one key. Only the first of them asks; they share its
+//! answers, and so give up together and for the same reason.
+
+use std::time::Instant;
+
+use lock_store::{Acquired, Answer, Failure, Inspection, Mutex, StoreError};
+use tokio::sync::Notify;
+
+use super::is_silence;
+
+/// Shared by all requests of a client that wait for a key.
+#[derive(Debug, Default)]
+pub(crate) struct KeyLiveness {
+    state: Mutex<KeyLivenessState>,
+    /// Something was noted.
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct KeyLivenessState {
+    /// Send time of the last command that was answered.
+    answered: Option<Instant>,
+    /// Send time of the last command after which the store said that the key is taken.
+    busy: Option<Instant>,
+    failing: Option<KeyFailure>,
+    /// A look is under way. One at a time; everyone shares its answer.
+    looking: bool,
+}
+
+/// Commands for a key have failed in a row.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFailure {
+    /// Send time of the first of them.
+    pub(crate) since: Instant,
+    pub(crate) error: StoreError,
+}
+
+/// What the store has said of a key since some time.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// The store has said that it is taken.
+    Taken,
+    /// The store answers, and has not said so.
+    Alive,
+    Failing(StoreError),
+}
+
+impl KeyLiveness {
+    /// Send time of the last command that was answered.
+    pub(crate) fn answered(&self) -> Option<Instant> {
+        self.state.lock().answered
+    }
+
+    pub(crate) fn failing(&self) -> Option<KeyFailure> {
+        self.state.lock().failing.clone()
+    }
+
+    /// Nobody waits any more: what was said before means nothing to who comes later.
+    pub(crate) fn forget(&self) {
+        let mut state = self.state.lock();
+        let looking = state.looking;
+        *state = KeyLivenessState::default();
+        state.looking = looking;
+    }
+
+    /// Notes what an acquire sent at `sent` came to.
+    pub(crate) fn note(&self, sent: Instant, result: &Result<Answer<Acquired>, Failure>) {
+        let mut state = self.state.lock();
+        match result {
+            Ok(answer) => {
+                state.answered = state.answered.max(Some(sent));
+                state.failing = None;
+                if matches!(answer.value, Acquired::Busy { .. }) {
+                    state.busy = state.busy.max(Some(sent));
+                }
+            }
+            Err(failure) => state.fails(sent, failure),
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Notes what a look at the key came to.
+    pub(crate) fn looked(
+        &self,
+        sent: Instant,
+        result: &Result<Answer<Option<Inspection>>, Failure>,
+    ) {
+        let mut state = self.state.lock();
+        state.looking = false;
+        match result {
+            Ok(answer) => {
+                state.answered = state.answered.max(Some(sent));
+                // A store that refuses to lend a key may answer a question about it.
+                if state
+                    .failing
+                    .as_ref()
+                    .is_some_and(|it| is_silence(&it.error))
+                {
+                    state.failing = None;
+                }
+                let taken = |found: &Inspection| found.holder.is_some();
+                if answer.value.as_ref().is_some_and(taken) {
+                    state.busy = state.busy.max(Some(sent));
+                }
+            }
+            Err(failure) => state.fails(sent, failure),
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// What is known of the key since then. If nothing is, `look` is called, which has to end in
+    /// [`looked`](Self::looked); one is under way at a time.
+    pub(crate) async fn known(&self, since: Instant, look: impl Fn()) -> Said {
+        loop {
+            let changed = self.changed.notified();
+            let looks = {
+                let mut state = self.state.lock();
+                if let Some(known) = state.known(since) {
+                    return known;
+                }
+                !std::mem::replace(&mut state.looking, true)
+            };
+            if looks {
+                look();
+            }
+            changed.await;
+        }
+    }
+}
+
+impl KeyLivenessState {
+    fn known(&self, since: Instant) -> Option<Said> {
+        match &self.failing {
+            Some(failing) => Some(Said::Failing(failing.error.clone())),
+            None if self.busy >= Some(since) => Some(Said::Taken),
+            None => (self.answered >= Some(since)).then_some(Said::Alive),
+        }
+    }
+
+    fn fails(&mut self, sent: Instant, failure: &Failure) {
+        let since = self.failing.as_ref().map_or(sent, |it| it.since);
+        let error = failure.error.clone();
+        self.failing = Some(KeyFailure { since, error });
+    }
+}
+
+#[cfg(test)]
+mod tests;

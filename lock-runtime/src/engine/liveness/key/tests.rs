@@ -1,0 +1,115 @@
+//! What the requests of a key share.
+
+use std::cell::Cell;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use lock_store::{Link, StoreErrorKind};
+
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn answer<T>(value: T) -> Result<Answer<T>, Failure> {
+    let link = Link(1);
+    Ok(Answer { value, link })
+}
+
+fn failed<T>(kind: StoreErrorKind) -> Result<Answer<T>, Failure> {
+    Err(Failure {
+        error: StoreError::new(kind, "a test"),
+        unknown: None,
+    })
+}
+
+fn busy() -> Result<Answer<Acquired>, Failure> {
+    answer(Acquired::Busy {
+        remaining: None,
+        queued: true,
+    })
+}
+
+fn found(holder: Option<&str>) -> Result<Answer<Option<Inspection>>, Failure> {
+    answer(Some(Inspection {
+        holder: holder.map(str::to_owned),
+        holders: holder.iter().count(),
+        remaining: None,
+        waiting: 0,
+    }))
+}
+
+fn now<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+/// What is known at once; `None` if the store must be looked at.
+fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
+    let looked = Cell::new(false);
+    let known = now(pin!(key.known(since, || looked.set(true))));
+    assert_eq!(known.is_none(), looked.get());
+    known
+}
+
+#[test]
+fn what_one_was_told_lately_holds_for_all() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start + 10 * MS, &busy());
+    assert!(matches!(known(&key, start + 10 * MS), Some(Said::Taken)));
+    assert!(known(&key, start + 11 * MS).is_none());
+}
+
+#[test]
+fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, &busy());
+    for at in [5, 6, 7] {
+        key.note(start + at * MS, &failed(StoreErrorKind::Timeout));
+    }
+    let since = key.failing().map(|failing| failing.since);
+    assert_eq!(since, Some(start + 5 * MS));
+    assert!(matches!(known(&key, start), Some(Said::Failing(_))));
+    key.note(start + 8 * MS, &busy());
+    assert!(key.failing().is_none());
+}
+
+#[test]
+fn a_look_ends_silence_and_not_a_refusal() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, &failed(StoreErrorKind::OutOfMemory));
+    key.looked(start + MS, &found(None));
+    assert!(matches!(known(&key, start), Some(Said::Failing(_))));
+    key.note(start + 2 * MS, &busy());
+    key.note(start + 3 * MS, &failed(StoreErrorKind::Timeout));
+    key.looked(start + 4 * MS, &found(None));
+    assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
+    key.looked(start + 5 * MS, &found(Some("somebody")));
+    assert!(matches!(known(&key, start + 4 * MS), Some(Said::Taken)));
+}
+
+#[test]
+fn nothing_is_known_of_before_anybody_waited() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, &failed(StoreErrorKind::Timeout));
+    key.forget();
+    assert!(key.failing().is_none() && key.answered().is_none());
+    assert!(known(&key, start).is_none());
+}
+
+#[test]
+fn one_looks_for_all() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    let looks = Cell::new(0);
+    let mut all = [(); 3].map(|()| Box::pin(key.known(start, || looks.set(looks.get() + 1))));
+    for one in &mut all {
+        assert!(now(one.as_mut()).is_none());
+    }
+    assert_eq!(looks.get(), 1);
+    key.looked(start, &found(Some("somebody")));
+    for one in &mut all {
+        assert!(matches!(now(one.as_mut()), Some(Said::Taken)));
+    }
+}
