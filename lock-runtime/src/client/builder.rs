@@ -69,6 +69,8 @@ struct Simulated {
     runtime: Handle,
     id: ClientId,
     pause: Pause,
+    /// Whether tasks that are not polled are passed over.
+    patrolled: bool,
 }
 
 /// Makes a store that this crate does not know.
@@ -147,7 +149,21 @@ impl LockClientBuilder {
     #[cfg(feature = "__internals")]
     pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
         let id = ClientId(id);
-        self.simulated = Some(Simulated { runtime, id, pause });
+        self.simulated = Some(Simulated {
+            runtime,
+            id,
+            pause,
+            patrolled: true,
+        });
+        self
+    }
+
+    /// A simulated client that passes no task over, so that a simulation can show that it would find this.
+    #[cfg(feature = "__internals")]
+    pub fn unpatrolled(mut self) -> Self {
+        if let Some(simulated) = &mut self.simulated {
+            simulated.patrolled = false;
+        }
         self
     }
 

@@ -78,7 +78,12 @@ impl LockClientBuilder {
         let id = self.id()?;
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
-        let local_queues = Arc::<LocalQueues>::default();
+        let local_queues = LocalQueues::default();
+        #[cfg(feature = "__internals")]
+        if self.simulated.as_ref().is_some_and(|it| !it.patrolled) {
+            local_queues.are_unpatrolled();
+        }
+        let local_queues = Arc::new(local_queues);
         let listener: Arc<dyn Listener> = Arc::<LocalQueues>::clone(&local_queues);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {

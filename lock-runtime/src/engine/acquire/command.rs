@@ -58,15 +58,14 @@ impl AcquireTask<'_> {
         let engine = self.engine;
         let gives_up = self.gives_up_at(waiter);
         let by = self.budget.command_by(sent, gives_up).max(sent);
-        if let Some(waiter) = waiter
-            && self.request.queue != Queue::Barge
-        {
-            waiter.signal.doing(Doing::Asks(by));
-        }
         // Known before it is sent, so that an undo can go the same way.
         let (key, queue) = (&self.request.claim.key, self.request.queue);
         self.request.via = engine.store.link_of(key, queue);
         self.in_flight = Some((sent, self.request.via));
+        if let Some(waiter) = waiter {
+            let via = Some(self.request.via);
+            waiter.signal.doing(Doing::Asks(by, via));
+        }
         if self.over != Some(self.request.via) {
             self.hear_over(None);
         }

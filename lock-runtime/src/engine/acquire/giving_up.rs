@@ -66,7 +66,7 @@ impl AcquireTask<'_> {
             Some(_) => self.budget.gives_up(None).max(now),
             None => now + engine.defaults.command_timeout,
         };
-        waiter.signal.doing(Doing::Asks(by));
+        waiter.signal.doing(Doing::Asks(by, None));
         let known = waiter.liveness().known(since, || self.looks(waiter));
         let known = engine.clock.by(by, known).await;
         if self

@@ -162,7 +162,7 @@ impl<'e> AcquireTask<'e> {
             permits: claim.permits,
             lease: self.request.lease,
         };
-        let doing = Doing::Asks(now + engine.defaults.command_timeout);
+        let doing = Doing::Asks(now + engine.defaults.command_timeout, None);
         let (waiter, is_first) = engine
             .local_queues
             .join(&claim.key, request, willing, doing);

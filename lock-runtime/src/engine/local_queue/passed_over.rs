@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use lock_store::LockKey;
+use lock_store::{Link, LockKey};
 
 use super::state::{Doing, Handoff, LocalQueue, QueuedRequest};
 use crate::config::LOOKS_UNTIL_PASSED_OVER;
@@ -29,8 +29,8 @@ pub(super) struct PassedOver {
     pub(super) handoff: Option<Handoff>,
     /// It has asked the store.
     pub(super) asked: Option<QueuedRequest>,
-    /// It had no answer yet.
-    pub(super) asking: bool,
+    /// The link of its last command, if that had no answer yet.
+    pub(super) asking: Option<Link>,
 }
 
 impl PassedOver {
@@ -51,7 +51,10 @@ impl PassedOver {
             key: queue.key.clone(),
             handoff,
             asked: asked.then_some(entry.request),
-            asking: matches!(doing, Some(Doing::Asks(_))),
+            asking: match doing {
+                Some(Doing::Asks(_, via)) => via,
+                _ => None,
+            },
         })
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Claim, Link, Queue};
+use lock_store::{Acquire, Claim, Queue};
 
 use super::passed_over::PassedOver;
 use super::queues::LocalQueues;
@@ -51,13 +51,11 @@ impl Engine {
         }
         let Some(request) = waiter.asked else { return };
         let until = self.clock.now() + request.lease;
-        // Nobody knows over which link the answer may come that it does not read.
-        let link = Link::SEVERAL;
         let queue = Queue::Join;
         self.undo.send(Job::Undo(PendingUndo {
             expires: until.max(self.clock.now() + QUEUE_TTL),
             first: Some(self.local_queues.releasing(&waiter.key)),
-            late: waiter.asking.then_some(LateAcquire { link, until }),
+            late: waiter.asking.map(|link| LateAcquire { link, until }),
             request: Acquire {
                 via: self.store.link_of(&waiter.key, queue),
                 claim: Claim {

@@ -30,6 +30,9 @@ pub(crate) struct LocalQueues {
     patrolled: Mutex<Vec<Arc<LocalQueue>>>,
     /// Calls the patrol.
     patrol: Notify,
+    /// Simulation: nobody is passed over.
+    #[cfg(feature = "__internals")]
+    unpatrolled: std::sync::atomic::AtomicBool,
 }
 
 impl LocalQueues {
@@ -131,11 +134,20 @@ impl LocalQueues {
 
     /// The patrol looks after this queue as long as anybody waits in it.
     pub(crate) fn patrols(&self, queue: &Arc<LocalQueue>) {
+        #[cfg(feature = "__internals")]
+        if self.unpatrolled.load(Ordering::Relaxed) {
+            return;
+        }
         if std::mem::replace(&mut queue.state.lock().patrolled, true) {
             return;
         }
         self.patrolled.lock().push(Arc::clone(queue));
         self.patrol.notify_one();
+    }
+
+    #[cfg(feature = "__internals")]
+    pub(crate) fn are_unpatrolled(&self) {
+        self.unpatrolled.store(true, Ordering::Relaxed);
     }
 
     /// Ends when there is a queue to look after; or at a stop.

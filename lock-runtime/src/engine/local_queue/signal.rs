@@ -88,7 +88,7 @@ impl Signal {
         let given = post.inbox.handoff.is_some() || post.inbox.granted.is_some();
         match post.doing {
             _ if !is_first && !given => false,
-            Some(Doing::Asks(by)) => now >= by,
+            Some(Doing::Asks(by, _)) => now >= by,
             Some(Doing::Sleeps(until)) => woken || now >= until,
             None => false,
         }

@@ -83,8 +83,9 @@ pub(super) struct Post {
 /// What a waiter does, if it is polled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Doing {
-    /// It waits for an answer of the store, which comes by then or not at all.
-    Asks(Instant),
+    /// It waits for an answer of the store, which comes by then or not at all; over this link, if it
+    /// asks for the lock.
+    Asks(Instant, Option<Link>),
     /// It sleeps, until then or until it is woken.
     Sleeps(Instant),
 }

@@ -84,3 +84,8 @@ fn one_permit_too_many_is_found_by_exclusion() {
 fn a_writer_beside_readers_is_found_by_exclusion() {
     is_found(Mistake::WritesBesideReaders, Check::Exclusion);
 }
+
+#[test]
+fn a_task_that_is_not_polled_and_not_passed_over_is_found_by_who_waits() {
+    is_found(Mistake::PassesNobodyOver, Check::Waiting);
+}

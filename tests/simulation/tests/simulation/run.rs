@@ -73,8 +73,12 @@ pub(crate) async fn connect(
 ) -> Service {
     let pause = Pause::default();
     let (network, wires) = (Arc::clone(world), rng.fork());
-    let client = LockClient::builder()
-        .simulated(Handle::current(), id(number).0, pause.clone())
+    let mut builder =
+        LockClient::builder().simulated(Handle::current(), id(number).0, pause.clone());
+    if network.server.wrong().is(Mistake::PassesNobodyOver) {
+        builder = builder.unpatrolled();
+    }
+    let client = builder
         .store({
             let pause = pause.clone();
             move |namespace, id, listener, _| {
@@ -135,6 +139,7 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
     for trouble in troubles {
         let _ = trouble.await;
     }
+    world.drop_parked();
     clean_up(world, services).await;
 }
 

@@ -108,7 +108,12 @@ fn seeds_show_no_violation() {
     sum.bad.sort_unstable();
     if let Some(first) = sum.bad.first() {
         show(*first);
-        panic!("violations with the seeds {:?}", sum.bad);
+        panic!(
+            "violations with the seeds {:?}; to see one of them:\n\
+             LOCK_SIM_SEED={first} cargo test -p lock-simulation --test simulation \
+             seeds_show_no_violation -- --nocapture",
+            sum.bad
+        );
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) enum Mistake {
     OnePermitTooMany,
     /// A writer is let in beside readers.
     WritesBesideReaders,
+    /// Of the client: a task that is not polled keeps its place.
+    PassesNobodyOver,
 }
 
 /// One server, for all clients.
@@ -131,7 +133,7 @@ impl Wrong {
         self.state.lock().unwrap()
     }
 
-    fn is(&self, mistake: Mistake) -> bool {
+    pub(crate) fn is(&self, mistake: Mistake) -> bool {
         self.mistake == Some(mistake)
     }
 

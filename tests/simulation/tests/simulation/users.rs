@@ -154,6 +154,7 @@ impl User {
                 }
             }
             20..35 => self.run_body(&keys, lock).await,
+            35..42 => self.stops_polling(&keys, lock).await,
             _ => {
                 let (started, stopped) = (now(), self.stopped());
                 let invoked = world.oracle.invoke(&keys);
@@ -174,6 +175,41 @@ impl User {
                     Err(error) => self.refused(&error),
                 }
             }
+        }
+    }
+
+    /// A request whose future is not polled for a while, or never again.
+    async fn stops_polling(&mut self, keys: &[&str], lock: Lock) {
+        let world = Arc::clone(&self.service.world);
+        world.counts.add("requests that nobody polled for a while");
+        let polls = usize::try_from(self.rng.below(6)).unwrap();
+        let time = self.rng.ms(0..=20_000);
+        // One that has the first of several locks holds it, as a task does that does not end.
+        let never = self.rng.chance(400) && keys.len() == 1;
+        let invoked = world.oracle.invoke(keys);
+        let mut request = Box::pin(lock.acquire());
+        let result = match polled(polls, &mut request).await {
+            Some(result) => result,
+            None if never => {
+                world.note(format_args!("{} polls {keys:?} never again", self.name));
+                world.park(request);
+                return;
+            }
+            None => {
+                world.note(format_args!(
+                    "{} polls {keys:?} in {time:?} again",
+                    self.name
+                ));
+                sleep(time).await;
+                request.await
+            }
+        };
+        match result {
+            Ok(guard) => {
+                let writers = world.oracle.granted(&world, &self.name, &invoked, &guard);
+                self.hold(guard, keys, &writers).await;
+            }
+            Err(error) => self.refused(&error),
         }
     }
 

@@ -1,9 +1,12 @@
 //! What all parts of one run share: time, the trace, and what was found wrong.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
+
+use lock_runtime::{Guard, LockError};
 
 use crate::faults::{Counts, Faults};
 use crate::network::Wires;
@@ -43,7 +46,14 @@ pub(crate) struct World {
     started: Instant,
     trace: Mutex<Trace>,
     violations: Mutex<Vec<(Check, String)>>,
+    /// Requests that nobody polls any more.
+    parked: Mutex<Vec<Pin<Box<dyn Acquire>>>>,
 }
+
+/// A request under way.
+trait Acquire: Future<Output = Result<Guard, LockError>> + Send {}
+
+impl<F: Future<Output = Result<Guard, LockError>> + Send> Acquire for F {}
 
 #[derive(Default)]
 struct Trace {
@@ -80,7 +90,21 @@ impl World {
                 lines: traced.then(Vec::new),
             }),
             violations: Mutex::default(),
+            parked: Mutex::default(),
         })
+    }
+
+    /// Keeps a request until the end, and does not poll it.
+    pub(crate) fn park(
+        &self,
+        request: Pin<Box<impl Future<Output = Result<Guard, LockError>> + Send + 'static>>,
+    ) {
+        self.parked.lock().unwrap().push(request);
+    }
+
+    pub(crate) fn drop_parked(&self) {
+        let parked = std::mem::take(&mut *self.parked.lock().unwrap());
+        drop(parked);
     }
 
     /// One line of the trace; its hash is what two runs of a seed must have in common.
