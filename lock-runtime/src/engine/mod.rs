@@ -11,10 +11,12 @@ mod admin;
 pub(crate) mod background;
 mod errors;
 mod fencing;
+mod grants;
 pub(crate) mod hold;
 mod latch;
 mod liveness;
 pub(crate) mod local_queue;
+pub(crate) mod messages;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
 mod timing;
@@ -30,9 +32,11 @@ use tokio::sync::Notify;
 use self::background::active::Active;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
+use self::grants::Grants;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
 use self::local_queue::LocalQueues;
+use self::messages::Messages;
 use self::timing::Budget;
 use crate::config::Defaults;
 use crate::error::LockError;
@@ -45,6 +49,9 @@ pub(crate) struct Engine {
     store: Arc<dyn Store>,
     defaults: Defaults,
     local_queues: Arc<LocalQueues>,
+    grants: Arc<Grants>,
+    /// The store tells it what it has to say, as long as it is there.
+    _messages: Arc<Messages>,
     latches: Arc<LatchWatches>,
     liveness: Arc<Liveness>,
     watchdog: Arc<Watchdog>,

@@ -14,6 +14,7 @@ use crate::config::check_lease;
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
 use crate::engine::local_queue::LocalQueues;
+use crate::engine::messages::Messages;
 use crate::error::LockError;
 
 impl LockClientBuilder {
@@ -83,14 +84,14 @@ impl LockClientBuilder {
         if self.simulated.as_ref().is_some_and(|it| !it.patrolled) {
             local_queues.are_unpatrolled();
         }
-        let local_queues = Arc::new(local_queues);
-        let listener: Arc<dyn Listener> = Arc::<LocalQueues>::clone(&local_queues);
+        let messages = Arc::new(Messages::new(local_queues));
+        let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
-        let (engine, task) = Engine::new(id, clock, store, local_queues, self.defaults);
+        let (engine, task) = Engine::new(id, clock, store, messages, self.defaults);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());

@@ -35,7 +35,7 @@ impl AcquireTask<'_> {
         self.request.queue = Queue::Join;
         if !self.expecting {
             let owner = self.request.claim.owner;
-            self.engine.local_queues.expect_grant(owner, signal);
+            self.engine.grants.expect(owner, signal);
             self.expecting = true;
         }
     }
@@ -45,7 +45,7 @@ impl AcquireTask<'_> {
         if self.expecting && self.over != link {
             self.over = link;
             let owner = self.request.claim.owner;
-            self.engine.local_queues.expect_over(owner, link);
+            self.engine.grants.expect_over(owner, link);
         }
     }
 
@@ -144,7 +144,7 @@ impl AcquireTask<'_> {
     /// Notes a command by which the store changed something: only the master does that.
     fn wrote(&self, link: Option<Link>, sent: Instant) {
         if let Some(link) = link {
-            self.engine.local_queues.wrote(link, sent);
+            self.engine.grants.wrote(link, sent);
         }
     }
 }

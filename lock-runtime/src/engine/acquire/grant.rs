@@ -6,9 +6,10 @@ use std::time::Instant;
 use super::task::AcquireTask;
 use crate::config::Resolved;
 use crate::engine::fencing::window::{self, TokenWindow};
+use crate::engine::grants::heard::HeardGrant;
 use crate::engine::hold::part::{Part, Parts};
 use crate::engine::hold::{Grant, Hold};
-use crate::engine::local_queue::{Handoff, HeardGrant, TakenOver, Tenure, Waiter};
+use crate::engine::local_queue::{Handoff, TakenOver, Tenure, Waiter};
 use crate::engine::{Engine, timing};
 
 impl Engine {

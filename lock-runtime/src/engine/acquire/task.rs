@@ -125,7 +125,7 @@ impl AcquireTask<'_> {
     fn cleans_up(&mut self) {
         let (engine, owner) = (self.engine, self.request.claim.owner);
         if self.expecting {
-            engine.local_queues.forget_grant(owner);
+            engine.grants.forget(owner);
         }
         if let Some((sent, link)) = self.in_flight {
             let until = sent + self.request.lease;

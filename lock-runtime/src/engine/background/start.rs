@@ -11,8 +11,8 @@ use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::liveness::Liveness;
-use crate::engine::local_queue::LocalQueues;
 use crate::engine::local_queue::patrol::patrol;
+use crate::engine::messages::Messages;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
@@ -20,7 +20,7 @@ impl Engine {
         id: ClientId,
         clock: Clock,
         store: Arc<dyn Store>,
-        local_queues: Arc<LocalQueues>,
+        messages: Arc<Messages>,
         defaults: Defaults,
     ) -> (Arc<Self>, UndoTask) {
         let timeout = defaults.command_timeout;
@@ -43,7 +43,9 @@ impl Engine {
             clock,
             store,
             defaults,
-            local_queues,
+            local_queues: Arc::clone(&messages.local_queues),
+            grants: Arc::clone(&messages.grants),
+            _messages: messages,
             latches: Arc::default(),
             liveness,
             watchdog,

@@ -62,7 +62,7 @@ impl Engine {
             std::mem::forget(unfinished);
         }
         if released {
-            self.local_queues.wrote(answer.link, sent);
+            self.grants.wrote(answer.link, sent);
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");

@@ -13,8 +13,8 @@ use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::Engine;
 use crate::engine::background::active::{Active, Entered};
 use crate::engine::background::undo::Undo;
+use crate::engine::grants::Grants;
 use crate::engine::liveness::Liveness;
-use crate::engine::local_queue::LocalQueues;
 use crate::engine::timing::{self, Retry};
 
 /// Lives as long as a task waits, and until its place in the store is given up.
@@ -24,7 +24,7 @@ pub(super) struct LatchWatcher {
     clock: Clock,
     liveness: Arc<Liveness>,
     command_timeout: Duration,
-    local_queues: Arc<LocalQueues>,
+    grants: Arc<Grants>,
     watches: Arc<LatchWatches>,
     watch: Arc<LatchWatch>,
     key: LockKey,
@@ -55,7 +55,7 @@ impl LatchWatcher {
             clock: engine.clock.clone(),
             liveness: Arc::clone(&engine.liveness),
             command_timeout: engine.defaults.command_timeout,
-            local_queues: Arc::clone(&engine.local_queues),
+            grants: Arc::clone(&engine.grants),
             watches: Arc::clone(&engine.latches),
             watch,
             key,
@@ -68,8 +68,7 @@ impl LatchWatcher {
     }
 
     pub(super) async fn run(mut self) {
-        self.local_queues
-            .expect_grant(self.place, &self.watch.signal);
+        self.grants.expect(self.place, &self.watch.signal);
         let mut look_at = self.clock.now();
         // The last waiter for whom a look was sent.
         let mut asked = 0;
@@ -86,7 +85,7 @@ impl LatchWatcher {
                 let _ = self.clock.by(look_at, self.watch.signal.notified()).await;
             }
         }
-        self.local_queues.forget_grant(self.place);
+        self.grants.forget(self.place);
         self.leave().await;
     }
 
@@ -228,13 +227,13 @@ impl LatchWatcher {
 
     /// Asks what the latch is, and for the place.
     async fn ask(&self, sent: Instant) -> Result<LatchFound, Failure> {
-        self.local_queues.expect_over(self.place, None);
+        self.grants.expect_over(self.place, None);
         let by = sent + self.command_timeout;
         let result = self.store.latch_wait(self.call(), by).await;
         self.liveness.note(sent, &result);
         let Answer { value, link } = result?;
         // What is heard over another link may be old.
-        self.local_queues.expect_over(self.place, Some(link));
+        self.grants.expect_over(self.place, Some(link));
         Ok(value)
     }
 

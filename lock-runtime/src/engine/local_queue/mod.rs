@@ -6,7 +6,6 @@
 //! willing waiter: a handoff. A waiter that nobody polls loses its place after some time, and what
 //! it was given goes to the next one.
 
-mod expected_grants;
 mod handoff;
 mod marker;
 mod pass_on;
@@ -23,5 +22,5 @@ mod waiter;
 pub(super) use self::handoff::TakenOver;
 pub(crate) use self::queues::LocalQueues;
 pub(super) use self::releasing::Releasing;
-pub(super) use self::state::{Doing, Handoff, HeardGrant, Inbox, QueuedRequest, Signal, Tenure};
+pub(super) use self::state::{Doing, Handoff, Inbox, QueuedRequest, Signal, Tenure};
 pub(super) use self::waiter::Waiter;

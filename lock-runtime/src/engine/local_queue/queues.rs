@@ -1,21 +1,19 @@
-//! All local queues of a client, and the way from an owner token to the waiter that has it.
+//! All local queues of a client.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lock_store::{Ended, Link, Listener, LockKey, Mutex, Owner, WakeUp};
+use lock_store::{LockKey, Mutex, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-use super::expected_grants::{ExpectedGrant, ExpectedGrants};
 use super::passed_over::{PassedOver, late};
 use super::queue::{QueueTable, enter};
 use super::releasing::Releasing;
 use super::state::{
-    Doing, Handoff, HandoffMarker, HeardGrant, LocalQueue, QueueEntry, QueueState, QueuedRequest,
-    Signal,
+    Doing, Handoff, HandoffMarker, LocalQueue, QueueEntry, QueueState, QueuedRequest, Signal,
 };
 use super::waiter::Waiter;
 
@@ -23,8 +21,6 @@ use super::waiter::Waiter;
 #[derive(Debug, Default)]
 pub(crate) struct LocalQueues {
     table: Mutex<QueueTable>,
-    /// Requests that stand, or may stand, in the store's queue.
-    expected_grants: Mutex<ExpectedGrants>,
     tickets: AtomicU64,
     /// Queues in which somebody sleeps, for the patrol.
     patrolled: Mutex<Vec<Arc<LocalQueue>>>,
@@ -183,41 +179,14 @@ impl LocalQueues {
         (!patrolled.is_empty() || !passed_over.is_empty()).then_some(passed_over)
     }
 
-    /// From now on, a grant to this owner is told to the signal, over whichever link it comes.
-    pub(crate) fn expect_grant(&self, owner: Owner, signal: &Arc<Signal>) {
-        let signal = Arc::clone(signal);
-        let expected = ExpectedGrant { signal, over: None };
-        let mut grants = self.expected_grants.lock();
-        grants.expected.insert(owner.request, expected);
-    }
-
-    /// From now on, a grant to this owner that is heard over another link is not told.
-    pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
-        let mut grants = self.expected_grants.lock();
-        if let Some(expected) = grants.expected.get_mut(&owner.request) {
-            expected.over = link;
-        }
-    }
-
-    pub(crate) fn forget_grant(&self, owner: Owner) {
-        let mut grants = self.expected_grants.lock();
-        grants.expected.remove(&owner.request);
-    }
-
-    /// The answer over this link says that a command sent then has changed the store. Whatever is
-    /// heard over the link from now on was said by the same server after that: a replica changes
-    /// nothing, but passes on what its master said.
-    pub(crate) fn wrote(&self, link: Link, sent: Instant) {
-        self.expected_grants.lock().wrote(link, sent);
-    }
-
-    fn recheck_if(&self, affected: impl Fn(&ExpectedGrant) -> bool) {
-        let grants = self.expected_grants.lock();
-        let affected = grants.expected.values().filter(|one| affected(one));
-        let signals: Vec<_> = affected.map(|one| Arc::clone(&one.signal)).collect();
-        drop(grants);
-        for signal in signals {
-            drop(signal.put(|inbox| inbox.recheck = true));
+    /// Something may be had that the first waiter of this key waits for.
+    pub(in crate::engine) fn freed(&self, key: &LockKey) {
+        let signal = self.find(key).and_then(|queue| {
+            let state = queue.state.lock();
+            state.first().map(|(_, first)| Arc::clone(&first.signal))
+        });
+        if let Some(signal) = signal {
+            signal.recheck();
         }
     }
 
@@ -242,39 +211,5 @@ impl LocalQueues {
         let table = self.table.lock();
         let lengths = table.values().map(|one| one.state.lock().entries.0.len());
         lengths.sum()
-    }
-}
-
-impl Listener for LocalQueues {
-    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
-        let grants = self.expected_grants.lock();
-        let after = grants.written_over(link);
-        let expected = grants.expected.get(&owner.request);
-        let expected = expected.filter(|one| one.over.is_none_or(|over| over == link));
-        let signal = expected.map(|one| Arc::clone(&one.signal));
-        drop(grants);
-        signal.map_or_else(WakeUp::default, |signal| {
-            let granted = HeardGrant { link, token, after };
-            signal.put(|inbox| inbox.granted = Some(granted))
-        })
-    }
-
-    fn recheck(&self) {
-        self.recheck_if(|_| true);
-    }
-
-    fn lost(&self, link: Link) {
-        // A request without a reply yet may have asked over it.
-        self.recheck_if(|one| one.over.is_none_or(|over| over == link));
-    }
-
-    fn freed(&self, ended: Ended) {
-        let signal = self.find(&ended.key).and_then(|queue| {
-            let state = queue.state.lock();
-            state.first().map(|(_, first)| Arc::clone(&first.signal))
-        });
-        if let Some(signal) = signal {
-            drop(signal.put(|inbox| inbox.recheck = true));
-        }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use lock_store::WakeUp;
 
 use super::state::{Doing, Fate, Handoff, Inbox, Post, Signal};
+use crate::engine::grants::heard::HeardGrant;
 
 impl Signal {
     pub(super) fn new(doing: Doing) -> Arc<Self> {
@@ -92,6 +93,16 @@ impl Signal {
             Some(Doing::Sleeps(until)) => woken || now >= until,
             None => false,
         }
+    }
+
+    /// The store handed the lock over to it.
+    pub(in crate::engine) fn granted(self: &Arc<Self>, granted: HeardGrant) -> WakeUp {
+        self.put(|inbox| inbox.granted = Some(granted))
+    }
+
+    /// Only the store knows how things stand.
+    pub(in crate::engine) fn recheck(self: &Arc<Self>) {
+        drop(self.put(|inbox| inbox.recheck = true));
     }
 
     pub(super) fn put(self: &Arc<Self>, change: impl FnOnce(&mut Inbox)) -> WakeUp {

@@ -13,6 +13,7 @@ use lock_store::{Link, LockKey, Mutex, Owner, Permits};
 use tokio::sync::Notify;
 
 use crate::engine::fencing::window::TokenWindow;
+use crate::engine::grants::heard::HeardGrant;
 use crate::engine::liveness::key::KeyLiveness;
 
 /// One key's queue. It is in the table as long as there is anything in it. Whatever enters an empty
@@ -112,16 +113,6 @@ pub(crate) struct Inbox {
     pub(crate) recheck: bool,
     /// The waiter has lost its place, because nobody polled it.
     pub(crate) passed_over: bool,
-}
-
-/// A hand-over by the store, as it was heard.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeardGrant {
-    /// The link that told it.
-    pub(crate) link: Link,
-    pub(crate) token: Option<u64>,
-    /// The store had carried out a command sent then when it told this, if one is known.
-    pub(crate) after: Option<Instant>,
 }
 
 /// The process's tenure of a key: what it has in the store, whichever of its tasks uses it.

@@ -1,0 +1,126 @@
+//! Grants that the store tells on its own: who waits for one, over which link one can be believed,
+//! and how old it can be at most.
+
+pub(super) mod heard;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lock_store::{Link, Mutex, Owner, WakeUp};
+
+use self::heard::HeardGrant;
+use super::local_queue::Signal;
+
+/// All that a client waits for to be told.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    state: Mutex<ExpectedGrants>,
+}
+
+#[derive(Debug, Default)]
+struct ExpectedGrants {
+    /// By the numbers of their requests.
+    expected: BTreeMap<u64, ExpectedGrant>,
+    /// For each link over which the store was changed since a request waits: the send time of the
+    /// newest command that did so. They are few, the latest at the end.
+    written: Vec<(Link, Instant)>,
+}
+
+#[derive(Debug)]
+struct ExpectedGrant {
+    signal: Arc<Signal>,
+    /// The link that tells the grant, if it is known. News over another link may be old.
+    over: Option<Link>,
+}
+
+impl Grants {
+    /// From now on, a grant to this owner is told to the signal, over whichever link it comes.
+    pub(crate) fn expect(&self, owner: Owner, signal: &Arc<Signal>) {
+        let signal = Arc::clone(signal);
+        let expected = ExpectedGrant { signal, over: None };
+        let mut grants = self.state.lock();
+        grants.expected.insert(owner.request, expected);
+    }
+
+    /// From now on, a grant to this owner that is heard over another link is not told.
+    pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
+        let mut grants = self.state.lock();
+        if let Some(expected) = grants.expected.get_mut(&owner.request) {
+            expected.over = link;
+        }
+    }
+
+    pub(crate) fn forget(&self, owner: Owner) {
+        let mut grants = self.state.lock();
+        grants.expected.remove(&owner.request);
+    }
+
+    /// The answer over this link says that a command sent then has changed the store. Whatever is
+    /// heard over the link from now on was said by the same server after that: a replica changes
+    /// nothing, but passes on what its master said.
+    pub(crate) fn wrote(&self, link: Link, sent: Instant) {
+        self.state.lock().wrote(link, sent);
+    }
+
+    /// Only the store knows how things stand with the requests that `affected` says.
+    fn recheck_if(&self, affected: impl Fn(&ExpectedGrant) -> bool) {
+        let grants = self.state.lock();
+        let affected = grants.expected.values().filter(|one| affected(one));
+        let signals: Vec<_> = affected.map(|one| Arc::clone(&one.signal)).collect();
+        drop(grants);
+        for signal in signals {
+            signal.recheck();
+        }
+    }
+
+    /// A grant was heard. Whom to wake for it.
+    pub(super) fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+        let grants = self.state.lock();
+        let after = grants.written_over(link);
+        let expected = grants.expected.get(&owner.request);
+        let expected = expected.filter(|one| one.over.is_none_or(|over| over == link));
+        let signal = expected.map(|one| Arc::clone(&one.signal));
+        drop(grants);
+        signal.map_or_else(WakeUp::default, |signal| {
+            signal.granted(HeardGrant { link, token, after })
+        })
+    }
+
+    /// Messages may have been lost, over any link.
+    pub(super) fn recheck(&self) {
+        self.recheck_if(|_| true);
+    }
+
+    /// Nothing more is heard over this link.
+    pub(super) fn lost(&self, link: Link) {
+        // A request without a reply yet may have asked over it.
+        self.recheck_if(|one| one.over.is_none_or(|over| over == link));
+    }
+}
+
+/// So many links are remembered.
+const WRITTEN_LINKS: usize = 16;
+
+impl ExpectedGrants {
+    fn written_over(&self, link: Link) -> Option<Instant> {
+        let found = self.written.iter().find(|(one, _)| *one == link);
+        found.map(|(_, sent)| *sent)
+    }
+
+    /// See [`Grants::wrote`].
+    fn wrote(&mut self, link: Link, sent: Instant) {
+        if self.expected.is_empty() || link == Link::SEVERAL {
+            return;
+        }
+        let written = &mut self.written;
+        let before = match written.iter().position(|(one, _)| *one == link) {
+            Some(at) => written.remove(at).1,
+            None => sent,
+        };
+        if written.len() == WRITTEN_LINKS {
+            written.remove(0);
+        }
+        written.push((link, sent.max(before)));
+    }
+}

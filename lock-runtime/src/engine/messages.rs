@@ -1,0 +1,42 @@
+//! [`Messages`]: what the store says on its own, and whom it concerns.
+
+use std::sync::Arc;
+
+use lock_store::{Ended, Link, Listener, Owner, WakeUp};
+
+use super::grants::Grants;
+use super::local_queue::LocalQueues;
+
+/// Hears the store for a client.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    pub(super) grants: Arc<Grants>,
+    pub(super) local_queues: Arc<LocalQueues>,
+}
+
+impl Messages {
+    pub(crate) fn new(local_queues: LocalQueues) -> Self {
+        Self {
+            grants: Arc::default(),
+            local_queues: Arc::new(local_queues),
+        }
+    }
+}
+
+impl Listener for Messages {
+    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+        self.grants.granted(link, owner, token)
+    }
+
+    fn recheck(&self) {
+        self.grants.recheck();
+    }
+
+    fn lost(&self, link: Link) {
+        self.grants.lost(link);
+    }
+
+    fn freed(&self, ended: Ended) {
+        self.local_queues.freed(&ended.key);
+    }
+}
