@@ -95,9 +95,6 @@ impl AcquireTask<'_> {
                 if engine.is_closing() {
                     return Err(LockError::Shutdown);
                 }
-                if waiter.is_some_and(|waiter| !waiter.signal.claim()) {
-                    return Ok(Step::PassedOver);
-                }
                 let deadline = timing::deadline(sent, self.request.lease);
                 let now = engine.clock.now();
                 if now >= deadline {
@@ -105,6 +102,10 @@ impl AcquireTask<'_> {
                 }
                 if window::is_missing(self.options, token) {
                     return Ok(Step::Failed(no_token()));
+                }
+                // From here on the grant is used, and nobody gives it back.
+                if waiter.is_some_and(|waiter| !waiter.signal.claim()) {
+                    return Ok(Step::PassedOver);
                 }
                 let hold = self.granted(waiter, now, sent, deadline, token);
                 Ok(Step::Held(hold))
