@@ -25,3 +25,9 @@ pub(super) fn too_late() -> StoreError {
         "its answer came after the lease it granted",
     )
 }
+
+/// A reply that no store gives which keeps the contract.
+pub(super) fn malformed(what: String) -> StoreError {
+    let text = format!("{what}, which can't be; is there a proxy in front of it?");
+    StoreError::new(StoreErrorKind::Refused, text)
+}
