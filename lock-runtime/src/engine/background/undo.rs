@@ -206,7 +206,10 @@ impl UndoTask {
     fn wakes_at(&self) -> Option<Instant> {
         let patience = self.worker.command_timeout;
         let releases = self.releases.wakes_at(patience);
-        releases.into_iter().chain(self.undos.wakes_at(patience)).min()
+        releases
+            .into_iter()
+            .chain(self.undos.wakes_at(patience))
+            .min()
     }
 
     fn ended(&mut self, ended: Ended) {
