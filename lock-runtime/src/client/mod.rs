@@ -281,14 +281,14 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn health(&self) -> Result<Health, LockError> {
-        let round_trip = self.engine.ping().await?;
+        let (round_trip, servers) = self.engine.diagnose().await?;
         Ok(Health {
             round_trip,
             held: self.engine.held(),
             waiting: self.engine.waiting(),
             lost: self.engine.lost_holds(),
             release_failures: self.engine.release_failures(),
-            servers: self.engine.diagnose().await?,
+            servers,
         })
     }
 
