@@ -260,10 +260,13 @@ impl LockClient {
     /// Asks the store for a sign of life, counts what this client does, and says what about the servers endangers locks.
     ///
     /// What the user may not ask (`INFO`, `CONFIG GET`) is a [`Finding::Unknown`](crate::Finding::Unknown) that names the
-    /// missing right. It costs each server a handful of commands: for a health page, not for every request.
+    /// missing right. A master of a cluster, or a server of a quorum, that does not answer is told beside the others
+    /// ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a handful of commands: for a health page,
+    /// not for every request.
     ///
     /// # Errors
-    /// [`LockError::Unavailable`] if it does not answer within the command timeout, [`LockError::Shutdown`].
+    /// [`LockError::Unavailable`] if no server answers within the command timeout, or no majority of a quorum;
+    /// [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// Changes nothing.
