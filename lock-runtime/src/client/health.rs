@@ -8,7 +8,7 @@ use lock_store::ServerHealth;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// How long the store took to answer just now.
+    /// How long the store took to answer just now; of a cluster of which a master does not answer, the slowest other.
     pub round_trip: Duration,
     /// Locks that this client holds.
     pub held: usize,

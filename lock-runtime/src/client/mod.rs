@@ -260,10 +260,13 @@ impl LockClient {
     /// Asks the store for a sign of life, counts what this client does, and says what about the servers endangers locks.
     ///
     /// What the user may not ask (`INFO`, `CONFIG GET`) is a [`Finding::Unknown`](crate::Finding::Unknown) that names the
-    /// missing right. It costs each server a handful of commands: for a health page, not for every request.
+    /// missing right. A master of a cluster, or a server of a quorum, that does not answer is told beside the others
+    /// ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a handful of commands: for a health page,
+    /// not for every request.
     ///
     /// # Errors
-    /// [`LockError::Unavailable`] if it does not answer within the command timeout, [`LockError::Shutdown`].
+    /// [`LockError::Unavailable`] if no server answers within the command timeout, or no majority of a quorum;
+    /// [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -281,14 +284,14 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn health(&self) -> Result<Health, LockError> {
-        let round_trip = self.engine.ping().await?;
+        let (round_trip, servers) = self.engine.diagnose().await?;
         Ok(Health {
             round_trip,
             held: self.engine.held(),
             waiting: self.engine.waiting(),
             lost: self.engine.lost_holds(),
             release_failures: self.engine.release_failures(),
-            servers: self.engine.diagnose().await?,
+            servers,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, Permits, ServerHealth, Wish};
+use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth, Wish};
 
 use super::Engine;
 use super::errors::unavailable;
@@ -37,19 +37,33 @@ impl Engine {
         answer.ok_or(LockError::KeyConflict { key })
     }
 
-    pub(crate) async fn ping(&self) -> Result<Duration, LockError> {
+    /// What the servers say of themselves, and how long the store took to answer just now. An error
+    /// if it does not answer, unless some of its servers do.
+    pub(crate) async fn diagnose(&self) -> Result<(Duration, Vec<ServerHealth>), LockError> {
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
+        let servers = self.store.servers(self.command_by());
+        let (round_trip, servers) = tokio::join!(self.ping(), servers);
+        let answers = |server: &&ServerHealth| server.role != Role::Unknown;
+        match (round_trip, servers) {
+            (Ok(round_trip), servers) => {
+                let servers = servers.map_err(|source| unavailable(None, source))?;
+                Ok((round_trip, servers))
+            }
+            (Err(_), Ok(servers)) if servers.iter().any(|server| answers(&server)) => {
+                let answered = servers.iter().filter(answers);
+                let slowest = answered.map(|server| server.round_trip).max();
+                Ok((slowest.unwrap_or_default(), servers))
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    async fn ping(&self) -> Result<Duration, LockError> {
         let sent = self.clock.now();
         self.ask(None, self.store.ping(self.command_by())).await?;
         Ok(self.clock.now().saturating_duration_since(sent))
-    }
-
-    /// What the servers say of themselves.
-    pub(crate) async fn diagnose(&self) -> Result<Vec<ServerHealth>, LockError> {
-        let servers = self.store.servers(self.command_by()).await;
-        servers.map_err(|source| unavailable(None, source))
     }
 
     /// One command, without a repeat.

@@ -50,3 +50,9 @@ pub(super) fn no_token() -> StoreError {
         "its grant brought no fencing token",
     )
 }
+
+/// A reply that no store gives which keeps the contract.
+pub(super) fn malformed(what: String) -> StoreError {
+    let text = format!("{what}, which can't be; is there a proxy in front of it?");
+    StoreError::new(StoreErrorKind::Refused, text)
+}

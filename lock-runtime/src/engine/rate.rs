@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_store::{RateRequest, Rated, Wish};
 
 use super::Engine;
-use super::errors::unavailable;
+use super::errors::{malformed, unavailable};
 use super::timing::{Budget, Retry};
 use crate::config::Wait;
 use crate::error::LockError;
@@ -44,6 +44,13 @@ impl Engine {
             let result = self.store.rate(request.clone(), by).await;
             self.liveness.note(sent, &result);
             match result.map(|answer| answer.value) {
+                Ok(Rated::Passed { delay, .. }) if delay > request.wait => {
+                    let wait = request.wait;
+                    let error = malformed(format!(
+                        "it let a call pass after {delay:?} that waits for {wait:?} at most"
+                    ));
+                    return Err(unavailable(Some(&request.key), error));
+                }
                 Ok(Rated::Passed { delay, left }) => {
                     // From now, not from the sending: nobody passes before the store's own clock says so.
                     let passes_at = self.clock.now() + delay;

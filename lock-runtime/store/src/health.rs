@@ -15,6 +15,8 @@ pub struct ServerHealth {
     pub role: Role,
     /// How many replicas are connected to it; `None` if the user may not ask, or it did not answer.
     pub replicas: Option<u32>,
+    /// How long it took to answer just now; zero if it did not.
+    pub round_trip: Duration,
     /// For how long this client's connection to it has stood.
     pub connected_for: Duration,
     /// How often that connection had to be made again since the client was made, whoever was the master then.
@@ -33,6 +35,7 @@ impl ServerHealth {
             version: String::new(),
             role: Role::Unknown,
             replicas: None,
+            round_trip: Duration::ZERO,
             connected_for: Duration::ZERO,
             reconnects: 0,
             findings: Vec::new(),
@@ -89,8 +92,9 @@ pub enum Finding {
         /// The server's is ahead.
         is_ahead: bool,
     },
-    /// A server of a quorum does not answer: the others go on without it, as long as they are a majority. With another kind
-    /// of store that is an error, and no finding.
+    /// A server of a quorum, or a master of a cluster, does not answer while others do. A quorum goes on without it as
+    /// long as a majority is left; in a cluster no lock of its slots can be had. One server that does not answer is an
+    /// error, and no finding.
     #[non_exhaustive]
     NoAnswer {
         /// What was met instead.
@@ -173,7 +177,7 @@ impl fmt::Display for Finding {
             }
             Self::NoAnswer { reason } => write!(
                 f,
-                "it does not answer ({reason}); the quorum goes on without it as long as a majority is left: start it, or mend the way to it"
+                "it does not answer ({reason}): a quorum goes on without it as long as a majority is left, and a cluster has no locks of its slots; start it, or mend the way to it"
             ),
             Self::Unknown { what, right } => write!(
                 f,

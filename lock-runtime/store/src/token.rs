@@ -39,6 +39,16 @@ impl FencingToken {
     pub fn new(value: u64) -> Self {
         Self(value)
     }
+
+    /// Whether a store may give this number as a token. What it says is checked before it is used.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_valid(value: u64) -> bool {
+        (1..Self::END).contains(&value)
+    }
+
+    /// All tokens are below this.
+    const END: u64 = 1 << 53;
 }
 
 impl fmt::Display for FencingToken {

@@ -88,6 +88,38 @@ async fn a_release_whose_reply_is_lost_is_repeated_until_it_is_known() {
 }
 
 #[tokio::test]
+async fn an_extension_whose_reply_is_lost_does_not_outlive_its_release() {
+    let server = RedisServer::builder().appendonly(true);
+    let server = server.arg("--appendfsync").arg("always").start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let (cut_off, operator) = (client(&proxy.url()).await, client(&server.url()).await);
+    let lease = Duration::from_secs(1);
+    let request = cut_off.lock("k").lease(lease).renew(true);
+    let guard = request.acquire().await.unwrap();
+    // From now on the server knows the script.
+    guard.extend(lease).await.unwrap();
+    proxy.drop_replies(true);
+    let hour = Duration::from_secs(3600);
+    assert_eq!(
+        unavailable(guard.extend(hour).await),
+        StoreErrorKind::Timeout
+    );
+    let stored = operator.inspect("k").await.unwrap().remaining;
+    assert!(stored > Some(hour / 2), "{stored:?}");
+    server.kill();
+    guard.lost().await;
+    drop(guard);
+    // The server is away for longer than the lease that was granted.
+    tokio::time::sleep(4 * lease).await;
+    proxy.drop_replies(false);
+    server.restart().await;
+    eventually("it is released", async || {
+        server.keys("lock:k").await.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_body_keeps_its_result_when_the_release_fails() {
     let (_server, proxy, client) = behind_proxy().await;
     let result = client.lock("k").run(async {

@@ -54,6 +54,48 @@ async fn locks_are_kept_while_their_slot_moves_under_load() {
     assert!(waiting.await.unwrap().unwrap().is_held());
 }
 
+/// Half of a slot's keys are at its old master and half at the new one, for longer than a lease.
+async fn until_renewed_in_a_half_moved_slot(options: &str) {
+    let cluster = RedisCluster::start_patient().await;
+    let url = format!("{}{options}", cluster.url());
+    let client = patient_client(&url).await;
+    let slot = cluster.slot("apart").await;
+    let lease = Duration::from_secs(2);
+    let take = |key: &'static str| client.lock(key).lease(lease).renew(true).acquire();
+    let keys = ["{apart}:a", "{apart}:b"];
+    let both = client.multi_lock(keys).lease(lease).renew(true);
+    let both = both.acquire().await.unwrap();
+    let (one, other) = tokio::join!(take("{apart}:c"), take("{apart}:d"));
+    let guards = [both, one.unwrap(), other.unwrap()];
+    let from = cluster.master_of(slot).await;
+    let masters = &cluster.nodes[..3];
+    let at = masters.iter().position(|node| node.port() == from.port());
+    let to = &masters[(at.unwrap() + 1) % 3];
+    cluster.begin_move(slot, to).await;
+    let port = to.port().to_string();
+    for key in ["lock:{apart}:a", "lock:{apart}:c"] {
+        from.command(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"])
+            .await;
+    }
+    tokio::time::sleep(3 * lease).await;
+    let held: Vec<bool> = guards.iter().map(lock_runtime::Guard::is_held).collect();
+    assert_eq!(held, [true; 3]);
+    cluster.end_move(slot, from, to).await;
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holds_whose_keys_lie_apart_for_longer_than_their_lease_are_kept() {
+    until_renewed_in_a_half_moved_slot("").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holds_whose_keys_lie_apart_are_confirmed_by_replicas_of_both_masters() {
+    until_renewed_in_a_half_moved_slot("?replicas=1").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_is_redirected_is_carried_out_once() {
     let cluster = RedisCluster::start().await;

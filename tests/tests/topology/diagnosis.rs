@@ -239,6 +239,37 @@ async fn every_master_of_a_cluster_is_asked() {
 }
 
 #[tokio::test]
+async fn a_master_of_a_cluster_that_does_not_answer_is_told_beside_the_others() {
+    let cluster = RedisCluster::start_patient().await;
+    let client = client(&cluster.url()).await;
+    assert_eq!(client.health().await.unwrap().servers.len(), 3);
+    let silent = &cluster.nodes[1];
+    silent.pause();
+    let address = silent.addr().to_string();
+    let health = client.health().await.unwrap();
+    assert!(health.round_trip > Duration::ZERO);
+    assert_eq!(health.servers.len(), 3);
+    for server in &health.servers {
+        let is_silent = server.findings.iter();
+        let mut is_silent = is_silent.map(Finding::to_string);
+        let is_silent = is_silent.any(|found| found.contains("it does not answer"));
+        let expected = match server.address == address {
+            true => (Role::Unknown, true),
+            false => (Role::Master, false),
+        };
+        assert_eq!((server.role, is_silent), expected, "{server:?}");
+    }
+    let refused = config(strict(&cluster.url()).connect().await);
+    let says = format!("{address}: it does not answer");
+    assert!(refused.contains(&says), "{refused}");
+    for other in cluster.nodes.iter().filter(|one| one.addr() != silent.addr()) {
+        other.pause();
+    }
+    assert_eq!(unavailable(client.health().await), StoreErrorKind::Timeout);
+    cluster.nodes.iter().for_each(RedisServer::resume);
+}
+
+#[tokio::test]
 async fn the_log_names_the_server_whose_connection_is_replaced_and_no_password() {
     let server = RedisServer::start().await;
     let address = server.addr().to_string();

@@ -1,13 +1,15 @@
 //! A majority of independent servers: what holds while all are well, and while some are not.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
-use lock_testkit::{RedisQuorum, eventually};
+use lock_store::{Acquire, Acquired, Claim, ClientId, Clock, Listener, Owner, Queue};
+use lock_testkit::{Heard, RedisQuorum, eventually, redis_store};
 use tokio::task::JoinSet;
 
 use crate::load::Load;
-use crate::{client, unavailable};
+use crate::{SLACK, client, unavailable};
 
 /// Longer than any test: whoever waits for a server that does not answer never ends.
 const FOR_EVER: Duration = Duration::from_secs(600);
@@ -28,6 +30,45 @@ async fn until_renewed(guard: &Guard) {
         now > least + Duration::from_millis(500)
     })
     .await;
+}
+
+/// Each turn of a process takes over from the one before, and a lease may be a day long.
+#[tokio::test]
+async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
+    let quorum = RedisQuorum::start(3).await;
+    let listener: Arc<dyn Listener> = Arc::<Heard>::default();
+    let (client, clock) = (ClientId(1), Clock::new(tokio::runtime::Handle::current()));
+    let store = redis_store(&quorum.url(), "lock", client, &listener, clock);
+    let by = || Instant::now() + 10 * SLACK;
+    store.connected(by()).await.unwrap();
+    let owner = |request| Owner { client, request };
+    let mut instead_of = None;
+    for request in 0..20 {
+        let claim = Claim {
+            key: "k".into(),
+            owner: owner(request),
+            permits: None,
+        };
+        let mut request = Acquire {
+            claim,
+            lease: Duration::from_secs(3600),
+            first_lease: Duration::from_secs(2),
+            tokens: 0,
+            queue: Queue::Respect,
+            instead_of,
+            via: store.link(),
+        };
+        if instead_of.is_some() {
+            let ended = store.acquire(request.clone(), by()).await.unwrap().value;
+            assert!(matches!(ended, Acquired::Busy { .. }), "{ended:?}");
+        }
+        request.instead_of = None;
+        let granted = store.acquire(request.clone(), by()).await.unwrap().value;
+        assert_eq!(granted, Acquired::Granted { token: None });
+        instead_of = Some(request.claim.owner);
+    }
+    let known = format!("{store:?}").matches(" Round {").count();
+    assert_eq!(known, 1, "the last is held");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! What runs beside the requests, on the client's own thread.
 
 pub(super) mod active;
+mod backlog;
 mod shutdown;
 mod start;
 pub(crate) mod thread;

@@ -9,10 +9,11 @@ use lock_store::{Acquire, Clock, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::backlog::{AT_ONCE, Attempt, Backlog};
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Releasing;
-use crate::engine::timing::{self, Retry};
+use crate::engine::timing;
 
 /// Something to end.
 #[derive(Debug)]
@@ -44,7 +45,8 @@ pub(crate) struct PendingUndo {
     pub(crate) request: Acquire,
     pub(crate) late: Option<LateAcquire>,
     pub(crate) expires: Instant,
-    /// Until the first answer, later requests of this process wait.
+    /// Until the first answer, and for one command's time at most if there are many, later requests
+    /// of this process wait.
     pub(crate) first: Option<Releasing>,
 }
 
@@ -55,11 +57,28 @@ pub(crate) struct Undo {
     failures: Arc<AtomicU64>,
 }
 
-/// Does the jobs, on the client's own runtime.
+/// Does the jobs, on the client's own runtime: one task for all of them.
 #[derive(Debug)]
 pub(crate) struct UndoTask {
     jobs: mpsc::UnboundedReceiver<Job>,
     worker: Worker,
+    /// Each is sent at once the first time: there is one for each hold that was granted, and it must
+    /// not stand behind requests that came to nothing.
+    releases: Backlog<PendingRelease>,
+    undos: Backlog<PendingUndo>,
+}
+
+/// What one try came to. A job that is not done is tried again then.
+enum Ended {
+    Release {
+        tries: u32,
+        again: Option<(Instant, PendingRelease)>,
+        undos: Vec<PendingUndo>,
+    },
+    Undo {
+        tries: u32,
+        again: Option<(Instant, PendingUndo)>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +111,12 @@ impl Undo {
                 jobs: sender,
                 failures,
             },
-            UndoTask { jobs, worker },
+            UndoTask {
+                jobs,
+                worker,
+                releases: Backlog::new(usize::MAX),
+                undos: Backlog::new(AT_ONCE),
+            },
         )
     }
 
@@ -122,144 +146,194 @@ impl UndoTask {
     /// Works until every [`Undo`] is gone and nothing is left to do.
     pub(crate) async fn run(mut self) {
         let mut working = JoinSet::new();
-        let mut drains = Vec::new();
+        let mut drains = Vec::<oneshot::Sender<()>>::new();
         let clock = self.worker.clock.clone();
+        let mut is_open = true;
         loop {
-            tokio::select! {
-                biased;
-                Some(_) = working.join_next() => {}
-                job = self.jobs.recv() => match job {
-                    Some(Job::Drain(done)) => drains.push(done),
-                    Some(job) => _ = working.spawn(clock.stoppable(self.worker.clone().work(job))),
-                    None => break,
+            self.start(&mut working);
+            if working.is_empty() && self.releases.is_empty() && self.undos.is_empty() {
+                drains.drain(..).for_each(|done| _ = done.send(()));
+                if !is_open {
+                    break;
                 }
             }
-            if working.is_empty() {
-                drains.drain(..).for_each(|done| _ = done.send(()));
+            let wakes_at = self.wakes_at();
+            let wake = async {
+                match wakes_at {
+                    Some(at) => clock.sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(ended) = working.join_next() => if let Ok(ended) = ended {
+                    self.ended(ended);
+                },
+                job = self.jobs.recv(), if is_open => match job {
+                    Some(Job::Drain(done)) => drains.push(done),
+                    Some(Job::Release(job)) => self.releases.push(clock.now(), job),
+                    Some(Job::Undo(job)) => self.undos.push(clock.now(), job),
+                    None => is_open = false,
+                },
+                () = wake => {}
             }
         }
-        while working.join_next().await.is_some() {}
         self.worker.store.close();
+    }
+
+    /// Starts what may be tried now.
+    fn start(&mut self, working: &mut JoinSet<Ended>) {
+        let Worker {
+            clock,
+            command_timeout,
+            ..
+        } = &self.worker;
+        let now = clock.now();
+        while let Some(attempt) = self.releases.next(now) {
+            working.spawn(clock.stoppable(self.worker.clone().release(attempt)));
+        }
+        while let Some(attempt) = self.undos.next(now) {
+            working.spawn(clock.stoppable(self.worker.clone().undo(attempt)));
+        }
+        // No request waits for an undo for longer than one command may take.
+        if let Some(since) = now.checked_sub(*command_timeout) {
+            self.undos
+                .overdue(since)
+                .for_each(|undo| drop(undo.first.take()));
+        }
+    }
+
+    fn wakes_at(&self) -> Option<Instant> {
+        let patience = self.worker.command_timeout;
+        let releases = self.releases.wakes_at(patience);
+        releases
+            .into_iter()
+            .chain(self.undos.wakes_at(patience))
+            .min()
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        match ended {
+            Ended::Release {
+                tries,
+                again,
+                undos,
+            } => {
+                self.releases.ended(tries, again);
+                let now = self.worker.clock.now();
+                for undo in undos {
+                    self.undos.push(now, undo);
+                }
+            }
+            Ended::Undo { tries, again } => self.undos.ended(tries, again),
+        }
     }
 }
 
 impl Worker {
-    async fn work(self, job: Job) {
-        match job {
-            Job::Release(release) => self.release(release).await,
-            Job::Undo(undo) => self.undo(undo).await,
-            Job::Drain(_) => {}
+    async fn release(self, attempt: Attempt<PendingRelease>) -> Ended {
+        let Attempt { tries, mut job } = attempt;
+        let sent = self.clock.now();
+        for request in &mut job.requests {
+            request.keep = job.keep_until.saturating_duration_since(sent);
         }
-    }
-
-    async fn release(&self, mut job: PendingRelease) {
-        let mut retry = Retry::default();
-        loop {
-            let sent = self.clock.now();
-            for request in &mut job.requests {
-                request.keep = job.keep_until.saturating_duration_since(sent);
-            }
-            let result = self
-                .store
-                .release(job.requests.clone(), sent + self.command_timeout)
-                .await;
-            job.first.clear();
-            self.liveness.note(sent, &result);
-            match result {
-                Ok(answer) => {
-                    let gone = job
-                        .requests
-                        .iter()
-                        .zip(&answer.value)
-                        .find(|(_, released)| **released == Released::NotHeld);
-                    if let Some((request, _)) = gone
-                        && !job.expected_gone
-                    {
-                        self.failures.fetch_add(1, Ordering::Relaxed);
-                        tracing::warn!(
-                            key = %request.claim.key.shortened(),
-                            "a lock was gone when it was released"
-                        );
-                    }
-                    for (late, acquire) in job.late {
-                        // A late acquire that found the lock taken has a place in the store's
-                        // queue, which a release leaves there.
-                        if gone.is_some() || !late.is_undone(answer.link, sent) {
-                            self.undo(PendingUndo {
-                                request: acquire,
-                                late: Some(late),
-                                expires: late.until,
-                                first: None,
-                            })
-                            .await;
-                        }
-                    }
-                    return;
-                }
-                Err(failure) => {
-                    if self.store.is_closed() {
-                        return;
-                    }
-                    if !job.expected_gone {
-                        self.failures.fetch_add(1, Ordering::Relaxed);
-                        let key = job
-                            .requests
-                            .first()
-                            .map(|request| request.claim.key.shortened());
-                        tracing::warn!(
-                            key = key.map(tracing::field::display), error = %failure.error,
-                            "a lock could not be released; it is tried again until its lease ends"
-                        );
-                    }
-                    job.expected_gone = true;
-                }
-            }
-            let now = self.clock.now();
-            if now >= job.expires {
-                return;
-            }
-            self.clock.sleep_until(retry.again_at(now)).await;
-        }
-    }
-
-    async fn undo(&self, job: PendingUndo) {
-        let PendingUndo {
-            request,
-            late,
-            expires,
-            mut first,
-        } = job;
-        let mut tries = 0;
-        // What comes behind it on the same link undoes it for sure.
-        let via = late.map_or(request.via, |late| late.link);
-        let request = Acquire { via, ..request };
-        loop {
-            let sent = self.clock.now();
-            let result = self
-                .store
-                .abandon(request.clone(), sent + self.command_timeout)
-                .await;
-            first.take();
-            self.liveness.note(sent, &result);
-            let now = self.clock.now();
-            tries += 1;
-            let again = match result {
-                Ok(answer) if late.is_none_or(|late| late.is_undone(answer.link, sent)) => return,
-                // Once more at the very end, after which a late command counts as lost.
-                Ok(_) => late.map_or(now, |late| {
-                    late.until
-                        .min(now + timing::undo_pause(tries, request.lease))
-                }),
-                Err(_) if now >= expires || self.store.is_closed() => return,
-                Err(failure) => {
-                    tracing::debug!(
-                        key = %request.claim.key.shortened(), error = %failure.error,
-                        "an undo is tried again"
+        let requests = job.requests.clone();
+        let by = sent + self.command_timeout;
+        let result = self.store.release(requests, by).await;
+        job.first.clear();
+        self.liveness.note(sent, &result);
+        let done = |undos| Ended::Release {
+            tries,
+            again: None,
+            undos,
+        };
+        match result {
+            Ok(answer) => {
+                let mut replies = job.requests.iter().zip(&answer.value);
+                let gone = replies.find(|(_, released)| **released == Released::NotHeld);
+                if let Some((request, _)) = gone
+                    && !job.expected_gone
+                {
+                    self.failures.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!(
+                        key = %request.claim.key.shortened(),
+                        "a lock was gone when it was released"
                     );
-                    now + timing::backoff(tries)
                 }
-            };
-            self.clock.sleep_until(again).await;
+                // A late acquire that found the lock taken has a place in the store's queue, which a
+                // release leaves there.
+                let has_gone = gone.is_some();
+                let late = job.late.into_iter();
+                let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
+                let undo = |(late, request): (LateAcquire, Acquire)| PendingUndo {
+                    request,
+                    late: Some(late),
+                    expires: late.until,
+                    first: None,
+                };
+                return done(late.map(undo).collect());
+            }
+            Err(failure) => {
+                if self.store.is_closed() {
+                    return done(Vec::new());
+                }
+                if !job.expected_gone {
+                    self.failures.fetch_add(1, Ordering::Relaxed);
+                    let key = job.requests.first();
+                    let key = key.map(|request| request.claim.key.shortened());
+                    tracing::warn!(
+                        key = key.map(tracing::field::display), error = %failure.error,
+                        "a lock could not be released; it is tried again until its lease ends"
+                    );
+                }
+                job.expected_gone = true;
+            }
+        }
+        let now = self.clock.now();
+        if now >= job.expires {
+            return done(Vec::new());
+        }
+        let again = now + timing::backoff(tries.saturating_add(1));
+        Ended::Release {
+            tries,
+            again: Some((again, job)),
+            undos: Vec::new(),
+        }
+    }
+
+    async fn undo(self, attempt: Attempt<PendingUndo>) -> Ended {
+        let Attempt { tries, mut job } = attempt;
+        let late = job.late;
+        if let Some(late) = late {
+            // What comes behind it on the same link undoes it for sure.
+            job.request.via = late.link;
+        }
+        let sent = self.clock.now();
+        let by = sent + self.command_timeout;
+        let result = self.store.abandon(job.request.clone(), by).await;
+        job.first.take();
+        self.liveness.note(sent, &result);
+        let now = self.clock.now();
+        let times = tries.saturating_add(1);
+        let again = match result {
+            Ok(answer) if late.is_none_or(|late| late.is_undone(answer.link, sent)) => None,
+            // Once more at the very end, after which a late command counts as lost.
+            Ok(_) => late.map(|late| {
+                let pause = timing::undo_pause(times, job.request.lease);
+                late.until.min(now + pause)
+            }),
+            Err(_) if now >= job.expires || self.store.is_closed() => None,
+            Err(failure) => {
+                tracing::debug!(
+                    key = %job.request.claim.key.shortened(), error = %failure.error,
+                    "an undo is tried again"
+                );
+                Some(now + timing::backoff(times))
+            }
+        };
+        Ended::Undo {
+            tries,
+            again: again.map(|at| (at, job)),
         }
     }
 }

@@ -6,10 +6,10 @@
 
 pub(super) mod window;
 
-use lock_store::Fenced;
+use lock_store::{Fenced, FencingToken};
 
 use super::Engine;
-use super::errors::unavailable;
+use super::errors::{malformed, unavailable};
 use super::hold::Hold;
 use super::hold::part::Part;
 use super::timing::{Budget, Retry};
@@ -34,9 +34,13 @@ impl Engine {
             let result = self.store.fence(hold.claim(part), self.command_by()).await;
             self.liveness.note(sent, &result);
             match result.map(|answer| answer.value) {
-                Ok(Fenced::Token(token)) => {
+                Ok(Fenced::Token(token)) if FencingToken::is_valid(token) => {
                     part.set_token(token);
                     return Ok(());
+                }
+                Ok(Fenced::Token(token)) => {
+                    let error = malformed(format!("it gave {token} as a fencing token"));
+                    return Err(unavailable(Some(&part.key), error));
                 }
                 Ok(Fenced::Gone) => {
                     hold.lose(LostReason::Gone);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use lock_store::FencingToken;
+
 use crate::config::{Defaults, Resolved, TOKEN_WINDOW};
 
 /// Fencing tokens that were reserved with a grant and are not used yet.
@@ -11,11 +13,12 @@ pub(crate) struct TokenWindow(Range<u64>);
 impl TokenWindow {
     /// The rest of `reserved` tokens, of which `first` is the holder's own.
     pub(crate) fn new(first: Option<u64>, reserved: u32) -> Self {
-        Self(first.map_or(0..0, |first| first + 1..first + u64::from(reserved)))
+        let end = |first: u64| first.saturating_add(reserved.into());
+        Self(first.map_or(0..0, |first| first.saturating_add(1)..end(first)))
     }
 
     pub(crate) fn next_token(&mut self) -> Option<u64> {
-        self.0.next()
+        self.0.next().filter(|token| FencingToken::is_valid(*token))
     }
 }
 
@@ -29,7 +32,33 @@ pub(crate) fn for_handoffs(limits: &Defaults) -> u32 {
     1 + limits.local_handoffs.min(TOKEN_WINDOW)
 }
 
-/// Whether a grant lacks the token that was asked for. Such a hold is not usable.
+/// Whether a grant lacks the token that was asked for, or brings what is none. Such a hold is not
+/// usable.
 pub(crate) fn is_missing(options: &Resolved, token: Option<u64>) -> bool {
-    options.fenced && token.is_none()
+    options.fenced && !token.is_some_and(FencingToken::is_valid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAST: u64 = (1 << 53) - 1;
+
+    #[test]
+    fn a_window_gives_the_tokens_behind_the_first_and_none_that_is_none() {
+        let all = |first, reserved| {
+            let mut window = TokenWindow::new(first, reserved);
+            std::iter::from_fn(|| window.next_token()).collect::<Vec<_>>()
+        };
+        assert_eq!(all(Some(7), 3), [8, 9]);
+        assert_eq!(all(Some(LAST - 1), 3), [LAST]);
+        for (first, reserved) in [
+            (None, 3),
+            (Some(7), 0),
+            (Some(u64::MAX), 0),
+            (Some(u64::MAX), 9),
+        ] {
+            assert!(all(first, reserved).is_empty(), "{first:?} {reserved}");
+        }
+    }
 }

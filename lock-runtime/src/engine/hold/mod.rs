@@ -40,6 +40,8 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct HoldState {
     deadline: Instant,
+    /// The store keeps it at most until then: the longest lease ever asked for, heard of or not.
+    stored_until: Instant,
     lost: Option<LostReason>,
     /// The end of `hold_at_least`.
     keep_until: Option<Instant>,
@@ -87,6 +89,7 @@ impl Hold {
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
+                stored_until: grant.deadline + options.lease / 50,
                 lost: None,
                 keep_until,
                 watched_at: None,
@@ -137,6 +140,11 @@ impl Hold {
 
     pub(crate) fn deadline(&self) -> Instant {
         self.state.lock().deadline
+    }
+
+    /// The store keeps it at most until then.
+    pub(super) fn stored_until(&self) -> Instant {
+        self.state.lock().stored_until
     }
 
     /// How long it can still be trusted; zero when lost or released.

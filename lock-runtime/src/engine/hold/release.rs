@@ -112,7 +112,8 @@ impl Engine {
         self.undo.send(Job::Release(PendingRelease {
             requests: hold.releases(Duration::ZERO),
             keep_until: now + hold.keep(now),
-            expires: (now + hold.lease).max(hold.deadline() + hold.lease / 50),
+            // A renewal may be under way.
+            expires: (now + hold.lease).max(hold.stored_until()),
             first: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),

@@ -14,9 +14,13 @@ impl Hold {
     /// What to ask the store for. From then on the store may keep the hold for as long, whatever
     /// is heard of it.
     pub(crate) fn renewals(&self, lease: Duration) -> Vec<Renewal> {
-        if let Some(tenure) = &mut self.state.lock().tenure {
-            tenure.extends_to(self.clock.now() + lease);
+        let until = self.clock.now() + lease;
+        let mut state = self.state.lock();
+        state.stored_until = state.stored_until.max(until);
+        if let Some(tenure) = &mut state.tenure {
+            tenure.extends_to(until);
         }
+        drop(state);
         let renewal = |part| Renewal {
             claim: self.claim(part),
             lease,

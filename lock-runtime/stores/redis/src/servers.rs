@@ -73,10 +73,13 @@ impl Servers {
         }
     }
 
-    /// The connections to all servers that have locks.
-    pub(crate) async fn masters(&self, by: Instant) -> Result<Vec<Arc<Connection>>, StoreError> {
+    /// The connections to all servers that have locks, each with its address in a cluster's map.
+    pub(crate) async fn masters(
+        &self,
+        by: Instant,
+    ) -> Result<Vec<(String, Arc<Connection>)>, StoreError> {
         match self {
-            Self::One(connection) => Ok(vec![Arc::clone(connection)]),
+            Self::One(connection) => Ok(vec![(String::new(), Arc::clone(connection))]),
             Self::Cluster(cluster) => cluster.masters(by).await,
         }
     }

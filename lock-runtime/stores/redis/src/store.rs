@@ -13,6 +13,7 @@ use redis::{Cmd, ConnectionInfo, FromRedisValue};
 
 use crate::config::Replicas;
 use crate::context::ClientContext;
+use crate::diagnosis::findings_log::FindingsLog;
 use crate::errors::maybe_carried_out;
 use crate::names::{GrantChannels, Prefix, Shown};
 use crate::replicas::replication::{Nobody, Replication};
@@ -32,8 +33,8 @@ pub(crate) struct RedisStore {
     client: ClientId,
     /// If replicas are to confirm holds.
     pub(crate) replication: Option<Arc<Replication>>,
-    /// Whether what the servers say of themselves was logged.
-    pub(crate) logged: tokio::sync::Mutex<bool>,
+    /// What was logged of what the servers say of themselves.
+    pub(crate) logged: tokio::sync::Mutex<FindingsLog>,
 }
 
 impl RedisStore {
@@ -84,7 +85,7 @@ impl RedisStore {
             client,
             replication: None,
             // A quorum logs for all of its servers.
-            logged: tokio::sync::Mutex::new(true),
+            logged: tokio::sync::Mutex::new(FindingsLog::of_another()),
         })
     }
 

@@ -36,6 +36,24 @@ fn a_release_that_fails_is_repeated_until_the_hold_has_ended_by_itself() {
     });
 }
 
+/// The store may have carried it out, and then keeps the key for as long.
+#[test]
+fn an_extension_that_was_not_answered_is_released_for_as_long_as_it_may_last() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(2000));
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        store.next("renew", &[Fate::Lost]);
+        guard.extend(of(20_000)).await.unwrap_err();
+        store.always("release", DOWN);
+        drop(guard);
+        ms(40_000).await;
+        let tried = store.when("release");
+        assert_eq!(tried[..4], [500, 550, 650, 850]);
+        assert_eq!(tried.last(), Some(&21_650));
+    });
+}
+
 #[test]
 fn releases_that_fail_or_find_nothing_are_counted() {
     simulated(async {

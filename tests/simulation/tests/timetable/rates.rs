@@ -37,6 +37,26 @@ fn what_did_not_arrive_is_sent_again_within_the_wait() {
     });
 }
 
+/// A call that does not wait must not be made to sleep by what a store says.
+#[test]
+fn a_delay_beyond_the_wait_is_told_and_not_slept() {
+    simulated(async {
+        for (wait, delay) in [(0, 1), (500, 501), (500, 86_400_000)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("wait {wait}, delay {delay}"));
+            let (delay, left) = (of(delay), 0);
+            store.answers(Reply::Rate(Rated::Passed { delay, left }));
+            let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(wait));
+            let error = store.asks(wait, limiter.acquire()).await.unwrap_err();
+            assert!(error.to_string().contains("which can't be"), "{error}");
+            assert_eq!(
+                (short(&error).as_str(), store.now()),
+                ("Refused, seen by us", 0)
+            );
+        }
+    });
+}
+
 #[test]
 fn a_delay_counts_from_the_answer() {
     simulated(async {

@@ -18,7 +18,18 @@ crate::on_one_server!(
 async fn a_fence_counter_that_is_spoilt_grants_nothing(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, next, last) = (owner(0, 1), owner(0, 2), owner(0, 3));
-    for counter in ["x", "-1", "9007199254740991", "99999999999999999999"] {
+    let largest = "9007199254740991";
+    for counter in [
+        "x",
+        "-1",
+        largest,
+        "99999999999999999999",
+        "nan",
+        "-nan",
+        "inf",
+        "1.5",
+        "0x10",
+    ] {
         stored.two.heard[0].0.lock().unwrap().clear();
         stored.command(&format!("SET {FENCE} {counter}")).await;
         for share in WHOLES {

@@ -97,12 +97,18 @@ impl Cluster {
     }
 
     /// Every node that has slots, in the order of their addresses.
-    pub(crate) async fn masters(&self, by: Instant) -> Result<Vec<Arc<Connection>>, StoreError> {
+    pub(crate) async fn masters(
+        &self,
+        by: Instant,
+    ) -> Result<Vec<(String, Arc<Connection>)>, StoreError> {
         self.learn(0, by).await?;
         let mut owners: Vec<_> = self.state.lock().slots.iter().flatten().cloned().collect();
         owners.sort();
         owners.dedup();
-        owners.iter().map(|address| self.node(address)).collect()
+        let owners = owners.iter();
+        owners
+            .map(|address| Ok((address.to_string(), self.node(address)?)))
+            .collect()
     }
 
     /// One exchange with the node at this address, wherever its slots go meanwhile.

@@ -59,6 +59,10 @@ impl Cluster {
                 return Ok(answered);
             };
             let now = clock.now();
+            if let (Redirect::TryAgain, true) = (&redirect, request.is_divisible()) {
+                self.moves(slot, now);
+                return Ok(answered);
+            }
             if now + pause >= by {
                 return Ok(answered);
             }

@@ -4,7 +4,7 @@ use std::iter::once;
 use std::time::Instant;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Acquired, Answer, Failure, Queue};
+use lock_store::{Acquire, Acquired, Answer, Failure, FencingToken, Queue};
 use redis::{Cmd, FromRedisValue, Value};
 
 use crate::names::Shown;
@@ -100,7 +100,8 @@ pub(super) fn mode(queue: Queue) -> &'static str {
 
 /// A token is text, because Redis has no number for all of them; an empty one is none.
 pub(super) fn token(value: Value) -> Option<u64> {
-    String::from_redis_value(value).ok()?.parse().ok()
+    let token = String::from_redis_value(value).ok()?.parse().ok();
+    token.filter(|token| FencingToken::is_valid(*token))
 }
 
 fn acquired(reply: Vec<Value>) -> Acquired {

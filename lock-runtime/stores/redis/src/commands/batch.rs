@@ -9,9 +9,9 @@ use lock_store::{
     Answer, Failure, Link, LockKey, Release, Released, Renewal, Renewed, StoreFuture,
 };
 
-use super::renew;
+use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
-use crate::wire::{Reply, WrongType};
+use crate::wire::{Reply, WrongType, reply};
 
 /// What became of each part of a batch, in the order of the batch.
 struct BatchOutcomes<T> {
@@ -37,15 +37,8 @@ impl RedisStore {
         );
         let parts = parts.await;
         // Those of a node that does not answer must not take the others with them.
-        let failed = parts.outcomes.iter().find_map(|one| one.as_ref().err());
-        if let Some(failure) = failed
-            && parts.outcomes.iter().all(Result::is_err)
-        {
-            return Err(failure.clone());
-        }
-        let renewed = |one: Result<Renewed, Failure>| one.unwrap_or(Renewed::Unanswered);
         Ok(Answer {
-            value: parts.outcomes.into_iter().map(renewed).collect(),
+            value: renewed_each(parts.outcomes)?,
             link: parts.link,
         })
     }
@@ -135,10 +128,34 @@ impl RedisStore {
             });
         }
         let renew = renew::request(self.servers.is_cluster(), &self.namespace, holds);
-        let reply: Reply<Vec<i64>> = self.call(&first.claim.key, by, &renew).await?;
+        let slot = self.slot(&first.claim.key);
+        let answered = self.servers.exchange(None, slot, by, &renew).await?;
+        if lie_apart(&answered.result, holds.len()) {
+            return self.renew_each(holds, by).await;
+        }
+        let reply: Reply<Vec<i64>> = reply(answered.link, answered.result)?;
         Ok(reply.map(|value| match value {
             Ok(replies) => renew::read(&replies),
             Err(WrongType) => vec![Renewed::Gone; holds.len()],
         }))
+    }
+
+    /// One command for each: half of their slot has moved, and each key is in one place.
+    fn renew_each<'s>(
+        &'s self,
+        holds: &'s [&Renewal],
+        by: Instant,
+    ) -> StoreFuture<'s, Vec<Renewed>> {
+        let each = holds.chunks(1).map(move |hold| async move {
+            let one = self.renew_together(hold, by).await?;
+            Ok(one.value.first().copied().unwrap_or(Renewed::Unanswered))
+        });
+        let each = join_all(each);
+        Box::pin(async move {
+            Ok(Answer {
+                value: renewed_each(each.await)?,
+                link: Link::SEVERAL,
+            })
+        })
     }
 }

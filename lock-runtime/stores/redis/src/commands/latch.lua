@@ -12,7 +12,8 @@ local function read()
   local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened')
   local pttl = redis.call('PTTL', KEYS[1])
   if pttl == -2 then return nil end
-  local count, generation = tonumber(found[1]), tonumber(found[2])
+  local function number(text) return text and string.match(text, '^%d+$') and tonumber(text) end
+  local count, generation = number(found[1]), number(found[2])
   if not count or not generation or not found[3] then return nil, conflict() end
   return {count = count, generation = generation, text = found[2], opened = found[3], pttl = pttl}
 end

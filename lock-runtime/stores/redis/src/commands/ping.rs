@@ -17,7 +17,7 @@ impl RedisStore {
             Servers::One(connection) => ping(connection, by).await?,
             Servers::Cluster(cluster) => {
                 let masters = cluster.masters(by).await.map_err(without_effect)?;
-                let pings = masters.iter().map(|node| ping(node, by));
+                let pings = masters.iter().map(|(_, node)| ping(node, by));
                 let answers = try_join_all(pings).await;
                 answers.inspect_err(|_| cluster.learn_soon())?;
                 Link::SEVERAL

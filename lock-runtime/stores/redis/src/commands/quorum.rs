@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use lock_store::{Answer, Failure, LockKey, Owner, Released, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
 
+use super::acquire::token;
 use crate::errors::without_effect;
 use crate::scripts;
 use crate::store::RedisStore;
@@ -149,9 +150,8 @@ fn taken(reply: Vec<Value>, counts: bool) -> Taken {
     let granted = next() == Value::Int(1);
     let first = next();
     if granted {
-        let token = String::from_redis_value(first).ok();
         return Taken::Granted {
-            next: token.and_then(|token| token.parse().ok()),
+            next: token(first),
             counts,
         };
     }

@@ -1,15 +1,17 @@
 //! The script that renews holds, however many.
 
-use lock_store::{Renewal, Renewed};
+use lock_store::{Failure, Renewal, Renewed};
+use redis::{RedisError, Value};
 
+use crate::errors;
 use crate::names::{Prefix, Shown};
 use crate::scripts;
 use crate::transport::request::Request;
 use crate::wire::millis;
 
-/// One script for holds of one slot.
+/// One script for holds of one slot. It can be divided: each of them has one key.
 pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) -> Request {
-    Request::script(scripts::RENEW.form(is_cluster), |command| {
+    let request = Request::script(scripts::RENEW.form(is_cluster), |command| {
         command.arg(holds.len());
         for hold in holds {
             command.arg(Shown(namespace.lock(&hold.claim.key)));
@@ -22,7 +24,17 @@ pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) 
             };
             command.arg(millis(hold.lease));
         }
-    })
+    });
+    match holds.len() {
+        0 | 1 => request,
+        _ => request.divisible(),
+    }
+}
+
+/// Whether the keys of so many holds lie apart, half of their slot having moved, so that no one
+/// command can name them all.
+pub(crate) fn lie_apart(result: &Result<Value, RedisError>, holds: usize) -> bool {
+    holds > 1 && result.as_ref().is_err_and(errors::is_try_again)
 }
 
 /// What that script replied.
@@ -32,4 +44,19 @@ pub(crate) fn read(replies: &[i64]) -> Vec<Renewed> {
         _ => Renewed::Gone,
     };
     replies.iter().map(renewed).collect()
+}
+
+/// What became of holds that were renewed apart. Those that were not answered for are a failure only
+/// if they are all.
+pub(crate) fn renewed_each(
+    outcomes: Vec<Result<Renewed, Failure>>,
+) -> Result<Vec<Renewed>, Failure> {
+    let failed = outcomes.iter().find_map(|one| one.as_ref().err());
+    if let Some(failure) = failed
+        && outcomes.iter().all(Result::is_err)
+    {
+        return Err(failure.clone());
+    }
+    let renewed = |one: Result<Renewed, Failure>| one.unwrap_or(Renewed::Unanswered);
+    Ok(outcomes.into_iter().map(renewed).collect())
 }

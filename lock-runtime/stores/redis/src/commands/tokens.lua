@@ -6,12 +6,18 @@ local function now()
   return time[1] * 1000000 + time[2]
 end
 
+-- The last token that was given; nil if the counter is something else. Only digits are a number here: Lua takes `nan` for
+-- one, which is above and below nothing.
+local function last_token(at)
+  local last = redis.pcall('GET', at.fence) or '0'
+  return type(last) == 'string' and string.match(last, '^%d+$') and tonumber(last) or nil
+end
+
 -- The first of so many tokens above every earlier one, also after the counter was lost. nil if the counter is something
 -- else.
 local function mint(at, tokens)
-  -- An error is no number either.
-  local last = tonumber(redis.pcall('GET', at.fence) or '0')
-  if not last or last < 0 or last + tokens > 9007199254740991 then return nil end
+  local last = last_token(at)
+  if not last or last + tokens > 9007199254740991 then return nil end
   return string.format('%.0f', math.max(last + 1, now()))
 end
 

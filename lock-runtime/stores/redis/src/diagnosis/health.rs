@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use lock_store::{Finding, Role, ServerHealth, StoreError};
 use redis::RedisError;
 
 use super::config_get::{self, CONFIG_GET_SAVE};
+use super::findings_log::no_answer;
 use super::time::{self, TIME};
 use crate::commands::rights::{Rights, if_allowed};
 use crate::config::{CLOCK_TOLERANCE, Replicas};
@@ -17,39 +19,35 @@ use crate::transport::connected::Connected;
 const INFO: &str = "INFO";
 
 impl RedisStore {
-    /// Asks every server that has locks. Findings are logged the first time.
+    /// Asks every server that has locks. Findings are logged the first time. A master of a cluster
+    /// that does not answer is told beside the others; an error if none answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
-        let mut logged = self.logged.lock().await;
         let policy = self.replication.as_ref().map(|it| it.policy());
-        let mut servers = Vec::new();
-        for connection in self.servers.masters(by).await? {
-            let health = connection.look(by, async |up| health_of(up, policy).await);
-            servers.push(health.await?);
+        let masters = self.servers.masters(by).await?;
+        let asked = masters.iter().map(|(_, connection)| {
+            connection.look(by, async move |up| health_of(up, policy).await)
+        });
+        let answers = join_all(asked).await;
+        let (mut servers, mut failed) = (Vec::new(), Vec::new());
+        for ((address, _), answer) in masters.iter().zip(answers) {
+            servers.push(answer.unwrap_or_else(|error| {
+                let server = no_answer(address, error.to_string());
+                failed.push(error);
+                server
+            }));
         }
-        if !std::mem::replace(&mut *logged, true) {
-            log(&servers);
+        if failed.len() == servers.len()
+            && let Some(error) = failed.pop()
+        {
+            return Err(error);
         }
+        self.logged.lock().await.note(&servers);
         Ok(servers)
     }
 
-    /// Whether findings were logged.
+    /// Whether the findings of all servers were logged.
     pub(crate) async fn is_diagnosed(&self) -> bool {
-        *self.logged.lock().await
-    }
-}
-
-/// Logs findings.
-pub(crate) fn log(servers: &[ServerHealth]) {
-    for server in servers {
-        for finding in &server.findings {
-            match finding {
-                // A user with few rights was given few on purpose.
-                Finding::Unknown { .. } => {
-                    tracing::info!(server = %server.address, "the lock store: {finding}");
-                }
-                _ => tracing::warn!(server = %server.address, "the lock store: {finding}"),
-            }
-        }
+        self.logged.lock().await.is_complete()
     }
 }
 
@@ -58,7 +56,9 @@ async fn health_of(
     up: &mut Connected,
     policy: Option<Replicas>,
 ) -> Result<ServerHealth, RedisError> {
+    let sent = Instant::now();
     let hello = Hello::of(&mut up.connection).await?;
+    let round_trip = sent.elapsed();
     let mut findings = Vec::new();
     let rights = Rights::to(up, &[TIME, INFO, CONFIG_GET_SAVE]).await?;
 
@@ -96,6 +96,7 @@ async fn health_of(
     }
     let mut server = ServerHealth::new(up.address());
     server.version = hello.version;
+    server.round_trip = round_trip;
     server.role = match hello.is_replica {
         true => Role::Replica,
         false => Role::Master,

@@ -2,5 +2,6 @@
 //! never for a lock.
 
 mod config_get;
+pub(crate) mod findings_log;
 pub(crate) mod health;
 mod time;

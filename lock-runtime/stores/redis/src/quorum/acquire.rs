@@ -30,8 +30,12 @@ impl QuorumStore {
     ) -> Result<Answer<Acquired>, Failure> {
         let owner = request.claim.owner;
         let answer = |value| Answer { value, link: LINK };
-        if let Some(previous) = request.instead_of.and_then(|owner| self.round_of(owner)) {
+        let previous = request.instead_of;
+        let previous = previous.and_then(|owner| Some((owner, self.round_of(owner)?)));
+        if let Some((before, previous)) = previous {
             self.end_hold(&previous, by).await?;
+            // Nobody asks for it any more; what servers carry out late is still ended.
+            self.forget(before, &previous);
             // Others have their turn first.
             return Ok(answer(Acquired::Busy {
                 remaining: Some(Duration::ZERO),

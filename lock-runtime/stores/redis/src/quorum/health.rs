@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
 use lock_store::{Finding, Role, ServerHealth, StoreError};
 
+use super::majority::too_few;
 use super::store::{Logged, QuorumStore};
-use crate::diagnosis::health;
+use crate::diagnosis::findings_log::{log, no_answer};
 use crate::errors;
 
 /// When a majority has said how it is, the others have so long for it at most.
@@ -16,9 +17,18 @@ const OTHERS: Duration = DEFAULT_COMMAND_TIMEOUT;
 impl QuorumStore {
     /// What each server says of itself, or that it says nothing. A server without its data does not
     /// count for a while, so that it keeps nothing on disk is a finding only where it counts at
-    /// once. An error if none answers.
+    /// once. An error if no majority answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
-        self.look(by, |_| true).await
+        let servers = self.look(by, |_| true).await?;
+        let silent = servers.iter().enumerate();
+        let silent = silent.filter(|(_, server)| server.role == Role::Unknown);
+        let silent: Vec<_> = silent
+            .map(|(at, _)| (at, errors::tells_nothing()))
+            .collect();
+        match self.nodes.len() - silent.len() >= self.majority() {
+            true => Ok(servers),
+            false => Err(too_few(&self.members, self.nodes.len(), &silent)),
+        }
     }
 
     /// The same of those servers whose findings were not logged yet.
@@ -86,7 +96,7 @@ impl QuorumStore {
             };
             // Each of the two once, and nothing after the findings.
             if logged[*at] != now && logged[*at] != Logged::Findings {
-                health::log(std::slice::from_ref(server));
+                log(server);
                 logged[*at] = now;
             }
         }
@@ -98,11 +108,4 @@ impl QuorumStore {
         let logged = self.logged.lock().await;
         logged.iter().all(|one| *one == Logged::Findings)
     }
-}
-
-/// What is known of a server that says nothing.
-fn no_answer(name: &str, reason: String) -> ServerHealth {
-    let mut server = ServerHealth::new(name.to_owned());
-    server.findings.push(Finding::no_answer(reason));
-    server
 }

@@ -7,6 +7,7 @@
 //! same time share one script for each slot, and one `WAIT` for each node.
 
 use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ use tokio::sync::oneshot;
 
 use super::wait::{confirmed, confirmed_together};
 use crate::cluster::nodes::Cluster;
-use crate::commands::renew;
+use crate::commands::renew::{self, lie_apart, renewed_each};
 use crate::config::Replicas;
 use crate::errors::{self, maybe_carried_out};
 use crate::names::Prefix;
@@ -261,9 +262,34 @@ impl Replication {
         let via = Some(self.servers.link());
         let answered = self.servers.exchange(via, slot, self.by(), &request);
         let reply = answered.await?.result;
+        if lie_apart(&reply, holds.len()) {
+            return self.ask_apart(slot, holds).await;
+        }
         let pair = reply.and_then(|reply| Ok(<(Value, u32)>::from_redis_value(reply)?));
         let (reply, replicas) = pair.map_err(|error| unknown(&error))?;
         Confirmed::read(Ok(reply), replicas)
+    }
+
+    /// Each hold for itself: half of their slot has moved, and each key is in one place.
+    fn ask_apart<'s>(
+        &'s self,
+        slot: Option<u16>,
+        holds: &'s [Renewal],
+    ) -> Pin<Box<dyn Future<Output = Result<Confirmed, Failure>> + Send + 's>> {
+        let each = holds.chunks(1).map(move |hold| self.ask(slot, hold));
+        let each = join_all(each);
+        Box::pin(async move {
+            let outcomes = each.await;
+            let replicas = outcomes.iter().flatten().map(|one| one.replicas).min();
+            let renewed = |one: Confirmed| one.renewed.first().copied();
+            let renewed = outcomes
+                .into_iter()
+                .map(|one| Ok(renewed(one?).unwrap_or(Renewed::Unanswered)));
+            Ok(Confirmed {
+                renewed: renewed_each(renewed.collect())?,
+                replicas: replicas.unwrap_or(0),
+            })
+        })
     }
 }
 

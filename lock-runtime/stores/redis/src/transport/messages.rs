@@ -1,11 +1,13 @@
 //! The messages that scripts publish, read.
 
-use lock_store::{Ended, Owner};
+use lock_store::{Ended, FencingToken, Owner};
 
 /// What `lib.lua` tells the owner to whom it hands a lock: `<owner> <token or ''>`.
 pub(super) fn granted(payload: &[u8]) -> Option<(Owner, Option<u64>)> {
     let (owner, token) = std::str::from_utf8(payload).ok()?.split_once(' ')?;
-    Some((Owner::parse(owner)?, token.parse().ok()))
+    let token = token.parse().ok();
+    let token = token.filter(|token| FencingToken::is_valid(*token));
+    Some((Owner::parse(owner)?, token))
 }
 
 /// What `quorum_end.lua` tells of a lock that is free: `<owner> <clients that hear it> <key>`.

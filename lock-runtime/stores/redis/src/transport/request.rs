@@ -19,6 +19,8 @@ pub(crate) struct Request {
     channel: Option<String>,
     /// Sent in one piece with it. The reply is then a pair.
     behind: Option<Cmd>,
+    /// It can be sent in parts, so it does not wait for its keys to be in one place.
+    divisible: bool,
 }
 
 enum Action {
@@ -33,6 +35,7 @@ impl Request {
             action: Action::Command(command),
             channel: None,
             behind: None,
+            divisible: false,
         }
     }
 
@@ -44,6 +47,7 @@ impl Request {
             action: Action::Script(script, by_hash),
             channel: None,
             behind: None,
+            divisible: false,
         }
     }
 
@@ -56,6 +60,18 @@ impl Request {
     /// Its sender listens on this channel from then on.
     pub(crate) fn listening(self, channel: Option<String>) -> Self {
         Self { channel, ..self }
+    }
+
+    /// If its keys lie apart, that is told at once, and its sender sends parts of it.
+    pub(crate) fn divisible(self) -> Self {
+        Self {
+            divisible: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_divisible(&self) -> bool {
+        self.divisible
     }
 
     /// Whether messages are heard over the connection that it goes over.

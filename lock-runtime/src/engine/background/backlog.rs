@@ -1,0 +1,204 @@
+//! A backlog: what is to be ended in the background, and when each of it may be tried.
+//!
+//! However much there is, few commands are under way, and a store that does not answer is asked ever
+//! less: one client's backlog must not keep the store from its other clients.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// So many repeats at most are under way at once, and so many first tries of a backlog that bounds
+/// them.
+pub(super) const AT_ONCE: usize = 32;
+
+/// If more than these wait for a repeat, repeats keep a distance.
+const FEW: usize = AT_ONCE;
+
+/// The distance between two repeats. One more goes behind each job that is done, so that a store
+/// that answers again soon gets them all.
+const DISTANCE: Duration = Duration::from_millis(5);
+
+/// Jobs that are not done.
+#[derive(Debug)]
+pub(super) struct Backlog<T> {
+    /// Not tried yet, in the order in which they came.
+    untried: VecDeque<(Instant, T)>,
+    /// So many at the front of them are overdue.
+    overdue: usize,
+    /// How many may be tried for the first time at once.
+    first_tries: usize,
+    /// To be tried again at these times, with how often that was done before.
+    again: BTreeMap<(Instant, u64), (u32, T)>,
+    /// Tells jobs of one time apart.
+    number: u64,
+    untried_under_way: usize,
+    again_under_way: usize,
+    /// If more than a few wait, no repeat starts before.
+    distance_until: Option<Instant>,
+}
+
+/// One try of a job.
+#[derive(Debug)]
+pub(super) struct Attempt<T> {
+    /// How often it was tried before.
+    pub(super) tries: u32,
+    pub(super) job: T,
+}
+
+impl<T> Backlog<T> {
+    /// `first_tries` is how many jobs may be tried for the first time at once.
+    pub(super) fn new(first_tries: usize) -> Self {
+        Self {
+            untried: VecDeque::new(),
+            overdue: 0,
+            first_tries,
+            again: BTreeMap::new(),
+            number: 0,
+            untried_under_way: 0,
+            again_under_way: 0,
+            distance_until: None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.untried.is_empty() && self.again.is_empty()
+    }
+
+    pub(super) fn push(&mut self, now: Instant, job: T) {
+        self.untried.push_back((now, job));
+    }
+
+    /// The next try that may start now.
+    pub(super) fn next(&mut self, now: Instant) -> Option<Attempt<T>> {
+        if self.untried_under_way < self.first_tries
+            && let Some((_, job)) = self.untried.pop_front()
+        {
+            self.overdue = self.overdue.saturating_sub(1);
+            self.untried_under_way += 1;
+            return Some(Attempt { tries: 0, job });
+        }
+        if self.repeats_at()? > now {
+            return None;
+        }
+        let many = self.again.len() > FEW;
+        let (_, (tries, job)) = self.again.pop_first()?;
+        self.distance_until = many.then_some(now + DISTANCE);
+        self.again_under_way += 1;
+        Some(Attempt { tries, job })
+    }
+
+    /// A try has ended: in vain, and the job is to be tried again then, or with nothing left to do.
+    pub(super) fn ended(&mut self, tries: u32, again: Option<(Instant, T)>) {
+        let under_way = match tries {
+            0 => &mut self.untried_under_way,
+            _ => &mut self.again_under_way,
+        };
+        *under_way = under_way.saturating_sub(1);
+        let Some((at, job)) = again else {
+            self.distance_until = None;
+            return;
+        };
+        self.number += 1;
+        self.again
+            .insert((at, self.number), (tries.saturating_add(1), job));
+    }
+
+    /// Jobs that came before `since` and were not tried yet; each once.
+    pub(super) fn overdue(&mut self, since: Instant) -> impl Iterator<Item = &mut T> {
+        let from = self.overdue;
+        let waiting = self.untried.iter().skip(from);
+        let late = waiting.take_while(|(came, _)| *came <= since).count();
+        self.overdue += late;
+        let late = self.untried.iter_mut().skip(from).take(late);
+        late.map(|(_, job)| job)
+    }
+
+    /// When something changes by time alone. `patience` makes a job overdue that was not tried.
+    pub(super) fn wakes_at(&self, patience: Duration) -> Option<Instant> {
+        let overdue = self.untried.get(self.overdue);
+        let overdue = overdue.map(|(came, _)| *came + patience);
+        self.repeats_at().into_iter().chain(overdue).min()
+    }
+
+    /// When the next repeat may start, if not only when another has ended.
+    fn repeats_at(&self) -> Option<Instant> {
+        let ((at, _), _) = self.again.first_key_value()?;
+        let distance = self.distance_until.filter(|_| self.again.len() > FEW);
+        (self.again_under_way < AT_ONCE).then(|| distance.map_or(*at, |until| until.max(*at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn start<T>(backlog: &mut Backlog<T>, now: Instant) -> Vec<Attempt<T>> {
+        std::iter::from_fn(|| backlog.next(now)).collect()
+    }
+
+    #[test]
+    fn first_tries_are_bounded_and_go_in_the_order_of_arrival() {
+        let now = Instant::now();
+        let (mut bounded, mut unbounded) = (Backlog::new(AT_ONCE), Backlog::new(usize::MAX));
+        for job in 0..100 {
+            bounded.push(now, job);
+            unbounded.push(now, job);
+        }
+        let under_way = start(&mut bounded, now);
+        assert!(under_way.iter().map(|one| one.job).eq(0..32));
+        assert_eq!(start(&mut unbounded, now).len(), 100);
+        bounded.ended(0, None);
+        assert!(start(&mut bounded, now).iter().map(|one| one.job).eq([32]));
+        assert!(unbounded.is_empty() && !bounded.is_empty());
+    }
+
+    #[test]
+    fn few_repeats_go_when_they_are_due_and_many_keep_a_distance() {
+        let now = Instant::now();
+        for (jobs, at_once) in [(20, 20), (33, 32), (1000, 1)] {
+            let mut backlog = Backlog::new(usize::MAX);
+            (0..jobs).for_each(|job| backlog.push(now, job));
+            for attempt in start(&mut backlog, now) {
+                backlog.ended(0, Some((now + MS, attempt.job)));
+            }
+            assert!(backlog.next(now).is_none());
+            assert_eq!(backlog.wakes_at(MS), Some(now + MS));
+            let under_way = start(&mut backlog, now + MS);
+            assert_eq!(under_way.len(), at_once, "of {jobs}");
+        }
+    }
+
+    #[test]
+    fn one_more_repeat_goes_behind_each_job_that_is_done() {
+        let now = Instant::now();
+        let mut backlog = Backlog::new(usize::MAX);
+        (0..1000).for_each(|job| backlog.push(now, job));
+        for attempt in start(&mut backlog, now) {
+            backlog.ended(0, Some((now, attempt.job)));
+        }
+        assert_eq!(start(&mut backlog, now).len(), 1);
+        backlog.ended(1, None);
+        assert_eq!(start(&mut backlog, now).len(), 1);
+        backlog.ended(1, Some((now, 7)));
+        assert!(start(&mut backlog, now).is_empty(), "it failed");
+        assert_eq!(backlog.wakes_at(MS), Some(now + DISTANCE));
+        assert_eq!(start(&mut backlog, now + DISTANCE).len(), 1);
+    }
+
+    #[test]
+    fn a_job_is_overdue_once_and_only_while_it_was_not_tried() {
+        let now = Instant::now();
+        let mut backlog = Backlog::new(1);
+        (0..3).for_each(|job| backlog.push(now + job * MS, job));
+        assert_eq!(start(&mut backlog, now).len(), 1);
+        assert_eq!(backlog.wakes_at(10 * MS), Some(now + 11 * MS));
+        let overdue: Vec<u32> = backlog.overdue(now + MS).map(|job| *job).collect();
+        assert_eq!(overdue, [1]);
+        assert_eq!(backlog.overdue(now + MS).count(), 0);
+        assert_eq!(backlog.wakes_at(10 * MS), Some(now + 12 * MS));
+        backlog.ended(0, None);
+        assert_eq!(start(&mut backlog, now).len(), 1);
+        assert_eq!(backlog.overdue(now + 2 * MS).count(), 1);
+    }
+}
