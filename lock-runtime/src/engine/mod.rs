@@ -22,9 +22,8 @@ mod timing;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
-use lock_store::{ClientId, Clock, LockKey, Owner, Store, Wish};
+use lock_store::{ClientId, Clock, Instant, LockKey, Owner, Store, Wish};
 use tokio::sync::Notify;
 
 use self::background::active::Active;

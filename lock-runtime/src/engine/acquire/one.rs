@@ -2,9 +2,8 @@
 //! store's queue behind those of others.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{Queue, StoreError};
+use lock_store::{Instant, Queue, StoreError};
 
 use super::command::Step;
 use super::task::AcquireTask;

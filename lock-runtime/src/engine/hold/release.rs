@@ -1,9 +1,9 @@
 //! How a hold is released: passed on to another task of this process, given back to the store, or
 //! given back in the background.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Release, Released};
+use lock_store::{Instant, Release, Released};
 
 use super::Hold;
 use super::ending::Ending;

@@ -1,8 +1,8 @@
 //! How a hold gets a longer lease: by the watchdog, or because its caller asks.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Renewal, Renewed, Wish};
+use lock_store::{Instant, Renewal, Renewed, Wish};
 
 use super::Hold;
 use crate::config::check_lease;

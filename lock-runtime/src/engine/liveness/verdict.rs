@@ -1,9 +1,7 @@
 //! When a request that waits gives up, and with which error: the same for everything that can be
 //! waited for.
 
-use std::time::Instant;
-
-use lock_store::{LockKey, StoreError};
+use lock_store::{Instant, LockKey, StoreError};
 
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::Link;
+use lock_store::{Instant, Link};
 
 use super::state::Signal;
 

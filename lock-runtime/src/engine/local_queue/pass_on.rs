@@ -1,6 +1,6 @@
 //! What becomes of a hold that its task has ended: a handoff, or the end of the tenure.
 
-use std::time::Instant;
+use lock_store::Instant;
 
 use super::state::Handoff;
 use crate::engine::Engine;

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
-use lock_store::{Ended, Link, Listener, LockKey, Mutex, Owner, WakeUp};
+use lock_store::{Ended, Instant, Link, Listener, LockKey, Mutex, Owner, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 

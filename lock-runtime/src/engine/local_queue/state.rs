@@ -7,9 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use lock_store::{Link, LockKey, Mutex, Owner};
+use lock_store::{Instant, Link, LockKey, Mutex, Owner};
 use tokio::sync::Notify;
 
 use crate::engine::fencing::window::TokenWindow;

@@ -1,8 +1,6 @@
 //! What endangers locks: asked of each server, reported, and logged once.
 
-use std::time::Instant;
-
-use lock_store::{Finding, Role, ServerHealth, StoreError};
+use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 use redis::RedisError;
 
 use super::config_get::{self, CONFIG_GET_SAVE};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::{
-    Answer, ClientId, Clock, ConfigError, Failure, Link, Listener, Mutex, Owner, StoreError,
-    StoreErrorKind, SweepingMap,
+    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, Mutex, Owner,
+    StoreError, StoreErrorKind, SweepingMap,
 };
 use redis::ConnectionInfo;
 use tokio::sync::mpsc;
