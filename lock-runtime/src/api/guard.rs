@@ -204,6 +204,7 @@ impl Guard {
     /// The clock counts the time for which the machine was suspended, so this is right at once when it wakes. What a
     /// virtual machine can't count is for how long its host has paused it, or how old the snapshot is that it was restored
     /// from: there the answer may be wrong until the next renewal, and only a [fencing token](crate::FencingToken) helps.
+    /// In a child process after `fork()` the answer is about the parent's hold.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.remaining() > Duration::ZERO

@@ -38,9 +38,7 @@ impl Engine {
     }
 
     pub(crate) async fn ping(&self) -> Result<Duration, LockError> {
-        if self.is_closing() {
-            return Err(LockError::Shutdown);
-        }
+        self.check_client()?;
         let sent = self.clock.now();
         self.ask(None, self.store.ping(self.command_by())).await?;
         Ok(self.clock.now().saturating_duration_since(sent))

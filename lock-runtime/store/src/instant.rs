@@ -152,10 +152,7 @@ mod tests {
     /// What `/proc/uptime` says counts the time for which the machine was suspended.
     #[cfg(target_os = "linux")]
     #[test]
-    #[expect(
-        clippy::unwrap_used,
-        reason = "a test that can't go on has failed"
-    )]
+    #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
     fn it_counts_from_the_start_of_the_machine() {
         let uptime = || {
             let text = std::fs::read_to_string("/proc/uptime").unwrap();

@@ -14,6 +14,7 @@ use crate::config::check_lease;
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
 use crate::engine::local_queue::LocalQueues;
+use crate::engine::request_numbers::RequestNumbers;
 use crate::error::LockError;
 
 impl LockClientBuilder {
@@ -79,13 +80,15 @@ impl LockClientBuilder {
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let local_queues = Arc::<LocalQueues>::default();
-        let listener: Arc<dyn Listener> = Arc::<LocalQueues>::clone(&local_queues);
+        let numbers = RequestNumbers::new(id, self.draws(), Arc::clone(&local_queues));
+        let numbers = Arc::new(numbers);
+        let listener: Arc<dyn Listener> = Arc::<RequestNumbers>::clone(&numbers);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
-        let (engine, task) = Engine::new(id, clock, store, local_queues, self.defaults);
+        let (engine, task) = Engine::new(numbers, clock, store, local_queues, self.defaults);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -106,6 +109,15 @@ impl LockClientBuilder {
             return Ok(simulated.id);
         }
         client_id()
+    }
+
+    /// Whether anything may be left to chance.
+    fn draws(&self) -> bool {
+        #[cfg(feature = "__internals")]
+        if self.simulated.is_some() {
+            return false;
+        }
+        true
     }
 
     fn runtime(&self) -> Result<Runtime, LockError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use lock_store::{ClientId, Clock, Store};
+use lock_store::{Clock, Store};
 use tokio::sync::Notify;
 
 use super::undo::{Undo, UndoTask};
@@ -13,11 +13,12 @@ use crate::engine::Engine;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::local_queue::patrol::patrol;
+use crate::engine::request_numbers::RequestNumbers;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
     pub(crate) fn new(
-        id: ClientId,
+        numbers: Arc<RequestNumbers>,
         clock: Clock,
         store: Arc<dyn Store>,
         local_queues: Arc<LocalQueues>,
@@ -39,7 +40,7 @@ impl Engine {
             timeout,
         );
         let engine = Arc::new(Self {
-            id,
+            process: std::process::id(),
             clock,
             store,
             defaults,
@@ -48,7 +49,7 @@ impl Engine {
             liveness,
             watchdog,
             undo,
-            requests: AtomicU64::new(0),
+            numbers,
             lost: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             closed: Notify::new(),

@@ -37,6 +37,7 @@ impl Engine {
     /// Lets a hold last at least `lease` from now.
     pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
+        self.check_process()?;
         self.can(Wish::Lease(lease))?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));

@@ -47,7 +47,7 @@ impl QuorumStore {
             let began = self.clock.now();
             let until = began + request.lease;
             let round = Round::new(
-                self.next_owner(),
+                self.next_owner(owner.request),
                 request.claim.key.clone(),
                 self.nodes.len(),
                 until,
