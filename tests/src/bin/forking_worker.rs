@@ -4,7 +4,6 @@
 //! HOW`. Then it says whether the parent still has its locks: `parent KEY HOW`.
 #![expect(
     clippy::expect_used,
-    clippy::panic,
     reason = "a worker that can't go on ends, and its test fails"
 )]
 
