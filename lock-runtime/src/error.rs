@@ -165,8 +165,8 @@ impl fmt::Display for WasLost<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// Its lease ended on this process's monotonic clock: a fixed lease was too short for the body, renewals went
-    /// unanswered, or the process was stopped.
+    /// Its lease ended on this machine's monotonic clock: a fixed lease was too short for the body, renewals went
+    /// unanswered, or the process was stopped, or the machine suspended.
     Expired,
     /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took the lock away.
     Gone,

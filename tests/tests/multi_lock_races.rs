@@ -7,13 +7,13 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::{Guard, LockClient, LockClientBuilder, LockError, LostReason, StoreErrorKind};
 use lock_store::memory::MemoryStore;
-use lock_store::{Answer, Store, StoreFuture};
-use lock_testkit::eventually;
+use lock_store::{Answer, Instant, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure};
+use lock_testkit::{eventually, sleep_until};
 use tokio::sync::Semaphore;
 
 /// What becomes of a command.
@@ -83,7 +83,7 @@ impl Interceptor for Trouble {
             Fate::Passes => request.send(store, by),
             Fate::Fails => Box::pin(std::future::ready(Err(down()))),
             Fate::Hangs => Box::pin(async move {
-                tokio::time::sleep_until(by.into()).await;
+                sleep_until(by).await;
                 Err(down())
             }),
             Fate::Gated(gate) => {

@@ -198,15 +198,20 @@ impl Guard {
         self.hold.remaining()
     }
 
-    /// Whether the hold can be trusted now. No I/O: the time is this process's monotonic clock, against the time before
+    /// Whether the hold can be trusted now. No I/O: the time is this machine's monotonic clock, against the time before
     /// the request was sent, plus the lease, less 1 % and 2 ms. Once false, it stays false.
+    ///
+    /// The clock counts the time for which the machine was suspended, so this is right at once when it wakes. What a
+    /// virtual machine can't count is for how long its host has paused it, or how old the snapshot is that it was restored
+    /// from: there the answer may be wrong until the next renewal, and only a [fencing token](crate::FencingToken) helps.
+    /// In a child process after `fork()` the answer is about the parent's hold.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.remaining() > Duration::ZERO
     }
 
     /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says that it is gone.
-    /// Never resolves for a hold that is released first.
+    /// Never resolves for a hold that is released first. After a sleep of the machine it is told within a second.
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping the future.

@@ -140,8 +140,9 @@ impl Lock {
     /// # Errors
     /// [`LockError::Busy`] if another holder has it for the whole wait; [`LockError::Unavailable`] if the store did not
     /// answer or refused; [`LockError::InvalidKey`], [`LockError::Config`] and [`LockError::KeyConflict`] for a key or
-    /// an option that can't work; [`LockError::WouldDeadlock`] with `reentrant(false)`; [`LockError::Lost`] if the hold
-    /// it would share is lost; [`LockError::Shutdown`].
+    /// an option that can't work; [`LockError::Config`] also in a child process, for a client from before the `fork()`;
+    /// [`LockError::WouldDeadlock`] with `reentrant(false)`; [`LockError::Lost`] if the hold it would share is lost;
+    /// [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// Dropping the future loses the place in the queue and leaves nothing behind: what the store may have granted

@@ -27,6 +27,9 @@ pub use self::health::Health;
 /// the service's own executor does not cost it its locks. When the last clone, the last guard and the last pending
 /// undo are gone, so are the thread and the connection.
 ///
+/// `fork()` leaves that thread behind: in the child process every call gives [`LockError::Config`]. Connect after the
+/// fork.
+///
 /// # Examples
 /// ```no_run
 /// # use std::time::Duration;

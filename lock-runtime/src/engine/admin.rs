@@ -40,9 +40,7 @@ impl Engine {
     /// What the servers say of themselves, and how long the store took to answer just now. An error
     /// if it does not answer, unless some of its servers do.
     pub(crate) async fn diagnose(&self) -> Result<(Duration, Vec<ServerHealth>), LockError> {
-        if self.is_closing() {
-            return Err(LockError::Shutdown);
-        }
+        self.check_client()?;
         let servers = self.store.servers(self.command_by());
         let (round_trip, servers) = tokio::join!(self.ping(), servers);
         let answers = |server: &&ServerHealth| server.role != Role::Unknown;

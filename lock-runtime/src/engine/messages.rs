@@ -6,19 +6,22 @@ use lock_store::{Ended, Link, Listener, Owner, WakeUp};
 
 use super::grants::Grants;
 use super::local_queue::LocalQueues;
+use super::request_numbers::RequestNumbers;
 
 /// Hears the store for a client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Messages {
     pub(super) grants: Arc<Grants>,
     pub(super) local_queues: Arc<LocalQueues>,
+    pub(super) numbers: Arc<RequestNumbers>,
 }
 
 impl Messages {
-    pub(crate) fn new(local_queues: LocalQueues) -> Self {
+    pub(crate) fn new(local_queues: LocalQueues, numbers: RequestNumbers) -> Self {
         Self {
             grants: Arc::default(),
             local_queues: Arc::new(local_queues),
+            numbers: Arc::new(numbers),
         }
     }
 }
@@ -29,6 +32,8 @@ impl Listener for Messages {
     }
 
     fn recheck(&self) {
+        // Before anybody asks again over a new connection.
+        self.numbers.draw();
         self.grants.recheck();
     }
 

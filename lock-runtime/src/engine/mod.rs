@@ -17,16 +17,17 @@ mod latch;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;
+mod process;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
+pub(crate) mod request_numbers;
 mod timing;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
-use lock_store::{ClientId, Clock, LockKey, Owner, Store, Wish};
+use lock_store::{ClientId, Clock, Instant, LockKey, Owner, Store, Wish};
 use tokio::sync::Notify;
 
 use self::background::active::Active;
@@ -37,6 +38,7 @@ use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
 use self::local_queue::LocalQueues;
 use self::messages::Messages;
+use self::request_numbers::RequestNumbers;
 use self::timing::Budget;
 use crate::config::Defaults;
 use crate::error::LockError;
@@ -44,7 +46,8 @@ use crate::error::LockError;
 /// What all clones of a client and all its guards share. When the last is gone, its thread ends its
 /// work and itself.
 pub(crate) struct Engine {
-    id: ClientId,
+    /// The one that made it.
+    process: u32,
     clock: Clock,
     store: Arc<dyn Store>,
     defaults: Defaults,
@@ -56,7 +59,7 @@ pub(crate) struct Engine {
     liveness: Arc<Liveness>,
     watchdog: Arc<Watchdog>,
     undo: Undo,
-    requests: AtomicU64,
+    numbers: Arc<RequestNumbers>,
     lost: AtomicU64,
     closing: AtomicBool,
     /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,
@@ -67,7 +70,7 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn id(&self) -> ClientId {
-        self.id
+        self.numbers.client()
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -99,10 +102,7 @@ impl Engine {
     }
 
     fn next_owner(&self) -> Owner {
-        Owner {
-            client: self.id,
-            request: self.requests.fetch_add(1, Ordering::Relaxed),
-        }
+        self.numbers.next_owner()
     }
 
     fn is_closing(&self) -> bool {
@@ -113,19 +113,10 @@ impl Engine {
         self.clock.now() + self.defaults.command_timeout
     }
 
-    /// Refuses a bad key, and every key after a shutdown.
+    /// Refuses a bad key, and every key after a shutdown or a fork.
     fn check(&self, key: &LockKey) -> Result<(), LockError> {
-        if let Some(fault) = key.fault() {
-            return Err(LockError::InvalidKey {
-                key: key.clone(),
-                fault,
-            });
-        }
-        if self.is_closing() {
-            Err(LockError::Shutdown)
-        } else {
-            Ok(())
-        }
+        check_key(key)?;
+        self.check_client()
     }
 
     /// Refuses what the store can't do.
@@ -144,11 +135,18 @@ impl Engine {
     }
 }
 
+fn check_key(key: &LockKey) -> Result<(), LockError> {
+    key.fault().map_or(Ok(()), |fault| {
+        let key = key.clone();
+        Err(LockError::InvalidKey { key, fault })
+    })
+}
+
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = self.watchdog.held();
         f.debug_struct("Engine")
-            .field("id", &self.id)
+            .field("id", &self.id())
             .field("defaults", &self.defaults)
             .field("held", &held)
             .finish()
@@ -157,6 +155,9 @@ impl fmt::Debug for Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.is_forked() {
+            return;
+        }
         self.watchdog.close();
         self.local_queues.stop();
     }

@@ -1,13 +1,13 @@
 //! Every decision about time: by when an answer must be there, when to recheck, when a hold ends,
 //! when to renew, when to try again.
 //!
-//! All instants are on the client's monotonic clock. Each rule is a function of its own, to be read
+//! All instants are on the client's monotonic clock, which a suspended machine does not stop. Each rule is a function of its own, to be read
 //! and tested alone.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::Clock;
 use lock_store::timing::{BACKOFF_MIN, FALLBACK_POLL, MIN_LEASE, trusted};
+use lock_store::{Clock, Instant};
 
 use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 

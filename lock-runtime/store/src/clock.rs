@@ -1,4 +1,8 @@
 //! The client's own clock: monotonic, and never a caller's paused one.
+//!
+//! Time is read from [`Instant`], which goes on while the machine sleeps. The runtime's timers do not: they are alarms,
+//! late by as much as the machine slept, and whoever is woken by one reads the clock.
+#![expect(clippy::disallowed_types, reason = "tokio's is the time of its timers")]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,12 +13,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
 #[cfg(feature = "__internals")]
 use std::time::Duration;
-use std::time::Instant;
 
 use pin_project_lite::pin_project;
 use tokio::runtime::Handle;
 use tokio::time::Sleep;
 
+use crate::instant::Instant;
 #[cfg(feature = "__internals")]
 use crate::pause::Pause;
 
@@ -50,7 +54,7 @@ pub struct Clock {
     /// Simulation: how many milliseconds it is ahead of its runtime.
     #[cfg(feature = "__internals")]
     ahead: Option<Arc<AtomicI64>>,
-    /// Simulation: stops the tasks that it starts.
+    /// Simulation: stops the tasks that it starts, and lets the machine sleep.
     #[cfg(feature = "__internals")]
     pause: Option<Pause>,
 }
@@ -83,7 +87,7 @@ impl Clock {
     }
 
     /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server whose clock jumps.
-    /// Its timers are not.
+    /// What its client's machine sleeps is nothing to it.
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn ahead(mut self, milliseconds: Arc<AtomicI64>) -> Self {
@@ -91,7 +95,7 @@ impl Clock {
         self
     }
 
-    /// The same clock, whose tasks stop while this says so.
+    /// The same clock, whose tasks stop while this says so, and whose machine sleeps when this says so.
     #[cfg(feature = "__internals")]
     pub fn pausable(mut self, pause: Option<Pause>) -> Self {
         self.pause = pause;
@@ -103,22 +107,37 @@ impl Clock {
     pub fn now(&self) -> Instant {
         #[cfg(feature = "__internals")]
         if self.simulated {
-            let _entered = self.handle.enter();
-            let now = tokio::time::Instant::now().into_std();
-            let ahead = self.ahead.as_ref();
-            return match ahead.map_or(0, |ahead| ahead.load(Ordering::Relaxed)) {
-                ahead @ 0.. => now + Duration::from_millis(ahead.unsigned_abs()),
-                behind => now - Duration::from_millis(behind.unsigned_abs()),
-            };
+            return self.simulated_now();
         }
         Instant::now()
     }
 
-    /// A timer of the client's runtime.
+    #[cfg(feature = "__internals")]
+    fn simulated_now(&self) -> Instant {
+        let now = {
+            let _entered = self.handle.enter();
+            Instant::from_std(tokio::time::Instant::now().into_std())
+        };
+        if let Some(ahead) = &self.ahead {
+            let ahead = ahead.load(Ordering::Relaxed);
+            let by = Duration::from_millis(ahead.unsigned_abs());
+            return if ahead < 0 { now - by } else { now + by };
+        }
+        now + self.pause.as_ref().map_or(Duration::ZERO, Pause::slept)
+    }
+
+    /// An alarm of the client's runtime: at that time, or later by as much as the machine sleeps until then.
     #[inline]
     pub fn sleep_until(&self, at: Instant) -> Sleep {
+        let now = self.now();
         let _entered = self.handle.enter();
-        tokio::time::sleep_until(at.into())
+        // Read after the clock, so that the alarm is not early.
+        let alarms_now = tokio::time::Instant::now();
+        let alarm = match at.checked_duration_since(now) {
+            Some(left) => alarms_now + left,
+            None => alarms_now.checked_sub(now - at).unwrap_or(alarms_now),
+        };
+        tokio::time::sleep_until(alarm)
     }
 
     /// The future's output, or `None` if it is not there at `by`.

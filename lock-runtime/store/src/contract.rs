@@ -3,10 +3,11 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::health::ServerHealth;
+use crate::instant::Instant;
 use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};

@@ -1,14 +1,18 @@
-//! [`Pause`]: what SIGSTOP and SIGCONT are to a process, for the tasks of a simulated client.
+//! [`Pause`]: what SIGSTOP and SIGCONT are to a process, and sleep to its machine, for a simulated client.
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// Stops and continues futures that went through its [`gate`](Self::gate). Cloning gives another handle to the same.
 #[derive(Clone, Debug, Default)]
 pub struct Pause {
     state: Arc<Mutex<State>>,
+    /// For how many milliseconds its machine has slept.
+    slept: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +46,16 @@ impl Pause {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.state().stopped
+    }
+
+    /// The machine sleeps: its clock is so many milliseconds later when it goes on, and its timers have not moved.
+    pub fn sleep(&self, milliseconds: u64) {
+        self.slept.fetch_add(milliseconds, Ordering::Relaxed);
+    }
+
+    /// For how long the machine has slept.
+    pub(crate) fn slept(&self) -> Duration {
+        Duration::from_millis(self.slept.load(Ordering::Relaxed))
     }
 
     /// A future that does what `future` does, except while this is stopped.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::{LockClient, LockClientBuilder};
+use lock_store::Instant;
 use lock_store::memory::MemoryStore;
 
 use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};

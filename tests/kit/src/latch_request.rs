@@ -1,10 +1,10 @@
 //! The verbs of a latch as values, for tests that draw, repeat or tabulate them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::{
-    Answer, Failure, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey, Owner,
-    Store,
+    Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey,
+    Owner, Store,
 };
 
 /// Something to do with a latch.

@@ -4,13 +4,16 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, Failure, Fenced, Inspection, LatchCall,
-    LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release,
-    Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, Failure, Fenced, Inspection, Instant,
+    LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated,
+    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
+    StoreFuture, Wish,
 };
+
+use crate::clock::sleep_until;
 
 /// What a test does with each command of a client: record, delay or fail it, drop its reply, answer something else.
 pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
@@ -52,7 +55,7 @@ pub fn failure(kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
 /// A command that is not answered in its time.
 pub fn silence<T>(by: Instant, unknown: Option<Link>) -> StoreFuture<'static, T> {
     Box::pin(async move {
-        tokio::time::sleep_until(by.into()).await;
+        sleep_until(by).await;
         Err(failure(StoreErrorKind::Timeout, unknown))
     })
 }

@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::LockClient;
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
-use lock_store::{Acquire, Acquired, Store, StoreFuture};
+use lock_store::{Acquire, Acquired, Instant, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;

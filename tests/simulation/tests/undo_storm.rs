@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::LockClient;
 use lock_store::memory::MemoryStore;
-use lock_store::{Pause, Store, StoreFuture};
+use lock_store::{Instant, Pause, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
 use tokio::runtime::Handle;
 use tokio::time::sleep;

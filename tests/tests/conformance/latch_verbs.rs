@@ -1,9 +1,9 @@
 //! What a store does with a latch, verb by verb: safe to repeat, and replies that say what is so.
 
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{ClientId, Clock, LatchState, Link, Listener, Owner, Store, WakeUp};
+use lock_store::{ClientId, Clock, Instant, LatchState, Link, Listener, Owner, Store, WakeUp};
 use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, eventually};
 
 crate::on_every_store!(

@@ -1,12 +1,12 @@
 //! The store contract, verb by verb: safe to repeat, and replies that say what is so.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::Clock;
 use lock_store::{
-    Acquire, Acquired, Claim, ClientId, Fenced, Link, Listener, Owner, Queue, Release, Released,
-    Renewal, Renewed, Store,
+    Acquire, Acquired, Claim, ClientId, Fenced, Instant, Link, Listener, Owner, Queue, Release,
+    Released, Renewal, Renewed, Store,
 };
 use lock_testkit::{Backend, Heard, eventually};
 

@@ -6,6 +6,7 @@
 )]
 
 mod connection;
+mod copies;
 mod denied;
 mod fairness;
 mod latch;

@@ -39,7 +39,7 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
     let listener: Arc<dyn Listener> = Arc::<Heard>::default();
     let (client, clock) = (ClientId(1), Clock::new(tokio::runtime::Handle::current()));
     let store = redis_store(&quorum.url(), "lock", client, &listener, clock);
-    let by = || Instant::now() + 10 * SLACK;
+    let by = || lock_store::Instant::now() + 10 * SLACK;
     store.connected(by()).await.unwrap();
     let owner = |request| Owner { client, request };
     let mut instead_of = None;

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
+use crate::engine::request_numbers::RequestNumbers;
 use crate::error::LockError;
 
 impl LockClientBuilder {
@@ -84,14 +85,15 @@ impl LockClientBuilder {
         if self.simulated.as_ref().is_some_and(|it| !it.patrolled) {
             local_queues.are_unpatrolled();
         }
-        let messages = Arc::new(Messages::new(local_queues));
+        let numbers = RequestNumbers::new(id, self.draws());
+        let messages = Arc::new(Messages::new(local_queues, numbers));
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
-        let (engine, task) = Engine::new(id, clock, store, messages, self.defaults);
+        let (engine, task) = Engine::new(clock, store, messages, self.defaults);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -112,6 +114,15 @@ impl LockClientBuilder {
             return Ok(simulated.id);
         }
         client_id()
+    }
+
+    /// Whether anything may be left to chance.
+    fn draws(&self) -> bool {
+        #[cfg(feature = "__internals")]
+        if self.simulated.is_some() {
+            return false;
+        }
+        true
     }
 
     fn runtime(&self) -> Result<Runtime, LockError> {

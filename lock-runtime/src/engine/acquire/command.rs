@@ -1,9 +1,8 @@
 //! One command of an acquire task, and what its reply changes.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{Acquired, Link, Queue, StoreError, StoreErrorKind};
+use lock_store::{Acquired, Instant, Link, Queue, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
 use crate::engine::errors::{no_token, unavailable};

@@ -2,9 +2,8 @@
 //! said so to it, or to one of this process that stands before it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{Instant, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
 use crate::engine::errors::{too_late, unavailable};

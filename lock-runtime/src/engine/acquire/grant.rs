@@ -1,7 +1,8 @@
 //! What a request goes on with: a hold that the store granted or handed over, or a handoff.
 
 use std::sync::Arc;
-use std::time::Instant;
+
+use lock_store::Instant;
 
 use super::task::AcquireTask;
 use crate::config::Resolved;

@@ -14,9 +14,9 @@ mod task;
 use lock_store::{LockKey, Wish};
 
 use self::task::AcquireTask;
-use super::Engine;
 use super::reentrancy::{Held, enclosing};
 use super::timing::Budget;
+use super::{Engine, check_key};
 use crate::config::Resolved;
 use crate::error::LockError;
 
@@ -32,11 +32,12 @@ impl Engine {
                 "a request for several locks names none; give it at least one key",
             ));
         };
-        keys.iter().try_for_each(|key| self.check(key))?;
+        keys.iter().try_for_each(check_key)?;
+        self.check_client()?;
         self.check_wishes(options)?;
         let now = self.clock.now();
         let budget = Budget::new(now, options.wait, &self.defaults);
-        if let Some(frame) = keys.iter().find_map(|key| enclosing(self.id, key)) {
+        if let Some(frame) = keys.iter().find_map(|key| enclosing(self.id(), key)) {
             // Boxed, like everything rare: every waiting task has room for the largest of what it
             // may wait for.
             return Box::pin(self.acquire_nested(&frame, keys, options, budget)).await;

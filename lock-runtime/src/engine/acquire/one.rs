@@ -6,10 +6,9 @@
 //! is a function.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::Queue;
 use lock_store::timing::BACKOFF_MIN;
+use lock_store::{Instant, Queue};
 
 use super::command::Step;
 use super::task::AcquireTask;

@@ -5,9 +5,9 @@
 //! (ordered resource allocation; Havender, "Avoiding deadlock in multitasking systems", 1968).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Acquire, AcquiredAll, LockKey, Renewed, StoreError};
+use lock_store::{Acquire, AcquiredAll, Instant, LockKey, Renewed, StoreError};
 
 use super::task::{self, AcquireTask};
 use crate::config::Resolved;

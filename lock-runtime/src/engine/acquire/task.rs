@@ -1,9 +1,7 @@
 //! The acquire task: what one request has asked the store for, and what is to be undone of it.
 
-use std::time::Instant;
-
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Claim, Link, LockKey, Permits, Queue};
+use lock_store::{Acquire, Claim, Instant, Link, LockKey, Permits, Queue};
 
 use crate::config::Resolved;
 use crate::engine::Engine;

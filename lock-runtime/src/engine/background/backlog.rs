@@ -4,7 +4,9 @@
 //! less: one client's backlog must not keep the store from its other clients.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use lock_store::Instant;
 
 /// So many repeats at most are under way at once, and so many first tries of a backlog that bounds
 /// them.

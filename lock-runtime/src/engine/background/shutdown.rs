@@ -12,6 +12,9 @@ impl Engine {
     /// and waits for releases.
     pub(crate) async fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
+        if self.is_forked() {
+            return;
+        }
         self.local_queues.wake_all();
         self.closed.notify_waiters();
         let by = self.clock.now() + timeout.min(FAR);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use lock_store::{ClientId, Clock, Store};
+use lock_store::{Clock, Store};
 use tokio::sync::Notify;
 
 use super::undo::{Undo, UndoTask};
@@ -17,7 +17,6 @@ use crate::engine::messages::Messages;
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
     pub(crate) fn new(
-        id: ClientId,
         clock: Clock,
         store: Arc<dyn Store>,
         messages: Arc<Messages>,
@@ -39,18 +38,18 @@ impl Engine {
             timeout,
         );
         let engine = Arc::new(Self {
-            id,
+            process: std::process::id(),
             clock,
             store,
             defaults,
             local_queues: Arc::clone(&messages.local_queues),
             grants: Arc::clone(&messages.grants),
+            numbers: Arc::clone(&messages.numbers),
             _messages: messages,
             latches: Arc::default(),
             liveness,
             watchdog,
             undo,
-            requests: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             closed: Notify::new(),

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Acquire, Clock, Release, Released, Store};
+use lock_store::{Acquire, Clock, Instant, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Clock, Mutex, Renewed, Store};
+use lock_store::{Clock, Instant, Mutex, Renewed, Store};
 use tokio::sync::Notify;
 
 use crate::engine::hold::Hold;
@@ -14,6 +14,10 @@ use crate::error::LostReason;
 
 /// Renewals that fall due within this time travel together.
 const TOGETHER: Duration = Duration::from_millis(20);
+
+/// How often the clock is read while anything is held: a machine that sleeps stops the alarms, and
+/// not the clock.
+const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
 /// Keys renewed by one command: a script must stay short.
 const BATCH: usize = 100;
@@ -177,9 +181,12 @@ impl Watchdog {
             match armed {
                 None => self.earlier.notified().await,
                 Some(at) => {
-                    let due = self.clock.by(at, self.earlier.notified()).await.is_none();
-                    if due {
-                        self.act(self.clock.now());
+                    let alarm = at.min(self.clock.now() + CLOCK_CHECK);
+                    let earlier = self.earlier.notified();
+                    let rang = self.clock.by(alarm, earlier).await.is_none();
+                    let now = self.clock.now();
+                    if rang && now >= at {
+                        self.act(now);
                     }
                 }
             }

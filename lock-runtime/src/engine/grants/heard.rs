@@ -1,8 +1,6 @@
 //! [`HeardGrant`]: what the store told a waiter.
 
-use std::time::Instant;
-
-use lock_store::Link;
+use lock_store::{Instant, Link};
 
 /// A hand-over by the store, as it was heard.
 #[derive(Clone, Copy, Debug)]

@@ -5,9 +5,8 @@ pub(super) mod heard;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{Link, Mutex, Owner, WakeUp};
+use lock_store::{Instant, Link, Mutex, Owner, WakeUp};
 
 use self::heard::HeardGrant;
 use super::local_queue::Signal;

@@ -10,6 +10,7 @@ use crate::error::{LockError, LostReason};
 impl Engine {
     /// Turns a writer into a reader.
     pub(crate) async fn downgrade(&self, hold: &Hold) -> Result<(), LockError> {
+        self.check_process()?;
         if hold
             .permits()
             .is_none_or(|permits| permits.of != Permits::READ_WRITE)

@@ -1,6 +1,8 @@
 //! How a hold ends, and what it leaves.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use lock_store::Instant;
 
 use super::Hold;
 use crate::engine::local_queue::Handoff;

@@ -1,8 +1,9 @@
 //! How a hold is lost, and who hears of it.
 
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lock_store::Instant;
 use tokio::sync::futures::OwnedNotified;
 
 use super::{Hold, HoldState};

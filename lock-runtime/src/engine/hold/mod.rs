@@ -8,9 +8,9 @@ pub(super) mod release;
 mod renewal;
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Acquire, Claim, ClientId, Clock, LockKey, Mutex, Permits};
+use lock_store::{Acquire, Claim, ClientId, Clock, Instant, LockKey, Mutex, Permits};
 use tokio::sync::Notify;
 
 use self::part::{LateAcquire, Part, Parts};

@@ -1,9 +1,8 @@
 //! What a hold is made of: keys, and what may arrive late for them.
 
 use std::sync::OnceLock;
-use std::time::Instant;
 
-use lock_store::{FencingToken, Link, LockKey, Owner};
+use lock_store::{FencingToken, Instant, Link, LockKey, Owner};
 
 /// At least one; nearly always there is no more.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! How a hold is released: passed on to another task of this process, given back to the store, or
 //! given back in the background.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Release, Released};
+use lock_store::{Instant, Release, Released};
 
 use super::Hold;
 use super::ending::Ending;
@@ -28,6 +28,7 @@ impl Engine {
     /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the
     /// background repeats.
     pub(crate) async fn release(&self, hold: &Hold) -> Result<(), LockError> {
+        self.check_process()?;
         let _active = Active::enter(&*self.active);
         let sent = self.clock.now();
         let Some(ending) = self.end(hold, sent) else {
@@ -77,6 +78,9 @@ impl Engine {
             return;
         }
         // A shutdown does not close the store before the undo task knows of it.
+        if self.is_forked() {
+            return;
+        }
         let _active = Active::enter(&*self.active);
         let now = self.clock.now();
         let Some(ending) = self.end(hold, now) else {

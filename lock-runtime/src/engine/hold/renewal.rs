@@ -1,8 +1,8 @@
 //! How a hold gets a longer lease: by the watchdog, or because its caller asks.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Renewal, Renewed, Wish};
+use lock_store::{Instant, Renewal, Renewed, Wish};
 
 use super::Hold;
 use crate::config::check_lease;
@@ -41,6 +41,7 @@ impl Engine {
     /// Lets a hold last at least `lease` from now.
     pub(crate) async fn extend(&self, hold: &Hold, lease: Duration) -> Result<(), LockError> {
         check_lease("lease", lease)?;
+        self.check_process()?;
         self.can(Wish::Lease(lease))?;
         if let Some(reason) = hold.loss() {
             return Err(hold.lost_error(reason));

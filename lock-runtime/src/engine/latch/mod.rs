@@ -5,9 +5,11 @@ mod waiter;
 pub(super) mod watch;
 mod watcher;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{LatchCall, LatchCounted, LatchFound, LatchSet, LockKey, StoreFuture, Wish};
+use lock_store::{
+    Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LockKey, StoreFuture, Wish,
+};
 
 use self::waiter::{Known, LatchWaiter};
 use self::watcher::LatchWatcher;

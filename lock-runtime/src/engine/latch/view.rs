@@ -1,8 +1,6 @@
 //! What is known of one latch: its watcher writes it, and the tasks that wait read it.
 
-use std::time::Instant;
-
-use lock_store::{Mutex, StoreError};
+use lock_store::{Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
 /// The newest view. Whoever waits for a newer one is told in the order in which it began to wait: `tokio::sync::watch`

@@ -1,9 +1,8 @@
 //! One task that waits for a latch.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{LockKey, StoreError};
+use lock_store::{Instant, LockKey, StoreError};
 
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};

@@ -1,11 +1,11 @@
 //! The task that asks the store about one latch for all who wait for it in this process.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
-    Answer, Clock, Failure, LatchCall, LatchFound, LatchState, LockKey, Owner, Store,
+    Answer, Clock, Failure, Instant, LatchCall, LatchFound, LatchState, LockKey, Owner, Store,
 };
 
 use super::view::{FailedLook, LatchView, Refusal};

@@ -1,9 +1,7 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
 //! answers, and so give up together and for the same reason.
 
-use std::time::Instant;
-
-use lock_store::{Acquired, Answer, Failure, Inspection, Mutex, StoreError};
+use lock_store::{Acquired, Answer, Failure, Inspection, Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
 use super::is_silence;

@@ -7,9 +7,9 @@ pub(crate) mod key;
 mod verdict;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Answer, Clock, Failure, Mutex, Store, StoreError, StoreErrorKind};
+use lock_store::{Answer, Clock, Failure, Instant, Mutex, Store, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
 /// When the store last answered, and what it last failed with. Shared by all requests of a client.

@@ -1,8 +1,6 @@
 //! When a request that waits for a latch gives up, and with which error.
 
-use std::time::Instant;
-
-use lock_store::{LockKey, StoreError};
+use lock_store::{Instant, LockKey, StoreError};
 
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;

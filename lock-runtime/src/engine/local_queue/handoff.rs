@@ -1,9 +1,9 @@
 //! A handoff: a hold on its way from one task of this process to the next.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Claim, LockKey, Owner, Release};
+use lock_store::{Claim, Instant, LockKey, Owner, Release};
 
 use super::state::{Handoff, LocalQueue, Tenure};
 use crate::config::{Defaults, Resolved};

@@ -1,9 +1,8 @@
 //! [`PassedOver`]: a waiter that nobody polls, and what it had.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{Link, LockKey};
+use lock_store::{Instant, Link, LockKey};
 
 use super::state::{Doing, Handoff, LocalQueue, QueuedRequest};
 use crate::config::LOOKS_UNTIL_PASSED_OVER;

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
-use lock_store::{LockKey, Mutex, WakeUp};
+use lock_store::{Instant, LockKey, Mutex, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker};
-use std::time::Instant;
 
-use lock_store::WakeUp;
+use lock_store::{Instant, WakeUp};
 
 use super::state::{Doing, Fate, Handoff, Inbox, Post, Signal};
 use crate::engine::grants::heard::HeardGrant;

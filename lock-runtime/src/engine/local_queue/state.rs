@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Link, LockKey, Mutex, Owner, Permits};
+use lock_store::{Instant, Link, LockKey, Mutex, Owner, Permits};
 use tokio::sync::Notify;
 
 use crate::engine::fencing::window::TokenWindow;

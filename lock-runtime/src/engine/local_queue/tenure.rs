@@ -5,9 +5,7 @@
 //! NUMA Locks", PPoPP 2012), with processes for its nodes: a bounded number of local handoffs, and
 //! then the other processes have their turn.
 
-use std::time::Instant;
-
-use lock_store::{LockKey, Owner};
+use lock_store::{Instant, LockKey, Owner};
 
 use super::state::{Handoff, HandoffMarker, Tenure};
 use crate::config::Defaults;

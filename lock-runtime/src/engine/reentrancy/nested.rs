@@ -41,7 +41,7 @@ impl Engine {
         // It may have been downgraded while this waited.
         self.check_nested(hold, keys, options)?;
         if options.fenced {
-            for part in keys.iter().filter_map(|key| hold.find(self.id, key)) {
+            for part in keys.iter().filter_map(|key| hold.find(self.id(), key)) {
                 let part = &hold.parts()[part];
                 if part.token().is_none() {
                     self.fence(hold, part, budget).await?;
@@ -61,7 +61,7 @@ impl Engine {
         options: &Resolved,
     ) -> Result<(), LockError> {
         // The message is about a key that is held already.
-        let held = keys.iter().find(|key| hold.find(self.id, key).is_some());
+        let held = keys.iter().find(|key| hold.find(self.id(), key).is_some());
         let key = held.unwrap_or(hold.key());
         match (hold.permits(), options.permits) {
             (None, None) => {}
@@ -75,7 +75,7 @@ impl Engine {
         }
         // Of several keys all are held, or the rest would be waited for while holding these, in any
         // order.
-        let missing = keys.iter().any(|key| hold.find(self.id, key).is_none());
+        let missing = keys.iter().any(|key| hold.find(self.id(), key).is_none());
         if missing || !options.reentrant {
             return Err(LockError::WouldDeadlock { key: key.clone() });
         }

@@ -1,7 +1,7 @@
 //! One client's handle to a server: the verbs.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::latch::Entry;
 use super::lock::{LINK, Lock, Step, released};
@@ -9,6 +9,7 @@ use super::name::Name;
 use super::queue::Place;
 use super::server::MemoryStore;
 use super::space::Space;
+use crate::instant::Instant;
 use crate::{
     Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Clock, Failure, Fenced, Inspection,
     LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Permits, Queue,

@@ -2,9 +2,10 @@
 
 mod leases;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::leases::{Hold, HoldId, Leases};
+use crate::instant::Instant;
 use crate::{Claim, Owner, Permits};
 
 #[derive(Debug, Default)]

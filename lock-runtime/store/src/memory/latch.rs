@@ -1,9 +1,10 @@
 //! Count-down latches of the embedded store.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::name::Name;
+use crate::instant::Instant;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use crate::{LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::holders::Holders;
 use super::latch::Latches;
 use super::queue::{Place, Places};
+use crate::instant::Instant;
 use crate::{Acquire, Acquired, Claim, ClientId, Link, Listener, Queue, Release, Released, WakeUp};
 
 /// There is only one way to it.

@@ -5,9 +5,10 @@
 //! redis-cell made known for web services. It needs no tick: a bucket is one instant, the *theoretical arrival time*,
 //! at which it is full again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::name::Name;
+use crate::instant::Instant;
 use crate::{RateRequest, Rated, SweepingMap};
 
 /// All buckets that are not full.

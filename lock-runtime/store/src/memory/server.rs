@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, Weak};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::latch::Latches;
 use super::rate::Buckets;
 use super::space::Space;
+use crate::instant::Instant;
 use crate::{ClientId, Listener, Mutex};
 
 /// A server in this process. Cloning gives another handle to the same one.

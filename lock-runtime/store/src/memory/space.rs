@@ -1,9 +1,9 @@
 //! The locks of one namespace.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::lock::Lock;
+use crate::instant::Instant;
 use crate::{LockKey, SweepingMap};
 
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! [`Store`] for [`RedisStore`]: which command stands for which verb of the contract.
 
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, Fenced, Inspection, LatchCall, LatchCounted,
-    LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release, Released, Renewal,
-    Renewed, ServerHealth, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Asked, Claim, Fenced, Inspection, Instant, LatchCall,
+    LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use crate::servers::Servers;

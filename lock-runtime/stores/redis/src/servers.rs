@@ -1,9 +1,8 @@
 //! [`Servers`]: one server at a time, or the nodes of a cluster.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{ConfigError, Failure, Link, StoreError, StoreErrorKind};
+use lock_store::{ConfigError, Failure, Instant, Link, StoreError, StoreErrorKind};
 
 use crate::cluster::nodes::Cluster;
 use crate::context::ClientContext;

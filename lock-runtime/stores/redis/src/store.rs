@@ -3,11 +3,10 @@
 
 use std::iter::once;
 use std::sync::Arc;
-use std::time::Instant;
 
 use lock_store::{
-    Acquire, Answer, ClientId, ConfigError, Failure, Link, LockKey, Renewal, Renewed, StoreError,
-    StoreErrorKind,
+    Acquire, Answer, ClientId, ConfigError, Failure, Instant, Link, LockKey, Renewal, Renewed,
+    StoreError, StoreErrorKind,
 };
 use redis::{Cmd, ConnectionInfo, FromRedisValue};
 

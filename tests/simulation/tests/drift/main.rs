@@ -14,11 +14,11 @@ mod several;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
-use lock_store::{ClientId, Listener, Owner, Store};
+use lock_store::{ClientId, Instant, Listener, Owner, Store};
 use lock_testkit::{Heard, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 

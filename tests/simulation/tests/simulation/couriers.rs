@@ -3,8 +3,9 @@
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use lock_store::Instant;
 use lock_store::Pause;
 use lock_store::Store;
 use tokio::sync::{Notify, mpsc};

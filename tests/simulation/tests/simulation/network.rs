@@ -6,10 +6,12 @@
 use std::fmt::Debug;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::{StoreError, StoreErrorKind};
-use lock_store::{Answer, ClientId, Failure, Link, Listener, Owner, Store, StoreFuture, WakeUp};
+use lock_store::{
+    Answer, ClientId, Failure, Instant, Link, Listener, Owner, Store, StoreFuture, WakeUp,
+};
 use lock_store::{Clock, Pause};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::Handle;

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::{Guard, Probe};
 use lock_store::Permits;
+
+use lock_store::Instant;
 
 use crate::world::{Check, World, now};
 

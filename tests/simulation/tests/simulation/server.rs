@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::LockKey;
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Link, Owner, Permits, Queue, Release,
-    Released, Renewal, Renewed, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Instant, Link, Owner, Permits, Queue,
+    Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 

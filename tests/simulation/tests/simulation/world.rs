@@ -4,7 +4,10 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use lock_store::Instant;
+use lock_testkit::runtime_now;
 
 use lock_runtime::{Guard, LockError};
 
@@ -64,7 +67,7 @@ struct Trace {
 
 /// Of the runtime that this runs on, whose time is paused.
 pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
+    runtime_now()
 }
 
 pub(crate) async fn sleep(duration: Duration) {
@@ -72,7 +75,7 @@ pub(crate) async fn sleep(duration: Duration) {
 }
 
 pub(crate) async fn sleep_until(at: Instant) {
-    tokio::time::sleep_until(at.into()).await;
+    lock_testkit::sleep_until(at).await;
 }
 
 impl World {

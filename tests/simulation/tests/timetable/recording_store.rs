@@ -2,15 +2,16 @@
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
-use lock_store::{Answer, Failure, Link, Listener, Owner, Store, StoreFuture};
+use lock_store::{Answer, Failure, Instant, Link, Listener, Owner, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
+use lock_testkit::{runtime_now, sleep_until};
 use tokio::runtime::{Builder, Handle};
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep;
 
 use crate::fates::{Fate, Fates};
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
@@ -97,7 +98,7 @@ impl RecordingStore {
         let memory = MemoryStore::new();
         let recorder = Arc::new(Self {
             memory: memory.clone(),
-            began: tokio::time::Instant::now().into_std(),
+            began: runtime_now(),
             schedule: Mutex::default(),
             looked_at: Mutex::default(),
             fates: Mutex::default(),
@@ -132,7 +133,7 @@ impl RecordingStore {
     }
 
     pub(crate) fn now(&self) -> u64 {
-        self.milliseconds(tokio::time::Instant::now().into_std())
+        self.milliseconds(runtime_now())
     }
 
     fn milliseconds(&self, at: Instant) -> u64 {
@@ -355,7 +356,7 @@ impl RecordingStore {
             Fate::Fails(kind) => Err(failure(kind, None)),
             Fate::Lost => {
                 carried_out.await?;
-                sleep_until(by.into()).await;
+                sleep_until(by).await;
                 Err(failure(StoreErrorKind::Timeout, Some(link)))
             }
             Fate::Silence => silence(by, None).await,

@@ -1,8 +1,8 @@
 //! Holds by their names, and in the order in which their leases end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
+use crate::instant::Instant;
 use crate::{Owner, Permits};
 
 /// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.

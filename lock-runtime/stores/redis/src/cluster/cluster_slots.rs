@@ -1,9 +1,8 @@
 //! CLUSTER SLOTS: the map of a cluster, from the first of its nodes that answers.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{Instant, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
 use tokio::task::JoinSet;
 

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
-use lock_store::{Failure, Link, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Failure, Instant, Link, Mutex, StoreError, StoreErrorKind};
 use redis::{ConnectionInfo, RedisError};
 
 use super::cluster_slots::{self, SlotMap};

@@ -6,9 +6,9 @@
 //! else fails, as with one server.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::Failure;
+use lock_store::{Failure, Instant};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use super::nodes::Cluster;

@@ -1,9 +1,8 @@
 //! The script that leaves the queue, or ends a grant that came meanwhile.
 
 use std::iter::once;
-use std::time::Instant;
 
-use lock_store::{Acquire, Answer, Failure, Released};
+use lock_store::{Acquire, Answer, Failure, Instant, Released};
 
 use crate::names::Shown;
 use crate::scripts;

@@ -1,10 +1,9 @@
 //! SET NX, and the script that grants one lock or queues for it.
 
 use std::iter::once;
-use std::time::Instant;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Acquired, Answer, Failure, FencingToken, Queue};
+use lock_store::{Acquire, Acquired, Answer, Failure, FencingToken, Instant, Queue};
 use redis::{Cmd, FromRedisValue, Value};
 
 use crate::names::Shown;

@@ -1,8 +1,6 @@
 //! The script that grants several locks at once, or none of them.
 
-use std::time::Instant;
-
-use lock_store::{Acquire, AcquiredAll, Answer, Failure, Link};
+use lock_store::{Acquire, AcquiredAll, Answer, Failure, Instant, Link};
 use redis::{FromRedisValue, Value};
 
 use super::acquire::{mode, token};

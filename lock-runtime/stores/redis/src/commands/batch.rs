@@ -2,11 +2,10 @@
 //! each slot, all at once.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use lock_store::{
-    Answer, Failure, Link, LockKey, Release, Released, Renewal, Renewed, StoreFuture,
+    Answer, Failure, Instant, Link, LockKey, Release, Released, Renewal, Renewed, StoreFuture,
 };
 
 use super::renew::{self, lie_apart, renewed_each};

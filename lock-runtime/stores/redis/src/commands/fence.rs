@@ -1,8 +1,6 @@
 //! The script that gives a new fencing token to a hold that exists.
 
-use std::time::Instant;
-
-use lock_store::{Answer, Claim, Failure, Fenced};
+use lock_store::{Answer, Claim, Failure, Fenced, Instant};
 
 use crate::names::Shown;
 use crate::scripts;

@@ -1,8 +1,6 @@
 //! The script that ends every hold of a lock.
 
-use std::time::Instant;
-
-use lock_store::{Answer, Failure, LockKey};
+use lock_store::{Answer, Failure, Instant, LockKey};
 
 use crate::scripts;
 use crate::store::RedisStore;

@@ -1,8 +1,6 @@
 //! The script that reports the holders of a lock.
 
-use std::time::Instant;
-
-use lock_store::{Answer, Failure, Inspection, LockKey};
+use lock_store::{Answer, Failure, Inspection, Instant, LockKey};
 
 use crate::scripts;
 use crate::store::RedisStore;

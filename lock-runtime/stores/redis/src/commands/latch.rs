@@ -1,11 +1,12 @@
 //! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for a minute one
 //! string for each call.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use lock_store::{
-    Answer, Failure, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey, Owner,
+    Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, LockKey,
+    Owner,
 };
 use redis::Cmd;
 

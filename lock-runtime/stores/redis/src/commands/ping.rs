@@ -1,9 +1,7 @@
 //! PING: a sign of life from every server that has locks.
 
-use std::time::Instant;
-
 use futures_util::future::try_join_all;
-use lock_store::{Answer, Failure, Link};
+use lock_store::{Answer, Failure, Instant, Link};
 
 use crate::errors::{self, without_effect};
 use crate::servers::Servers;

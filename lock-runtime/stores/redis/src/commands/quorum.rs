@@ -2,9 +2,9 @@
 //! has.
 
 use std::iter::once;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Answer, Failure, LockKey, Owner, Released, StoreError, StoreErrorKind};
+use lock_store::{Answer, Failure, Instant, LockKey, Owner, Released, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, Value};
 
 use super::acquire::token;

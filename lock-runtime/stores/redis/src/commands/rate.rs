@@ -1,8 +1,8 @@
 //! Token buckets of rate limiters: one script.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Answer, Failure, RateRequest, Rated};
+use lock_store::{Answer, Failure, Instant, RateRequest, Rated};
 
 use crate::names::Shown;
 use crate::scripts;

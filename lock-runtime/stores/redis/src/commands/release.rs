@@ -1,8 +1,6 @@
 //! The script that ends holds and hands their locks to the next in the queue.
 
-use std::time::Instant;
-
-use lock_store::{Answer, Failure, Release, Released, StoreError, StoreErrorKind};
+use lock_store::{Answer, Failure, Instant, Release, Released, StoreError, StoreErrorKind};
 use redis::{FromRedisValue, ParsingError, Value};
 
 use crate::errors::maybe_carried_out;

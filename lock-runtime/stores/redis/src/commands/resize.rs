@@ -1,8 +1,6 @@
 //! The script that changes how many permits a lock has.
 
-use std::time::Instant;
-
-use lock_store::{Answer, Failure, LockKey};
+use lock_store::{Answer, Failure, Instant, LockKey};
 
 use crate::scripts;
 use crate::store::RedisStore;

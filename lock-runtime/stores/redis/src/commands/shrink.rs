@@ -1,8 +1,6 @@
 //! The script that gives back some permits of a hold.
 
-use std::time::Instant;
-
-use lock_store::{Answer, Claim, Failure, Released};
+use lock_store::{Answer, Claim, Failure, Instant, Released};
 
 use crate::names::Shown;
 use crate::scripts;

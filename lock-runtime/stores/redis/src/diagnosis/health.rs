@@ -1,9 +1,7 @@
 //! What endangers locks: asked of each server, reported, and logged once.
 
-use std::time::Instant;
-
 use futures_util::future::join_all;
-use lock_store::{Finding, Role, ServerHealth, StoreError};
+use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 use redis::RedisError;
 
 use super::config_get::{self, CONFIG_GET_SAVE};

@@ -1,10 +1,10 @@
 //! Rounds for one request, until a majority has decided.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, trusted};
-use lock_store::{Acquire, Acquired, Answer, Failure, Queue};
+use lock_store::{Acquire, Acquired, Answer, Failure, Instant, Queue};
 
 use super::majority::too_few;
 use super::round::Round;
@@ -51,7 +51,7 @@ impl QuorumStore {
             let began = self.clock.now();
             let until = began + request.lease;
             let round = Round::new(
-                self.next_owner(),
+                self.next_owner(owner.request),
                 request.claim.key.clone(),
                 self.nodes.len(),
                 until,

@@ -1,10 +1,10 @@
 //! The verbs of the contract, each by the word of a majority.
 
 use std::pin::Pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, Failure, Fenced, Inspection, LatchCall,
+    Acquire, Acquired, AcquiredAll, Asked, Claim, Failure, Fenced, Inspection, Instant, LatchCall,
     LatchCounted, LatchFound, LatchSet, Link, LockKey, RateRequest, Rated, Release, Released,
     Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
 };

@@ -1,8 +1,6 @@
 //! [`Ends`]: how far the end of a round has come on each server, and which tasks wait for that.
 
-use std::time::Instant;
-
-use lock_store::{Mutex, Released, StoreError};
+use lock_store::{Instant, Mutex, Released, StoreError};
 use tokio::sync::{Notify, mpsc};
 
 /// What one server said first.

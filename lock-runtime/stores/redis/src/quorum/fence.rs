@@ -1,9 +1,9 @@
 //! Fencing tokens of a quorum: a majority proposes one, and a majority confirms it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::StoreError;
+use lock_store::{Instant, StoreError};
 
 use super::round::Round;
 use super::store::QuorumStore;

@@ -1,10 +1,10 @@
 //! What the servers say of themselves, and which of them say nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
-use lock_store::{Finding, Role, ServerHealth, StoreError};
+use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
 
 use super::majority::too_few;
 use super::store::{Logged, QuorumStore};

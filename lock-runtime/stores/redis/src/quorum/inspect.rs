@@ -1,9 +1,9 @@
 //! Inspection and forced release, by the word of a majority.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, Store};
+use lock_store::{Answer, Failure, Inspection, Instant, LockKey, Store};
 
 use super::store::{QuorumStore, said};
 use crate::errors::without_effect;

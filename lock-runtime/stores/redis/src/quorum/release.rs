@@ -1,10 +1,10 @@
 //! The end of a round, on every server.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::timing::backoff;
-use lock_store::{Clock, Failure, Released, Store, StoreError, StoreErrorKind};
+use lock_store::{Clock, Failure, Instant, Released, Store, StoreError, StoreErrorKind};
 use tokio::sync::mpsc;
 
 use super::ends::{EndReplies, EndWish};

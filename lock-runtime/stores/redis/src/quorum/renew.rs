@@ -1,9 +1,8 @@
 //! Renewal: a hold lasts on when a majority has renewed it.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{Answer, Failure, Renewal, Renewed, Store};
+use lock_store::{Answer, Failure, Instant, Renewal, Renewed, Store};
 
 use super::round::Round;
 use super::store::{QuorumStore, said};

@@ -1,9 +1,10 @@
 //! [`Round`]: every server is asked for its part of a lock, and a majority decides.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::{Answer, Failure, Link, LockKey, Mutex, Owner, StoreError, StoreErrorKind};
+use lock_store::{
+    Answer, Failure, Instant, Link, LockKey, Mutex, Owner, StoreError, StoreErrorKind,
+};
 use tokio::sync::Notify;
 
 use super::ends::Ends;

@@ -1,12 +1,12 @@
 //! [`QuorumStore`]: a client's handle to the servers of a quorum.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use lock_store::{
-    Answer, ClientId, Clock, ConfigError, Failure, Link, Listener, Mutex, Owner, StoreError,
-    StoreErrorKind, SweepingMap,
+    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, Mutex, Owner,
+    StoreError, StoreErrorKind, SweepingMap,
 };
 use redis::ConnectionInfo;
 use tokio::sync::mpsc;
@@ -41,7 +41,7 @@ pub(crate) struct QuorumStore {
     pub(super) clock: Clock,
     pub(super) command_timeout: Duration,
     client: ClientId,
-    rounds: AtomicU64,
+    rounds: AtomicU32,
     /// The round by which each of the engine's owners has its hold, or may have it.
     holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
     /// Of each server, what was logged of what it says of itself.
@@ -90,7 +90,7 @@ impl QuorumStore {
             clock,
             command_timeout: context.timeouts.command,
             client,
-            rounds: AtomicU64::new(0),
+            rounds: AtomicU32::new(0),
             holds: Mutex::default(),
             logged: tokio::sync::Mutex::new(vec![Logged::Nothing; count]),
             _listeners: listeners,
@@ -161,10 +161,14 @@ impl QuorumStore {
         Err(too_few(&self.members, self.nodes.len(), &failures))
     }
 
-    pub(super) fn next_owner(&self) -> Owner {
+    /// The owner of a round for a request. What is random in the request's number is so in the
+    /// round's.
+    pub(super) fn next_owner(&self, request: u64) -> Owner {
+        let count = u64::from(self.rounds.fetch_add(1, Ordering::Relaxed));
+        let random = request & !u64::from(u32::MAX);
         Owner {
             client: self.client,
-            request: self.rounds.fetch_add(1, Ordering::Relaxed),
+            request: random | count,
         }
     }
 

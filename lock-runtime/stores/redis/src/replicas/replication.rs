@@ -9,13 +9,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use futures_util::future::join_all;
 use lock_store::timing::Timeouts;
 use lock_store::{
-    Clock, Failure, Link, Listener, Mutex, Owner, Renewal, Renewed, StoreError, StoreErrorKind,
-    WakeUp,
+    Clock, Failure, Instant, Link, Listener, Mutex, Owner, Renewal, Renewed, StoreError,
+    StoreErrorKind, WakeUp,
 };
 use redis::{FromRedisValue, RedisError, Value};
 use tokio::sync::oneshot;

@@ -1,9 +1,9 @@
 //! [`Endpoint`]: where a connection leads, and whether it has got there.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Clock, ConfigError, StoreError, StoreErrorKind};
+use lock_store::{Clock, ConfigError, Instant, StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 

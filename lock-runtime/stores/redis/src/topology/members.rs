@@ -10,9 +10,9 @@
 //! has never seen the server has only its uptime, which is a difference of the server's wall clock.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::{Clock, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 
 use super::info::Info;

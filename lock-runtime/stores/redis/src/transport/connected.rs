@@ -1,9 +1,8 @@
 //! [`Connected`]: a connection that is up.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use lock_store::Link;
+use lock_store::{Instant, Link};
 use redis::Client;
 use redis::aio::MultiplexedConnection;
 

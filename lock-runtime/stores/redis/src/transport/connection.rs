@@ -7,10 +7,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Failure, Link, ServerHealth, StoreError, StoreErrorKind};
+use lock_store::{Failure, Instant, Link, ServerHealth, StoreError, StoreErrorKind};
 use redis::{RedisError, Value};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;

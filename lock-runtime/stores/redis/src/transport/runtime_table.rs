@@ -1,9 +1,7 @@
 //! [`RuntimeTable`]: which of the callers' runtimes have a connection of their own.
 
-use std::time::Instant;
-
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Link, Mutex};
+use lock_store::{Instant, Link, Mutex};
 use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 
