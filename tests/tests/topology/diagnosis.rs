@@ -262,7 +262,11 @@ async fn a_master_of_a_cluster_that_does_not_answer_is_told_beside_the_others() 
     let refused = config(strict(&cluster.url()).connect().await);
     let says = format!("{address}: it does not answer");
     assert!(refused.contains(&says), "{refused}");
-    for other in cluster.nodes.iter().filter(|one| one.addr() != silent.addr()) {
+    for other in cluster
+        .nodes
+        .iter()
+        .filter(|one| one.addr() != silent.addr())
+    {
         other.pause();
     }
     assert_eq!(unavailable(client.health().await), StoreErrorKind::Timeout);
