@@ -2,6 +2,7 @@
 //! counters that were lost or spoilt, places that nobody can have written.
 
 pub(crate) mod found;
+pub(crate) mod portions;
 pub(crate) mod times;
 pub(crate) mod tokens;
 

@@ -46,10 +46,20 @@ pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
+/// Whether a script that hands locks over has done what it was asked for.
+pub(crate) fn is_done(reply: i64) -> bool {
+    reply & 1 == 1
+}
+
+/// Whether it has left waiters that can have their turn now.
+pub(crate) fn leaves_more(reply: i64) -> bool {
+    reply & 2 == 2
+}
+
 /// The reply of a script that ends a hold.
 pub(crate) fn released(reply: Result<i64, WrongType>) -> Released {
-    match reply {
-        Ok(1) => Released::Released,
-        _ => Released::NotHeld,
+    match reply.is_ok_and(is_done) {
+        true => Released::Released,
+        false => Released::NotHeld,
     }
 }

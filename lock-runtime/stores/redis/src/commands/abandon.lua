@@ -1,5 +1,6 @@
 -- ARGV: owner, first lease ms, tokens, channel prefix, permits (0 exclusive), of.
--- Reply: 1 a grant was undone, 0 there was none. O(log n) in the waiters, and once for each that gets its turn.
+-- Reply: 1 a grant was undone, 0 there was none; and 2 more if others wait for their turn still. O(log n) in the waiters,
+-- and once for each that gets its turn.
 local owner, permits = ARGV[1], tonumber(ARGV[5])
 local at, time = names(1), now()
 local left = redis.pcall('ZREM', at.queue, ARGV[3] .. ':' .. ARGV[2] .. ':' .. ARGV[5] .. ':' .. ARGV[6] .. ':' .. owner)
@@ -12,4 +13,4 @@ if held then leave(at, state, owner, permits) end
 -- Who waited behind a big request that is gone now may have enough.
 if not state.holder then hand_over(at, state, ARGV[4], time) end
 settle(at, state)
-return held and 1 or 0
+return (held and 1 or 0) + (state.rest or 0)

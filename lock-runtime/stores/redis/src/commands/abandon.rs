@@ -32,6 +32,9 @@ impl RedisStore {
                 },
             )
             .await?;
+        if let Ok(reply) = reply.value {
+            self.serve_the_rest(&request.claim.key, reply, by).await;
+        }
         Ok(reply.map(released))
     }
 }

@@ -1,6 +1,7 @@
 -- ARGV: owner, lease ms, first lease ms, tokens to reserve, mode barge|respect|join, channel prefix, queue TTL ms, permits
 -- (0 exclusive), of, owner of an exclusive hold that ends with this (or ''). Of an exclusive lock instead of which nothing
--- ends, without the last three. Reply: {1, token or ''} granted; {0, ms until the first lease ends, queued 0|1} busy.
+-- ends, without the last three. Reply: {1, token or ''} granted; {0, ms until the first lease ends, or 0 if others must have
+-- their turn first and there are many of them, queued 0|1} busy.
 -- O(log n) in the waiters, and once for each hold that ended by itself and each waiter that gets its turn.
 local owner, lease, first_lease, channels = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[6]
 local tokens, permits, of = tonumber(ARGV[4]), tonumber(ARGV[8] or 0), tonumber(ARGV[9] or 0)
@@ -68,7 +69,9 @@ if ARGV[5] == 'join' then
   redis.call('PEXPIRE', at.queue, ARGV[7])
 end
 local remaining
-if state.shared and state.used > 0 then
+if state.rest then
+  remaining = 0
+elseif state.shared and state.used > 0 then
   local first = redis.call('ZRANGEBYSCORE', at.lock, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   remaining = math.ceil((first[2] - time) / 1000)
 else

@@ -1,4 +1,5 @@
--- ARGV: channel prefix. Reply: 1 if there was a hold. O(holders), and once for each waiter that gets its turn.
+-- ARGV: channel prefix. Reply: 1 if there was a hold, and 2 more if others wait for their turn still. O(holders), and once
+-- for each waiter that gets its turn.
 local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err then return state end
@@ -7,4 +8,4 @@ if held or state.changed then redis.call('DEL', at.lock) end
 state = {used = 0}
 hand_over(at, state, ARGV[1], time)
 settle(at, state)
-return held and 1 or 0
+return (held and 1 or 0) + (state.rest or 0)

@@ -4,7 +4,7 @@ use lock_store::{Answer, Failure, Instant, LockKey};
 
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::wire::Reply;
+use crate::wire::{Reply, is_done};
 
 impl RedisStore {
     pub(crate) async fn force_release_now(
@@ -17,6 +17,9 @@ impl RedisStore {
                 _ = command.arg(self.channels(&key))
             })
             .await?;
-        Ok(reply.map(|value| value.ok().map(|ended| ended == 1)))
+        if let Ok(reply) = reply.value {
+            self.serve_the_rest(&key, reply, by).await;
+        }
+        Ok(reply.map(|value| value.ok().map(is_done)))
     }
 }

@@ -122,6 +122,10 @@ local function listens(place, channels)
   return reply.err or reply[2] ~= 0
 end
 
+-- A script gives so many waiters their turn at most, since all others wait for its end. If there are more, `state.rest` is
+-- 2, which goes into the reply, and the client that sent it has the rest served by another script.
+local PORTION, served = 500, 0
+
 -- Gives what is free to those who are first in the queue, as long as it is enough for the next. O(1) for each of them.
 -- Stops in front of `me`, if given, and returns true then, or at the end of the queue.
 local function hand_over(at, state, channels, time, me)
@@ -137,6 +141,11 @@ local function hand_over(at, state, channels, time, me)
       if waits and listens(place, channels) then return false end
       place = nil
     end
+    if served == PORTION then
+      state.rest = 2
+      return false
+    end
+    served = served + 1
     redis.call('ZREM', at.queue, first[1])
     if place then grant(at, state, place, channels, time) end
   end

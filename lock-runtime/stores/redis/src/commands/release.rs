@@ -1,13 +1,15 @@
 //! The script that ends holds and hands their locks to the next in the queue.
 
-use lock_store::{Answer, Failure, Instant, Release, Released, StoreError, StoreErrorKind};
+use lock_store::{
+    Answer, Failure, Instant, LockKey, Release, Released, StoreError, StoreErrorKind,
+};
 use redis::{FromRedisValue, ParsingError, Value};
 
 use crate::errors::maybe_carried_out;
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::wire::{Reply, WrongType, millis, permits, released};
+use crate::wire::{Reply, WrongType, leaves_more, millis, permits, released};
 
 impl RedisStore {
     /// Ends holds of one slot.
@@ -52,10 +54,31 @@ impl RedisStore {
             let error = StoreError::new(StoreErrorKind::Refused, text);
             return Err(maybe_carried_out(error, reply.link));
         }
+        if let Ok(Each(replies)) = &reply.value {
+            for (request, reply) in requests.iter().zip(replies) {
+                self.serve_the_rest(&request.claim.key, *reply, by).await;
+            }
+        }
         Ok(reply.map(|value| match value {
             Ok(Each(replies)) => replies.into_iter().map(|one| released(Ok(one))).collect(),
             Err(WrongType) => vec![Released::NotHeld; requests.len()],
         }))
+    }
+}
+
+impl RedisStore {
+    /// A script gives few waiters their turn, so that it is short. This gives it to all others that
+    /// can have it, script by script. If that fails, they get it when one of them looks.
+    pub(crate) async fn serve_the_rest(&self, key: &LockKey, mut reply: i64, by: Instant) {
+        while leaves_more(reply) {
+            let next = self.one(by, &scripts::RELEASE, key, |command| {
+                // Of nobody: it only hands over.
+                command.arg(self.channels(key)).arg("");
+            });
+            let next: Result<Reply<Each>, Failure> = next.await;
+            let next = next.ok().and_then(|next| next.value.ok());
+            reply = next.and_then(|Each(one)| one.first().copied()).unwrap_or(0);
+        }
     }
 }
 

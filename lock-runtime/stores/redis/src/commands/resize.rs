@@ -4,7 +4,7 @@ use lock_store::{Answer, Failure, Instant, LockKey};
 
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::wire::Reply;
+use crate::wire::{Reply, is_done};
 
 impl RedisStore {
     pub(crate) async fn resize_to(
@@ -18,6 +18,9 @@ impl RedisStore {
                 command.arg(of).arg(self.channels(&key));
             })
             .await?;
-        Ok(reply.map(|value| matches!(value, Ok(1))))
+        if let Ok(reply) = reply.value {
+            self.serve_the_rest(&key, reply, by).await;
+        }
+        Ok(reply.map(|value| value.is_ok_and(is_done)))
     }
 }

@@ -1,5 +1,5 @@
--- ARGV: owner, permits, permits to keep, channel prefix. Reply: 1 it has so many now, 0 not held. O(1), and once for each
--- hold that ended and each waiter that gets its turn.
+-- ARGV: owner, permits, permits to keep, channel prefix. Reply: 1 it has so many now, 0 not held; and 2 more if
+-- others wait for their turn still. O(1), and once for each hold that ended and each waiter that gets its turn.
 local owner, permits, rest = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local at, time = names(1), now()
 local state = state_of(at, time)
@@ -13,4 +13,4 @@ if ends and has > rest then
 end
 hand_over(at, state, ARGV[4], time)
 settle(at, state)
-return done and 1 or 0
+return (done and 1 or 0) + (state.rest or 0)

@@ -23,6 +23,9 @@ impl RedisStore {
                     .arg(self.channels(&claim.key));
             })
             .await?;
+        if let Ok(reply) = reply.value {
+            self.serve_the_rest(&claim.key, reply, by).await;
+        }
         Ok(reply.map(released))
     }
 }
