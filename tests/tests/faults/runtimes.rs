@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::panic;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient};
@@ -111,4 +113,35 @@ async fn a_runtimes_connection_that_is_closed_is_waited_on_no_longer() {
 #[tokio::test]
 async fn the_connection_of_a_runtime_that_has_ended_is_waited_on_no_longer() {
     soon_heard_again(async |_, _, own| own.shutdown_background()).await;
+}
+
+#[test]
+fn clients_that_come_and_go_cause_no_panic_in_their_callers_runtime() {
+    static PANICS: AtomicUsize = AtomicUsize::new(0);
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if panic.to_string().contains("A Tokio 1.x context") {
+            PANICS.fetch_add(1, Ordering::Relaxed);
+        }
+        hook(panic);
+    }));
+    let mut builder = Builder::new_multi_thread();
+    let own = builder.worker_threads(2).enable_all().build().unwrap();
+    own.block_on(async {
+        let server = RedisServer::start().await;
+        for round in 0..300 {
+            let url = server.url();
+            let gone = tokio::spawn(async move {
+                let client = client(&url).await;
+                let guard = client.lock("k").acquire().await.unwrap();
+                guard.release().await.unwrap();
+                if round % 2 == 0 {
+                    client.shutdown(LONG).await;
+                }
+            });
+            gone.await.unwrap();
+        }
+    });
+    own.shutdown_timeout(LONG);
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0);
 }
