@@ -110,7 +110,7 @@ impl Engine {
     fn check(&self, key: &LockKey) -> Result<(), LockError> {
         if let Some(fault) = key.fault() {
             return Err(LockError::InvalidKey {
-                key: key.clone(),
+                key: key.for_error(),
                 fault,
             });
         }
