@@ -11,6 +11,7 @@ mod fairness;
 mod latch;
 mod network;
 mod processes;
+mod quiet;
 mod rates;
 mod rights;
 mod runtimes;

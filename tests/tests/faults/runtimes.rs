@@ -115,6 +115,38 @@ async fn the_connection_of_a_runtime_that_has_ended_is_waited_on_no_longer() {
     soon_heard_again(async |_, _, own| own.shutdown_background()).await;
 }
 
+/// The connections of clients.
+async fn connected(server: &RedisServer) -> BTreeSet<String> {
+    let list: String = server.query(&["CLIENT", "LIST"]).await;
+    let others = list.lines().filter(|line| !line.contains("cmd=client"));
+    let ids = others.filter_map(|line| line.split(' ').next()?.strip_prefix("id="));
+    ids.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_runtimes_connection_goes_with_the_clients_own_also_if_it_does_nothing_more() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    let main = connected(&server).await;
+    assert_eq!(main.len(), 1, "{main:?}");
+    let own = runtime();
+    let used = own.spawn(client.lock("k").run(async {}));
+    used.await.unwrap().unwrap();
+    eventually("the runtime has its own", async || {
+        connected(&server).await.len() == 2
+    })
+    .await;
+    let before = connected(&server).await;
+    let id = main.first().unwrap();
+    server.command(&["CLIENT", "KILL", "ID", id]).await;
+    eventually("there is only the client's own, a new one", async || {
+        let now = connected(&server).await;
+        now.len() == 1 && now.is_disjoint(&before)
+    })
+    .await;
+    own.shutdown_background();
+}
+
 #[test]
 fn clients_that_come_and_go_cause_no_panic_in_their_callers_runtime() {
     static PANICS: AtomicUsize = AtomicUsize::new(0);

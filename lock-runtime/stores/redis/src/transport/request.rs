@@ -19,6 +19,7 @@ pub(crate) struct Request {
     channel: Option<String>,
     /// Sent in one piece with it. The reply is then a pair.
     behind: Option<Cmd>,
+    is_repeated: bool,
 }
 
 enum Action {
@@ -33,6 +34,7 @@ impl Request {
             action: Action::Command(command),
             channel: None,
             behind: None,
+            is_repeated: false,
         }
     }
 
@@ -44,6 +46,7 @@ impl Request {
             action: Action::Script(script, by_hash),
             channel: None,
             behind: None,
+            is_repeated: false,
         }
     }
 
@@ -56,6 +59,25 @@ impl Request {
     /// Its sender listens on this channel from then on.
     pub(crate) fn listening(self, channel: Option<String>) -> Self {
         Self { channel, ..self }
+    }
+
+    /// Its sender sends it again if it is not answered, so that it need not wait for a connection
+    /// that was replaced.
+    pub(crate) fn repeated(self) -> Self {
+        Self {
+            is_repeated: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.is_repeated
+    }
+
+    /// Whether its answer takes time for other reasons than the way to the server: a `WAIT` behind it
+    /// blocks its connection, and no other.
+    pub(crate) fn blocks(&self) -> bool {
+        self.behind.is_some()
     }
 
     /// Whether messages are heard over the connection that it goes over.
