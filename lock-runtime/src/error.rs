@@ -76,7 +76,7 @@ pub enum LockError {
     #[error("the lock key {} can't be used: {fault}", .key.shortened())]
     #[non_exhaustive]
     InvalidKey {
-        /// The key as rendered.
+        /// The key as rendered; one that is too long, shortened.
         key: LockKey,
         /// What is wrong with it.
         fault: KeyFault,

@@ -175,7 +175,8 @@ impl Lock {
         }
     }
 
-    /// One try, one round trip: `None` if the lock is busy.
+    /// One try, one round trip: `None` if the lock is busy. One more round trip if the connection stays silent and a new
+    /// one is answered.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire), except `Busy`.

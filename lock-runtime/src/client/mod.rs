@@ -262,7 +262,7 @@ impl LockClient {
 
     /// Asks the store for a sign of life, counts what this client does, and says what about the servers endangers locks.
     ///
-    /// What the user may not ask (`INFO`, `CONFIG GET`) is a [`Finding::Unknown`](crate::Finding::Unknown) that names the
+    /// What the user may not ask (`INFO`, `TIME`) is a [`Finding::Unknown`](crate::Finding::Unknown) that names the
     /// missing right. A master of a cluster, or a server of a quorum, that does not answer is told beside the others
     /// ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a handful of commands: for a health page,
     /// not for every request.

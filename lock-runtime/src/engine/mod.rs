@@ -137,7 +137,7 @@ impl Engine {
 
 fn check_key(key: &LockKey) -> Result<(), LockError> {
     key.fault().map_or(Ok(()), |fault| {
-        let key = key.clone();
+        let key = key.for_error();
         Err(LockError::InvalidKey { key, fault })
     })
 }

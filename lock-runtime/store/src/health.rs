@@ -70,6 +70,9 @@ pub enum Finding {
     },
     /// A restart of the server loses all locks: it writes neither an append-only file nor snapshots.
     NoPersistence,
+    /// It writes no append-only file, and does not say whether it saves snapshots: the user may not read its
+    /// configuration, where passwords are as well.
+    SnapshotsUnknown,
     /// A master that was cut off from its replicas goes on granting locks that its successor knows nothing of.
     #[non_exhaustive]
     NoMinReplicas {
@@ -156,6 +159,9 @@ impl fmt::Display for Finding {
             ),
             Self::NoPersistence => f.write_str(
                 "it keeps nothing on disk, so a restart frees every lock that is held; set `appendonly yes` (and `appendfsync always` to keep all of them), or rely on fencing tokens",
+            ),
+            Self::SnapshotsUnknown => f.write_str(
+                "it writes no append-only file, and whether it saves snapshots can't be checked; set `appendonly yes`, or see that its `save` is set (the right `+config|get` would tell, and give away the server's passwords as well)",
             ),
             Self::NoMinReplicas { replicas } => write!(
                 f,

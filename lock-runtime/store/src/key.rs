@@ -17,7 +17,7 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// and nothing is locked. Invalid are
 /// - the empty key, and one with an empty value in a placeholder,
 /// - more than 512 bytes,
-/// - a `%` in front (kept for the library's helper keys),
+/// - a `%` in front, or a name as `lock:%queue:…` (kept for the library's helper keys),
 /// - braces, unless they are one non-empty `{…}` pair (Redis Cluster's hash tag),
 /// - a placeholder whose `Display` returned an error.
 ///
@@ -52,6 +52,9 @@ pub enum KeyFault {
     TooLong(usize),
     /// The key begins with `%`, which is kept for helper keys.
     ReservedPrefix,
+    /// The key is named as a helper key of some namespace, as `lock:%queue:…`, which it would be where the client's own
+    /// namespace is empty.
+    HelperName,
     /// The braces are not one non-empty `{…}` pair.
     Braces,
 }
@@ -71,6 +74,9 @@ impl fmt::Display for KeyFault {
             }
             Self::ReservedPrefix => {
                 f.write_str("it begins with `%`, which is kept for helper keys; put a word in front, as \"stock:…\"")
+            }
+            Self::HelperName => {
+                f.write_str("it is named as the helper key of a namespace (`lock:%queue:…`); leave out the `%`")
             }
             Self::Braces => {
                 f.write_str("its braces are not one non-empty `{…}` pair (a Redis Cluster hash tag); remove or complete them")
@@ -100,6 +106,8 @@ impl LockKey {
             Some(KeyFault::TooLong(text.len()))
         } else if text.starts_with('%') {
             Some(KeyFault::ReservedPrefix)
+        } else if is_helper_name(text) {
+            Some(KeyFault::HelperName)
         } else if odd_braces(text) {
             Some(KeyFault::Braces)
         } else {
@@ -115,12 +123,37 @@ impl LockKey {
         rest.split_once('}').map(|(tag, _)| tag)
     }
 
+    /// The key as an error keeps it: one that is too long to be used is shortened, and may be megabytes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn for_error(&self) -> Self {
+        match (self.text.len() > MAX_KEY_BYTES, ends(&self.text)) {
+            (true, Some((head, tail))) => Self {
+                text: format!("{head}…{tail}").into(),
+                fault: self.fault,
+            },
+            _ => self.clone(),
+        }
+    }
+
     /// For a message: at most 80 bytes, control characters escaped.
     #[doc(hidden)]
     #[must_use]
     pub fn shortened(&self) -> Shortened<'_> {
         Shortened(&self.text)
     }
+}
+
+/// Whether some namespace can have a helper key of this name: `namespace:%kind:…`. No value of a template reads so, whose
+/// `%` is escaped.
+fn is_helper_name(text: &str) -> bool {
+    let behind = text
+        .split_once(":%")
+        .filter(|(namespace, _)| !namespace.contains(':'));
+    let kind = behind.and_then(|(_, rest)| rest.split_once(':'));
+    kind.is_some_and(|(kind, _)| {
+        !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase())
+    })
 }
 
 fn odd_braces(text: &str) -> bool {
@@ -209,21 +242,29 @@ pub struct Shortened<'k>(&'k str);
 
 impl fmt::Display for Shortened<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const END: usize = 38;
         let text = self.0;
-        if text.len() <= 2 * END + 4 {
-            return write!(f, "\"{}\"", text.escape_debug());
+        match ends(text) {
+            None => write!(f, "\"{}\"", text.escape_debug()),
+            Some((head, tail)) => write!(
+                f,
+                "\"{}…{}\" ({} bytes)",
+                head.escape_debug(),
+                tail.escape_debug(),
+                text.len()
+            ),
         }
-        let head = floor_char_boundary(text, END);
-        let tail = floor_char_boundary(text, text.len() - END);
-        write!(
-            f,
-            "\"{}…{}\" ({} bytes)",
-            text[..head].escape_debug(),
-            text[tail..].escape_debug(),
-            text.len()
-        )
     }
+}
+
+/// What a message shows of a long key: its beginning and its end.
+fn ends(text: &str) -> Option<(&str, &str)> {
+    const END: usize = 38;
+    if text.len() <= 2 * END + 4 {
+        return None;
+    }
+    let head = floor_char_boundary(text, END);
+    let tail = floor_char_boundary(text, text.len() - END);
+    Some((&text[..head], &text[tail..]))
 }
 
 /// `str::floor_char_boundary` is stable only from Rust 1.91.
@@ -327,12 +368,25 @@ mod tests {
         assert_eq!(fault(&"x".repeat(512)), None);
         assert_eq!(fault(&"x".repeat(513)), Some(KeyFault::TooLong(513)));
         assert_eq!(fault("%queue"), Some(KeyFault::ReservedPrefix));
+        for helper in ["lock:%queue:{lock:k}", ":%fence:{k}", "shop:%call:{t}:x"] {
+            assert_eq!(fault(helper), Some(KeyFault::HelperName), "{helper}");
+        }
         for odd in [
             "{", "}", "a{}", "}{", "{a", "a}", "{a}{b}", "{{a}}", "a}b{c",
         ] {
             assert_eq!(fault(odd), Some(KeyFault::Braces), "{odd}");
         }
-        for fine in ["{a}", "x:{tenant}:stock:1", "plain", "a%b"] {
+        for fine in [
+            "{a}",
+            "x:{tenant}:stock:1",
+            "plain",
+            "a%b",
+            "a:%25fe:b",
+            "a:50%:b",
+            "a:b:%queue:c",
+            "a:%:b",
+            "a:%queue",
+        ] {
             assert_eq!(fault(fine), None, "{fine}");
         }
     }
@@ -344,5 +398,13 @@ mod tests {
             text.len() < 120 && text.contains('…') && text.ends_with("(400 bytes)"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_error_keeps_no_more_of_a_key_that_is_too_long() {
+        let kept = LockKey::from("ü".repeat(25_000_000)).for_error();
+        assert!(kept.as_str().len() < 100, "{kept}");
+        let usable = LockKey::from("x".repeat(MAX_KEY_BYTES));
+        assert_eq!(usable.for_error(), usable);
     }
 }

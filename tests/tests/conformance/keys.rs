@@ -22,7 +22,7 @@ impl std::fmt::Display for Broken {
 async fn a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run(store: Backend) {
     let client = store.client().await;
     let (empty, broken, percent) = ("", Broken, "50%");
-    let bad: [(LockKey, KeyFault); 7] = [
+    let bad: [(LockKey, KeyFault); 8] = [
         ("".into(), KeyFault::Empty),
         (
             lock_key!("stock:<empty>"),
@@ -34,6 +34,7 @@ async fn a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run(store: B
         ),
         ("x".repeat(513).into(), KeyFault::TooLong(513)),
         ("%queue".into(), KeyFault::ReservedPrefix),
+        ("lock:%queue:{lock:k}".into(), KeyFault::HelperName),
         ("a{b".into(), KeyFault::Braces),
         ("{}".into(), KeyFault::Braces),
     ];

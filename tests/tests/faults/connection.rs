@@ -49,6 +49,7 @@ async fn a_bad_url_is_a_config_error_at_connect() {
         "localhost:6379",
         "redis://host:port",
         "http://localhost",
+        "redis://app:12#word@localhost",
     ] {
         for result in [
             LockClient::builder().url(url).connect().await,

@@ -12,6 +12,7 @@ mod fairness;
 mod latch;
 mod network;
 mod processes;
+mod quiet;
 mod rates;
 mod rights;
 mod runtimes;

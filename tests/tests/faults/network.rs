@@ -137,7 +137,7 @@ async fn a_connection_that_stops_answering_is_replaced() {
     for _ in 0..2 {
         unavailable(client.lock("other").try_acquire().await);
     }
-    eventually("a new connection is made", async || proxy.connections() > 1).await;
+    eventually("a new connection is made", async || proxy.connections() > 2).await;
     proxy.thaw();
     guard.release().await.unwrap();
     assert!(client.lock("other").acquire().await.unwrap().is_held());

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::panic;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient};
@@ -111,4 +113,67 @@ async fn a_runtimes_connection_that_is_closed_is_waited_on_no_longer() {
 #[tokio::test]
 async fn the_connection_of_a_runtime_that_has_ended_is_waited_on_no_longer() {
     soon_heard_again(async |_, _, own| own.shutdown_background()).await;
+}
+
+/// The connections of clients.
+async fn connected(server: &RedisServer) -> BTreeSet<String> {
+    let list: String = server.query(&["CLIENT", "LIST"]).await;
+    let others = list.lines().filter(|line| !line.contains("cmd=client"));
+    let ids = others.filter_map(|line| line.split(' ').next()?.strip_prefix("id="));
+    ids.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_runtimes_connection_goes_with_the_clients_own_also_if_it_does_nothing_more() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    let main = connected(&server).await;
+    assert_eq!(main.len(), 1, "{main:?}");
+    let own = runtime();
+    let used = own.spawn(client.lock("k").run(async {}));
+    used.await.unwrap().unwrap();
+    eventually("the runtime has its own", async || {
+        connected(&server).await.len() == 2
+    })
+    .await;
+    let before = connected(&server).await;
+    let id = main.first().unwrap();
+    server.command(&["CLIENT", "KILL", "ID", id]).await;
+    eventually("there is only the client's own, a new one", async || {
+        let now = connected(&server).await;
+        now.len() == 1 && now.is_disjoint(&before)
+    })
+    .await;
+    own.shutdown_background();
+}
+
+#[test]
+fn clients_that_come_and_go_cause_no_panic_in_their_callers_runtime() {
+    static PANICS: AtomicUsize = AtomicUsize::new(0);
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if panic.to_string().contains("A Tokio 1.x context") {
+            PANICS.fetch_add(1, Ordering::Relaxed);
+        }
+        hook(panic);
+    }));
+    let mut builder = Builder::new_multi_thread();
+    let own = builder.worker_threads(2).enable_all().build().unwrap();
+    own.block_on(async {
+        let server = RedisServer::start().await;
+        for round in 0..300 {
+            let url = server.url();
+            let gone = tokio::spawn(async move {
+                let client = client(&url).await;
+                let guard = client.lock("k").acquire().await.unwrap();
+                guard.release().await.unwrap();
+                if round % 2 == 0 {
+                    client.shutdown(LONG).await;
+                }
+            });
+            gone.await.unwrap();
+        }
+    });
+    own.shutdown_timeout(LONG);
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0);
 }

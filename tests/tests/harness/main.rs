@@ -8,6 +8,7 @@
 mod process;
 mod proxy;
 mod redis_server;
+mod run;
 
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use lock_runtime::{Finding, Health, LockClient, Role, StoreErrorKind};
 use lock_testkit::nemesis::ClockShim;
 use lock_testkit::{
-    Log, Proxy, RedisCluster, RedisQuorum, RedisServer, documented_rights, eventually,
+    Log, Proxy, RedisCluster, RedisQuorum, RedisServer, all_documented_rights, documented_rights,
+    eventually,
 };
 
 use crate::{client, config, unavailable};
@@ -152,15 +153,18 @@ async fn who_may_not_ask_learns_which_right_is_missing_and_is_denied_nothing() {
         );
         found.join(" ")
     };
-    let none = unknown("none", &[]).await;
+    let none = unknown("may-none", &[]).await;
     assert!(none.contains("`+info`"), "{none}");
-    let refused = config(connect("strict", true, &[]).await);
+    let refused = config(connect("may-strict", true, &[]).await);
     assert!(refused.contains("`+info`"), "{refused}");
-    assert_eq!(unknown("all", &documented_rights(OPTIONAL)).await, "");
+    assert_eq!(unknown("may-all", &documented_rights(OPTIONAL)).await, "");
     // Whether there are snapshots matters only without an append-only file.
     server.command(&["CONFIG", "SET", "appendonly", "no"]).await;
-    let only_info = unknown("info", &["+info"]).await;
-    assert!(only_info.contains("`+config|get`"), "{only_info}");
+    let client = connect("may-info", false, &documented_rights(OPTIONAL)).await;
+    let found = client.unwrap().health().await.unwrap();
+    assert_eq!(found.servers[0].findings, [Finding::SnapshotsUnknown]);
+    let refused = config(connect("may-info", true, &documented_rights(OPTIONAL)).await);
+    assert!(refused.contains("set `appendonly yes`"), "{refused}");
     let log: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG"]).await;
     assert!(log.is_empty(), "{log:?}");
 }
@@ -171,8 +175,22 @@ async fn a_server_without_these_commands_is_used_all_the_same() {
     let server = server.arg("").start().await;
     let client = client(&server.url()).await;
     assert!(client.lock("k").acquire().await.unwrap().is_held());
-    let found = findings(&client.health().await.unwrap());
-    assert!(found[0].contains("`+config|get`"), "{found:?}");
+    let found = client.health().await.unwrap();
+    assert_eq!(found.servers[0].findings, [Finding::SnapshotsUnknown]);
+}
+
+#[tokio::test]
+async fn no_documented_right_reads_the_servers_passwords() {
+    let server = RedisServer::builder()
+        .password("of-the-admin")
+        .start()
+        .await;
+    let mut rule = vec!["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    rule.extend(all_documented_rights());
+    server.command(&rule).await;
+    let question = ["ACL", "DRYRUN", "app", "CONFIG", "GET", "requirepass"];
+    let told: String = server.query(&question).await;
+    assert!(told.contains("no permissions"), "{told}");
 }
 
 #[tokio::test]

@@ -437,3 +437,21 @@ async fn in_a_cluster_the_slots_of_a_node_are_confirmed_together() {
         guard.extend(Duration::from_secs(60)).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_replica_that_takes_its_time_costs_no_connection() {
+    let master = RedisServer::start().await;
+    let replica = master.start_replica().await;
+    let proxy = Proxy::start(master.addr()).await;
+    let builder = LockClient::builder().url(proxy.url());
+    let client = builder.replicas(1, 2 * TIMEOUT).connect().await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    let connections = proxy.connections();
+    replica.pause();
+    for _ in 0..3 {
+        let refused = client.lock("k").try_acquire().await;
+        assert_eq!(unavailable(refused), StoreErrorKind::NotReplicated);
+    }
+    assert_eq!(proxy.connections(), connections);
+    replica.resume();
+}

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use lock_store::timing::BACKOFF_MIN;
-use lock_store::{Instant, Queue};
+use lock_store::{Instant, Queue, StoreErrorKind};
 
 use super::command::Step;
 use super::task::AcquireTask;
@@ -67,7 +67,8 @@ struct Waiting<'e> {
 }
 
 impl<'e> AcquireTask<'e> {
-    /// One try, one round trip, now.
+    /// One try, one round trip, now. One more if the connection stays silent and another takes its
+    /// place in time.
     pub(super) async fn once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let (engine, key) = (self.engine, self.request.claim.key.clone());
         if let Some(settled) = engine.local_queues.settled(&key) {
@@ -77,7 +78,15 @@ impl<'e> AcquireTask<'e> {
         if engine.is_closing() {
             return Err(LockError::Shutdown);
         }
-        match self.send(None, now).await? {
+        let mut step = self.send(None, now).await?;
+        now = engine.clock.now();
+        // Silence that ends before the time is up is that of a connection and not of the store.
+        let silent =
+            matches!(&step, Step::Failed(error) if error.kind() == StoreErrorKind::Timeout);
+        if silent && self.late.is_some() && now < self.budget.gives_up(None) {
+            step = self.send(None, now).await?;
+        }
+        match step {
             Step::Held(hold) => Ok(hold),
             Step::Busy { .. } | Step::PassedOver => Err(engine.busy(&key, &self.budget)),
             Step::Failed(error) => Err(unavailable(Some(&key), error)),

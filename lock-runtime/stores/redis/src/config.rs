@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use lock_store::ConfigError;
 
+/// After so long without traffic, the system asks whether the other side of a connection is there.
+pub(crate) const KEEPALIVE: Duration = Duration::from_secs(20);
+/// The pause between two such questions, when one is not answered.
+pub(crate) const KEEPALIVE_AGAIN: Duration = Duration::from_secs(5);
 /// How often the sentinels are asked whether the master is still the master.
 pub(crate) const MASTER_CHECK: Duration = Duration::from_secs(1);
 /// The pause between two questions to a cluster for its map of slots.

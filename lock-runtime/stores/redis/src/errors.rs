@@ -3,6 +3,8 @@
 use lock_store::{Failure, Link, StoreError, StoreErrorKind};
 use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
 
+use crate::server_text::shown;
+
 /// The kind of an error reply or of a broken connection.
 ///
 /// The code is looked for anywhere in the text: before Redis 7, an error inside a script came
@@ -78,14 +80,14 @@ pub(crate) fn may_have_acted(error: &RedisError) -> bool {
 }
 
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
-    StoreError::new(kind(error), text(error))
+    StoreError::new(kind(error), shown(&text(error)))
 }
 
 /// Why there is no connection. Where one side expects TLS and the other does not, neither says so.
 pub(crate) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreError {
     let plain = matches!(to.addr(), ConnectionAddr::Tcp(..));
     if plain && error.is_io_error() && !error.is_connection_refusal() {
-        let text = text(error);
+        let text = shown(&text(error));
         let text = format!(
             "{text}; so does a server that expects TLS there, for which the URL begins with `rediss`"
         );
@@ -132,8 +134,8 @@ pub(crate) fn tells_nothing() -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, text)
 }
 
-/// Code and detail. A URL, and with it a password, is never part of what the redis crate reports
-/// here.
+/// Code and detail in the server's own words, to tell errors apart. They may repeat anything, and are
+/// only for the code: errors and logs get what is [`shown`] of them.
 fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

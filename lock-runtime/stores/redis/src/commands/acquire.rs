@@ -44,6 +44,7 @@ impl RedisStore {
                 .arg(request.claim.permits.map_or(0, |permits| permits.of))
                 .arg(instead_of.unwrap_or_default());
         });
+        let acquire = acquire.repeated();
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
         let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
         let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
@@ -62,7 +63,7 @@ impl RedisStore {
             .arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        let set = Request::command(set);
+        let set = Request::command(set).repeated();
         let key = &request.claim.key;
         let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
         Ok(reply.map(|value| match value {

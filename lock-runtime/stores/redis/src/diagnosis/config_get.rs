@@ -1,4 +1,7 @@
-//! CONFIG GET: whether a server saves snapshots.
+//! CONFIG GET: whether a server saves snapshots, which INFO does not tell.
+//!
+//! Only a user who has this right anyway is asked: it also reads `requirepass` and `masterauth`, so
+//! no client should be given it.
 
 use std::collections::HashMap;
 

@@ -52,7 +52,7 @@ pub(crate) fn log(server: &ServerHealth) {
     for finding in &server.findings {
         match finding {
             // A user with few rights was given few on purpose.
-            Finding::Unknown { .. } => {
+            Finding::Unknown { .. } | Finding::SnapshotsUnknown => {
                 tracing::info!(server = %server.address, "the lock store: {finding}");
             }
             _ => tracing::warn!(server = %server.address, "the lock store: {finding}"),

@@ -9,6 +9,7 @@ use super::findings_log::no_answer;
 use super::time::{self, TIME};
 use crate::commands::rights::{Rights, if_allowed};
 use crate::config::{CLOCK_TOLERANCE, Replicas};
+use crate::server_text::shown;
 use crate::store::RedisStore;
 use crate::topology::hello::Hello;
 use crate::topology::info::Info;
@@ -77,10 +78,7 @@ async fn health_of(
             evicting(&info, &mut findings);
             if !info.is("aof_enabled", "1") {
                 match config_get::saves(up, rights.allow(CONFIG_GET_SAVE)).await? {
-                    None => findings.push(Finding::unknown(
-                        "whether it saves snapshots",
-                        "+config|get",
-                    )),
+                    None => findings.push(Finding::SnapshotsUnknown),
                     Some(false) => findings.push(Finding::NoPersistence),
                     Some(true) => {}
                 }
@@ -93,7 +91,7 @@ async fn health_of(
         )),
     }
     let mut server = ServerHealth::new(up.address());
-    server.version = hello.version;
+    server.version = shown(&hello.version);
     server.round_trip = round_trip;
     server.role = match hello.is_replica {
         true => Role::Replica,
@@ -108,7 +106,7 @@ fn evicting(info: &Info, findings: &mut Vec<Finding>) {
     if let Some(policy) = info.field("maxmemory_policy")
         && policy != "noeviction"
     {
-        findings.push(Finding::evicting(policy.to_owned()));
+        findings.push(Finding::evicting(shown(policy)));
     }
 }
 

@@ -88,7 +88,8 @@ impl QuorumStore {
         for (at, server) in &mut servers {
             let answers = server.role != Role::Unknown;
             if !self.members.rejoin_after().is_zero() {
-                server.findings.retain(|one| *one != Finding::NoPersistence);
+                let kept = [Finding::NoPersistence, Finding::SnapshotsUnknown];
+                server.findings.retain(|one| !kept.contains(one));
             }
             let now = match answers {
                 true => Logged::Findings,

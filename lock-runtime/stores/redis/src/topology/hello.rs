@@ -6,6 +6,8 @@ use lock_store::{StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
 
+use crate::server_text::shown;
+
 /// What a server says that it is.
 pub(crate) struct Hello {
     mode: String,
@@ -42,7 +44,7 @@ impl Hello {
         if major.parse::<u32>().is_ok_and(|major| major < 7) {
             let text = format!(
                 "a cluster needs Redis 7.0 or later, and this is {}",
-                self.version
+                shown(&self.version)
             );
             return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
         }

@@ -7,5 +7,6 @@ pub(crate) mod members;
 mod sentinel;
 pub(crate) mod server;
 pub(crate) mod slots;
+mod unescaped;
 pub(crate) mod url;
 mod url_options;

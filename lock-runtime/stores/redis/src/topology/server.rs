@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
 
 use crate::errors;
+use crate::server_text::escaped;
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,7 +18,8 @@ pub(crate) struct ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        // Sentinels and nodes of a cluster tell it.
+        write!(f, "{}:{}", escaped(&self.host), self.port)
     }
 }
 

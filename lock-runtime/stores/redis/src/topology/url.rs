@@ -6,11 +6,14 @@ use std::time::Duration;
 use lock_store::ConfigError;
 use lock_store::timing::MAX_LEASE;
 use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use super::server::ServerAddress;
+use super::unescaped;
 use super::url_options::{UrlOptions, duration};
-use crate::config::{REJOIN_AFTER, Replicas};
+use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN, REJOIN_AFTER, Replicas};
+use crate::credentials;
 
 const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
                      `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
@@ -62,6 +65,7 @@ impl StoreUrl {
                  enable its feature `tokio-rustls-comp`",
             ));
         }
+        unescaped::check(scheme, rest)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut options = UrlOptions::of(query);
         let in_url = options.take_replicas()?;
@@ -100,7 +104,8 @@ impl StoreUrl {
     }
 }
 
-/// One server's settings: RESP3 for push messages, and TCP_NODELAY.
+/// One server's settings: RESP3 for push messages, TCP_NODELAY, and a sign of life for firewalls
+/// that forget quiet connections.
 fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> {
     let unreadable = |_| ConfigError::new(format!("the store's URL can't be read; {FORMS}"));
     let info = url.into_connection_info().map_err(unreadable)?;
@@ -110,9 +115,14 @@ fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> {
         .set_protocol(ProtocolVersion::RESP3)
         // One command fewer to connect, and one permission fewer to ask for.
         .set_skip_set_lib_name();
-    Ok(info
-        .set_redis_settings(redis)
-        .set_tcp_settings(TcpSettings::default().set_nodelay(true)))
+    credentials::remember(&redis);
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE)
+        .with_interval(KEEPALIVE_AGAIN);
+    let tcp = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(keepalive);
+    Ok(info.set_redis_settings(redis).set_tcp_settings(tcp))
 }
 
 /// The parts of a URL that names several hosts.
@@ -214,9 +224,12 @@ fn quorum(scheme: &str, rest: &str, mut options: UrlOptions<'_>) -> Result<Topol
         ));
     }
     let mut twice = hosts.iter().enumerate();
-    if let Some((_, host)) = twice.find(|(at, host)| hosts[..*at].contains(host)) {
+    if let Some((at, host)) = twice.find(|(at, host)| hosts[..*at].contains(host)) {
+        let before = hosts.iter().position(|other| other == host).unwrap_or(0);
         return Err(ConfigError::new(format!(
-            "the quorum's URL has the server {host} twice, which would have two votes; list each server once"
+            "the quorum's URL has one server twice, as number {} and {}, which would have two votes; list each server once",
+            before + 1,
+            at + 1
         )));
     }
     let mut rejoin_after = Some(REJOIN_AFTER);
@@ -292,6 +305,7 @@ mod tests {
             "redis-quorum://u:canary@h1,h2,h3?rejoin_after=canary",
             "redis-quorum://u:canary@h1,h2,h3?rejoin_after=25h",
             "redis-quorum://u:canary@h1,h2,h3?rejoin=1s",
+            "redis-quorum://u:p@h1,h2,canary,h3,canary",
             "redis://u:canary@h?replicas=canary",
             "redis://u:canary@h?replicas_timeout=1s",
         ] {

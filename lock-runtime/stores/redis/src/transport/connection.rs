@@ -5,17 +5,21 @@
 //! wait for a reconnect (a command to a dead server blocked for 9 s), and it keeps a peer that
 //! stopped answering for ever.
 
+use std::future::pending;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lock_store::timing::BACKOFF_MAX;
 use lock_store::{Failure, Instant, Link, ServerHealth, StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::connected::Connected;
+use super::doubt;
 use super::request::Request;
 use super::runtime_table::{Found, RuntimeTable};
 use crate::context::ClientContext;
@@ -51,8 +55,17 @@ pub(crate) struct Connection {
     made: AtomicU64,
     /// Commands in a row that got no answer.
     silent: AtomicU32,
-    broken: mpsc::UnboundedSender<(Link, StoreError)>,
+    reports: mpsc::UnboundedSender<Report>,
     supervisor: OnceLock<AbortHandle>,
+}
+
+/// What the task is told that keeps it connected.
+pub(super) enum Report {
+    /// The connection of this link is of no use any more.
+    Broken(Link, StoreError),
+    /// An answer is late over this link, which is `main` or one that a caller's runtime drives
+    /// beside it.
+    Late { over: Link, main: Link },
 }
 
 /// What came back for one request.
@@ -96,7 +109,7 @@ impl Connection {
         context: ClientContext,
         links: Arc<AtomicU64>,
         allows_runtimes: bool,
-        broken: mpsc::UnboundedSender<(Link, StoreError)>,
+        reports: mpsc::UnboundedSender<Report>,
     ) -> Self {
         Self {
             context,
@@ -107,7 +120,7 @@ impl Connection {
             newest: AtomicU64::new(0),
             made: AtomicU64::new(0),
             silent: AtomicU32::new(0),
-            broken,
+            reports,
             supervisor: OnceLock::new(),
         }
     }
@@ -141,6 +154,16 @@ impl Connection {
         }
     }
 
+    /// The connection of a link that is in use.
+    pub(super) fn connection_of(&self, link: Link) -> Option<MultiplexedConnection> {
+        let main = self.with_main(|main| (main.link == link).then(|| main.connection.clone()));
+        main.flatten()
+            .or_else(|| match self.runtimes.find(link, self.main_link())? {
+                Found::Up(up, _) => Some(up.connection),
+                Found::Making(_) => None,
+            })
+    }
+
     fn main_link(&self) -> Option<Link> {
         self.with_main(|main| main.link)
     }
@@ -166,7 +189,7 @@ impl Connection {
 
     pub(crate) fn close(&self) {
         self.state.send_replace(ConnectionState::Closed);
-        self.runtimes.clear();
+        self.runtimes.keep_beside(None);
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.abort();
         }
@@ -220,9 +243,23 @@ impl Connection {
         asking: bool,
     ) -> Result<Answered, Failure> {
         let Chosen { mut up, of } = self.choose(via, by).await?;
-        let sent = self.context.clock.now();
-        let answer = self.context.clock.by(by, request.run(&mut up, asking));
-        let answer = answer.await;
+        let (clock, link) = (&self.context.clock, up.link);
+        let sent = clock.now();
+        let late = match request.blocks() {
+            true => by,
+            false => sent + doubt::late(self.context.timeouts.command),
+        };
+        let answer = {
+            let mut answer = pin!(request.run(&mut up, asking));
+            match clock.by(by.min(late), answer.as_mut()).await {
+                None if late < by => {
+                    let more = self.wait_longer(link, of, by, request.is_repeated(), answer);
+                    // Boxed, like everything rare here.
+                    Box::pin(more).await
+                }
+                answer => answer,
+            }
+        };
         let result = self.judge(&up, of, sent, by, answer)?;
         Ok(Answered {
             link: up.link,
@@ -243,6 +280,39 @@ impl Connection {
         let answer = self.context.clock.by(by, exchange(&mut up)).await;
         let result = self.judge(&up, of, sent, by, answer)?;
         Ok((up.link, result))
+    }
+
+    /// Waits on for an answer that is late, and has the connection doubted. A request that is
+    /// repeated does not wait for a connection that was replaced.
+    async fn wait_longer<T>(
+        &self,
+        over: Link,
+        of: DrivenBy,
+        by: Instant,
+        is_repeated: bool,
+        answer: impl Future<Output = T>,
+    ) -> Option<T> {
+        let main = match of {
+            DrivenBy::Client => over,
+            DrivenBy::Runtime { main } => main,
+        };
+        let _ = self.reports.send(Report::Late { over, main });
+        let mut states = self.state.subscribe();
+        let is_other =
+            |state: &ConnectionState| matches!(state, ConnectionState::Up(up) if up.link != main);
+        let replaced = async {
+            if !is_repeated || states.wait_for(is_other).await.map(drop).is_err() {
+                pending::<()>().await;
+            }
+        };
+        let answer = async {
+            tokio::select! {
+                biased;
+                answer = answer => Some(answer),
+                () = replaced => None,
+            }
+        };
+        self.context.clock.by(by, answer).await.flatten()
     }
 
     /// The connection of this link, or the client's own if that is gone.
@@ -336,7 +406,9 @@ impl Connection {
         }
         if let DrivenBy::Runtime { .. } = of {
             self.do_without(link, self.context.clock.now() + REST_IF_SILENT);
-        } else if self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS {
+        } else if self.link() == link
+            && self.silent.fetch_add(1, Ordering::AcqRel) + 1 >= SILENT_COMMANDS
+        {
             let text = "commands in a row were not answered";
             self.report(link, StoreError::new(StoreErrorKind::Timeout, text));
         }
@@ -362,7 +434,7 @@ impl Connection {
 
     /// Says that the connection of this link is of no use any more.
     pub(super) fn report(&self, link: Link, error: StoreError) {
-        let _ = self.broken.send((link, error));
+        let _ = self.reports.send(Report::Broken(link, error));
     }
 
     /// Leaves a runtime without a connection until then. Requests that listen over it recheck.
@@ -379,11 +451,14 @@ impl Connection {
         }
     }
 
-    /// Puts a new connection in use.
+    /// Puts a new connection in use, also instead of one that is up.
     pub(super) fn bring_up(&self, up: Connected) {
+        let link = up.link;
+        self.newest.store(link.0, Ordering::Release);
         self.silent.store(0, Ordering::Release);
         self.made.fetch_add(1, Ordering::AcqRel);
         self.change(ConnectionState::Up(up));
+        self.runtimes.keep_beside(Some(link));
     }
 
     /// An attempt to connect has failed.
@@ -411,6 +486,7 @@ impl Connection {
             }
             current
         });
+        self.runtimes.keep_beside(None);
     }
 }
 

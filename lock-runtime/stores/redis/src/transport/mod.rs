@@ -2,6 +2,7 @@
 
 pub(crate) mod connected;
 pub(crate) mod connection;
+mod doubt;
 mod messages;
 pub(crate) mod pipeline;
 pub(crate) mod push;

@@ -21,6 +21,7 @@ pub(crate) struct Request {
     behind: Option<Cmd>,
     /// It can be sent in parts, so it does not wait for its keys to be in one place.
     divisible: bool,
+    is_repeated: bool,
 }
 
 enum Action {
@@ -36,6 +37,7 @@ impl Request {
             channel: None,
             behind: None,
             divisible: false,
+            is_repeated: false,
         }
     }
 
@@ -48,6 +50,7 @@ impl Request {
             channel: None,
             behind: None,
             divisible: false,
+            is_repeated: false,
         }
     }
 
@@ -70,8 +73,27 @@ impl Request {
         }
     }
 
+    /// Its sender sends it again if it is not answered, so that it need not wait for a connection
+    /// that was replaced.
+    pub(crate) fn repeated(self) -> Self {
+        Self {
+            is_repeated: true,
+            ..self
+        }
+    }
+
     pub(crate) fn is_divisible(&self) -> bool {
         self.divisible
+    }
+
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.is_repeated
+    }
+
+    /// Whether its answer takes time for other reasons than the way to the server: a `WAIT` behind it
+    /// blocks its connection, and no other.
+    pub(crate) fn blocks(&self) -> bool {
+        self.behind.is_some()
     }
 
     /// Whether messages are heard over the connection that it goes over.

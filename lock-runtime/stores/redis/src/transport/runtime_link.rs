@@ -7,7 +7,8 @@
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Link, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, Link, StoreError, StoreErrorKind};
+use redis::Client;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -52,7 +53,7 @@ impl Connection {
         if let Some(link) = new {
             let connection = Arc::downgrade(self);
             let leave = Leave { connection, link };
-            caller.spawn(connect_and_stay(leave, main.clone()));
+            caller.spawn(connect_and_stay(leave, Arc::clone(&main.client)));
         }
         link
     }
@@ -64,8 +65,9 @@ struct Leave {
     link: Link,
 }
 
-/// Makes a connection beside `main`, and stays with it as long as it is good and the runtime runs.
-async fn connect_and_stay(own: Leave, main: Connected) {
+/// Makes another connection of this client, and stays with it as long as it is good and the runtime
+/// runs.
+async fn connect_and_stay(own: Leave, client: Arc<Client>) {
     let Some(connection) = own.connection.upgrade() else {
         return;
     };
@@ -82,7 +84,6 @@ async fn connect_and_stay(own: Leave, main: Connected) {
         subscriptions: Arc::clone(&subscriptions),
     };
     let config = handler.config();
-    let client = Arc::clone(&main.client);
     let connect = async {
         let made = client.get_multiplexed_async_connection_with_config(&config);
         let mut made = made.await.map_err(|error| errors::store_error(&error))?;
@@ -95,7 +96,7 @@ async fn connect_and_stay(own: Leave, main: Connected) {
         Ok(made)
     };
     let by = clock.now() + context.timeouts.connect;
-    let made = clock.by(by, connect).await;
+    let made = by_client(clock, by, connect).await;
     let Some(connection) = own.connection.upgrade() else {
         return;
     };
@@ -111,7 +112,7 @@ async fn connect_and_stay(own: Leave, main: Connected) {
                 connection: made,
                 since: clock.now(),
                 client,
-                counts_from: main.counts_from,
+                counts_from: None,
                 subscriptions,
             };
             connection.runtimes.made(link, connected, stay);
@@ -127,6 +128,23 @@ async fn connect_and_stay(own: Leave, main: Connected) {
             );
             connection.do_without(link, clock.now() + BACKOFF_MAX);
         }
+    }
+}
+
+/// The future's output, or `None` at `by`, or when the client's thread ends before. A task of the
+/// caller's runtime may outlive that thread, and to poll a timer of a runtime that has stopped is a
+/// panic: so the timer stays in a task of the client, whose end is heard here.
+async fn by_client<F: Future>(clock: &Clock, by: Instant, future: F) -> Option<F::Output> {
+    let (timer, over) = oneshot::channel::<()>();
+    let sleep = clock.clone();
+    clock.spawn(async move {
+        let mut timer = timer;
+        let _ = sleep.by(by, timer.closed()).await;
+    });
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        _ = over => None,
     }
 }
 

@@ -184,8 +184,13 @@ impl RuntimeTable {
         matches!(state, Some(RuntimeLinkState::Up { .. }))
     }
 
-    pub(super) fn clear(&self) {
-        let links = std::mem::take(&mut *self.links.lock());
+    /// Closes all connections but those beside this one of the client's thread. Their runtimes may
+    /// never use the client again.
+    pub(super) fn keep_beside(&self, main: Option<Link>) {
+        let mut links = self.links.lock();
+        let others = links.extract_if(.., |entry| Some(entry.main) != main);
+        let others: Vec<RuntimeLink> = others.collect();
         drop(links);
+        drop(others);
     }
 }

@@ -1,5 +1,6 @@
 //! [`open`]: a connection, and the task that makes and replaces it.
 
+use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,7 +10,8 @@ use lock_store::{Link, StoreError};
 use tokio::sync::mpsc;
 
 use super::connected::Connected;
-use super::connection::Connection;
+use super::connection::{Connection, Report};
+use super::doubt::{TRUSTED_FOR, sign_of_life};
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
@@ -23,9 +25,9 @@ pub(crate) fn open(
     links: Arc<AtomicU64>,
     believes: Option<Believes>,
 ) -> Arc<Connection> {
-    let (broken, broken_links) = mpsc::unbounded_channel();
+    let (report, reports) = mpsc::unbounded_channel();
     let allows_runtimes = believes.is_none() && !matches!(endpoint, Endpoint::Member(..));
-    let connection = Connection::new(context.clone(), links, allows_runtimes, broken);
+    let connection = Connection::new(context.clone(), links, allows_runtimes, report);
     let connection = Arc::new(connection);
     let runtime = context.clock.handle().clone();
     let supervisor = Supervisor {
@@ -34,7 +36,7 @@ pub(crate) fn open(
         connection: Arc::downgrade(&connection),
         believes,
     };
-    let task = runtime.spawn(supervisor.run(broken_links));
+    let task = runtime.spawn(supervisor.run(reports));
     connection.set_supervisor(task.abort_handle());
     connection
 }
@@ -47,33 +49,51 @@ struct Supervisor {
     believes: Option<Believes>,
 }
 
+/// Why a connection is left.
+enum Left {
+    Broken(StoreError),
+    /// It was silent, and this one is not.
+    Replaced(Box<Made>),
+}
+
+/// A connection, and where it leads.
+type Made = (Connected, Reached);
+
 impl Supervisor {
-    async fn run(self, mut broken: mpsc::UnboundedReceiver<(Link, StoreError)>) {
+    async fn run(self, mut reports: mpsc::UnboundedReceiver<Report>) {
         let clock = &self.context.clock;
         let (mut failures, mut channels) = (0_u32, Vec::new());
+        let mut replacement = None;
         loop {
             let Some(shared) = self.connection.upgrade() else {
                 return;
             };
-            let link = shared.renewed_link();
-            let by = clock.now() + self.context.timeouts.connect;
-            let error = match clock.by(by, self.connect(link, &channels)).await {
-                Some(Ok((up, reached))) => {
-                    let server = up.address();
+            let attempt = match replacement.take() {
+                Some(made) => Ok(made),
+                None => self.attempt(shared.renewed_link(), &channels).await,
+            };
+            let error = match attempt {
+                Ok((up, reached)) => {
+                    let (link, server) = (up.link, up.address());
                     tracing::debug!(link = link.0, %server, "connected to the lock store");
                     let subscriptions = Arc::clone(&up.subscriptions);
                     shared.bring_up(up);
                     drop(shared);
                     self.recheck();
                     let up_since = clock.now();
-                    let Some(error) = self.until_broken(link, reached, &mut broken).await else {
+                    let left = self.until_left(link, reached, &subscriptions, &mut reports);
+                    let Some(left) = left.await else {
                         return;
                     };
-                    // In a cluster, each request that waits knows best what to listen on, and
-                    // where.
-                    if self.believes.is_none() {
-                        channels = subscriptions.established();
-                    }
+                    let error = match left {
+                        Left::Broken(error) => error,
+                        Left::Replaced(made) => {
+                            tracing::warn!(link = link.0, %server, "the connection to the lock store stayed silent and is replaced");
+                            replacement = Some(*made);
+                            continue;
+                        }
+                    };
+                    channels = self.channels(&subscriptions);
                     if clock.now() > up_since + BACKOFF_MAX {
                         failures = 0;
                     }
@@ -81,24 +101,36 @@ impl Supervisor {
                     self.recheck();
                     error
                 }
-                Some(Err(error)) => error,
-                None => self.endpoint.silent(),
+                Err(error) => error,
             };
             failures = failures.saturating_add(1);
             let backoff = backoff(failures);
             if let Some(shared) = self.connection.upgrade() {
-                tracing::debug!(link = link.0, %error, ?backoff, "connecting to the lock store again soon");
+                tracing::debug!(%error, ?backoff, "connecting to the lock store again soon");
                 shared.stay_down(error);
             }
             clock.sleep_until(clock.now() + jittered(backoff)).await;
         }
     }
 
-    async fn connect(
-        &self,
-        link: Link,
-        channels: &[String],
-    ) -> Result<(Connected, Reached), StoreError> {
+    /// What the next connection should listen on. In a cluster, each request that waits knows best
+    /// what to listen on, and where.
+    fn channels(&self, subscriptions: &Subscriptions) -> Vec<String> {
+        match &self.believes {
+            None => subscriptions.established(),
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// One attempt to connect, in its time.
+    async fn attempt(&self, link: Link, channels: &[String]) -> Result<Made, StoreError> {
+        let clock = &self.context.clock;
+        let by = clock.now() + self.context.timeouts.connect;
+        let made = clock.by(by, self.connect(link, channels)).await;
+        made.unwrap_or_else(|| Err(self.endpoint.silent()))
+    }
+
+    async fn connect(&self, link: Link, channels: &[String]) -> Result<Made, StoreError> {
         let clock = &self.context.clock;
         let subscriptions = Subscriptions::new(clock, self.believes.is_some());
         let handler = PushHandler {
@@ -127,27 +159,58 @@ impl Supervisor {
     }
 
     /// Waits until this connection is reported broken, or found to lead to the wrong server, and
-    /// takes it out of use.
-    async fn until_broken(
+    /// takes it out of use; or until another one shows that it is dead.
+    async fn until_left(
         &self,
         link: Link,
         mut reached: Reached,
-        broken: &mut mpsc::UnboundedReceiver<(Link, StoreError)>,
-    ) -> Option<StoreError> {
+        subscriptions: &Subscriptions,
+        reports: &mut mpsc::UnboundedReceiver<Report>,
+    ) -> Option<Left> {
         let (clock, command) = (&self.context.clock, self.context.timeouts.command);
         let outdated = self.endpoint.outdated(&mut reached, clock, command);
         let mut outdated = std::pin::pin!(outdated);
+        let (mut another, mut trusted_until) = (None, clock.now());
         let error = loop {
+            let made = async {
+                match &mut another {
+                    Some(attempt) => Pin::as_mut(attempt).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                reported = broken.recv() => match reported? {
-                    (reported, error) if reported == link => break error,
-                    _ => {}
+                report = reports.recv() => match report? {
+                    Report::Broken(over, error) if over == link => break error,
+                    Report::Late { over, main } if main == link => {
+                        if another.is_none() && clock.now() >= trusted_until {
+                            let shared = self.connection.upgrade()?;
+                            let doubted = shared.connection_of(over);
+                            let (next, channels) = (shared.next_link(), self.channels(subscriptions));
+                            another = doubted.map(|doubted| {
+                                Box::pin(async move {
+                                    tokio::select! {
+                                        biased;
+                                        () = sign_of_life(doubted) => None,
+                                        made = self.attempt(next, &channels) => made.ok(),
+                                    }
+                                })
+                            });
+                        }
+                    }
+                    Report::Broken(..) | Report::Late { .. } => {}
                 },
                 error = &mut outdated => break error,
+                made = made => {
+                    another = None;
+                    trusted_until = clock.now() + TRUSTED_FOR;
+                    if let Some(made) = made {
+                        return Some(Left::Replaced(Box::new(made)));
+                    }
+                }
             }
         };
         self.connection.upgrade()?.take_down(link, error.clone());
-        Some(error)
+        Some(Left::Broken(error))
     }
 
     fn recheck(&self) {

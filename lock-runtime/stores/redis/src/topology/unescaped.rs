@@ -1,0 +1,129 @@
+//! [`check`]: characters that end the user and password of a URL before their `@`.
+//!
+//! In `redis://app:12#x@host`, every reader of URLs finds the host `app` with the port 12, and asks
+//! name servers for it. So a URL in which they can only be meant to be in a password is refused, and
+//! told what to write.
+
+use lock_store::ConfigError;
+
+/// The only text behind a `#`, in the redis crate's URLs.
+const FRAGMENT: &str = "insecure";
+/// Options whose values may have a `@`.
+const CREDENTIALS: [&str; 2] = ["sentinel_user=", "sentinel_password="];
+
+/// `rest` is what stands behind `scheme` and `://`.
+pub(super) fn check(scheme: &str, rest: &str) -> Result<(), ConfigError> {
+    match misplaced(scheme, rest) {
+        None => Ok(()),
+        Some(mark) => Err(ConfigError::new(format!(
+            "the store's URL has a `{mark}` where none can be: in a user or password, write `%{:X}` for it",
+            u32::from(mark)
+        ))),
+    }
+}
+
+fn misplaced(scheme: &str, rest: &str) -> Option<char> {
+    let (before, fragment) = rest.split_once('#').unwrap_or((rest, FRAGMENT));
+    if fragment != FRAGMENT {
+        return Some('#');
+    }
+    let (before, query) = before.split_once('?').unwrap_or((before, ""));
+    let (credentials, options): (Vec<&str>, Vec<&str>) = query
+        .split('&')
+        .partition(|option| CREDENTIALS.iter().any(|name| option.starts_with(name)));
+    // They become the user and password of a URL of their own.
+    let value = |option: &&str| {
+        option
+            .split_once('=')
+            .map_or("", |(_, value)| value)
+            .contains(['/', '?'])
+    };
+    if let Some(value) = credentials.iter().find(|option| value(option)) {
+        return value
+            .find(['/', '?'])
+            .and_then(|at| value[at..].chars().next());
+    }
+    // A socket has its path there, and user and password behind it.
+    if scheme == "redis+unix" {
+        return None;
+    }
+    if options.iter().any(|option| option.contains('@')) {
+        return Some(if before.contains('/') && !before.contains('@') {
+            '/'
+        } else {
+            '?'
+        });
+    }
+    let behind_host = before.split_once('/').map_or("", |(_, path)| path);
+    behind_host.contains('@').then_some('/')
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_a_password_is_named_and_nothing_of_it_is_repeated() {
+        for (scheme, rest, write) in [
+            ("redis", "app:12#canary@host/", "%23"),
+            ("redis", "app:12?canary@host/", "%3F"),
+            ("redis", "app:12/canary@host/", "%2F"),
+            ("redis", ":can#ary@host:7/3?replicas=1", "%23"),
+            ("redis", "app:a@b#canary@host", "%23"),
+            ("redis", "app:a@b?canary@host", "%3F"),
+            ("redis", "app:a@b/canary@host", "%2F"),
+            ("redis", "app:1?replicas=2canary@host", "%3F"),
+            ("redis", "app:1/2?canary@host", "%2F"),
+            ("rediss", "app:12#canary@host/#insecure", "%23"),
+            ("redis-sentinel", "app:12#canary@h1,h2/master", "%23"),
+            ("redis-sentinel", "app:12?canary@h1,h2/master", "%3F"),
+            (
+                "redis-sentinel",
+                "h1/master?sentinel_password=a#canary",
+                "%23",
+            ),
+            (
+                "redis-sentinel",
+                "h1/master?sentinel_password=a/canary",
+                "%2F",
+            ),
+            (
+                "redis-sentinel",
+                "h1/master?sentinel_password=a?canary",
+                "%3F",
+            ),
+            ("redis-cluster", "app:12#canary@h1,h2", "%23"),
+            ("redis-quorum", "app:12#canary@h1,h2,h3", "%23"),
+            ("redis-quorum", "app:12?canary@h1,h2,h3", "%3F"),
+            ("redis+unix", "/tmp/a#canary.sock?pass=b", "%23"),
+        ] {
+            let error = check(scheme, rest).unwrap_err().to_string();
+            assert!(error.contains(write), "{rest}: {error}");
+            assert!(!error.contains("canary"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_may_stand_there_does() {
+        for (scheme, rest) in [
+            ("redis", "host"),
+            (
+                "redis",
+                "app:pass%23word@host:7/3?replicas=1&replicas_timeout=1s",
+            ),
+            ("redis", "app:p@ss@host/3"),
+            ("rediss", "app:word@host/#insecure"),
+            ("rediss", "host/?protocol=3#insecure"),
+            (
+                "redis-sentinel",
+                "h1,h2/m-1/3?sentinel_user=a@b&sentinel_password=p@ss",
+            ),
+            ("redis-cluster", "u:p%40ss@h1:7001,h2,[::1]:7003/"),
+            ("redis-quorum", "u:p@h1,h2,h3/2?rejoin_after=90s"),
+            ("redis+unix", "/tmp/a@b/redis.sock?db=2&user=a@b&pass=c@d/e"),
+        ] {
+            check(scheme, rest).unwrap();
+        }
+    }
+}
