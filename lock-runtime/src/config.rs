@@ -30,7 +30,7 @@ pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
 pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
 /// So many looks in a row find something to do for a waiting task that does not do it, and it is passed over: after
 /// less than the first lease of what the store may have handed over to it.
-pub(crate) const LOOKS_UNTIL_PASSED_OVER: u32 = 6;
+pub(crate) const LOOKS_UNTIL_PASSED_OVER: u32 = 5;
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
 pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);

@@ -13,9 +13,11 @@ use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
 pub(crate) use lock_store::timing::backoff;
 
-/// After so many grants that came too late, a wait without end is over: the lease is too short for the
-/// network.
-pub(crate) const LATE_GRANTS: u32 = 5;
+/// After so many grants in a row that could not be used, a wait without end is over: most likely the
+/// lease is too short for the network.
+pub(crate) const UNUSABLE_GRANTS: u32 = 5;
+/// After so many rounds for several keys, each of which has lost a key on the way, the same.
+pub(crate) const LOST_ROUNDS: u32 = 5;
 
 /// The time one request may take.
 #[derive(Clone, Copy, Debug)]

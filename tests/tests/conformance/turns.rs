@@ -29,6 +29,7 @@ crate::on_every_store!(
     a_request_inside_a_hold_that_has_ended_is_refused,
     a_request_that_nobody_polls_is_passed_over,
     one_that_has_asked_the_store_and_is_not_polled_is_passed_over,
+    one_that_is_passed_over_has_no_place_in_the_store,
     one_that_wakes_before_its_successor_takes_nothing_from_it,
     a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
 );
@@ -560,6 +561,33 @@ async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Ba
     guard.unwrap().release().await.unwrap();
     drop((client, other));
     store.until_empty().await;
+}
+
+/// Also of a fenced request, whose place has another name.
+async fn one_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
+    for fenced in [false, true] {
+        let (client, other) = (patient(&store).await, store.client().await);
+        let held = other.lock("k").acquire().await.unwrap();
+        let request = client.lock("k").wait(WAIT);
+        let request = if fenced { request.fenced() } else { request };
+        let mut asleep = Box::pin(request.acquire());
+        let places = async |places: usize| {
+            eventually("so many places are in the store's queue", async || {
+                other.inspect("k").await.unwrap().waiting == places
+            })
+            .await;
+        };
+        tokio::select! {
+            answer = &mut asleep => panic!("{answer:?}"),
+            () = places(1) => {}
+        }
+        // Its look each second is due, and nobody polls it again.
+        places(0).await;
+        held.release().await.unwrap();
+        is_free_for(&other).await;
+        drop((asleep, client, other));
+        store.until_empty().await;
+    }
 }
 
 async fn one_that_wakes_before_its_successor_takes_nothing_from_it(store: Backend) {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use lock_store::{Acquired, Instant, Link, Queue, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
-use crate::engine::errors::{no_token, unavailable};
+use crate::engine::errors::{no_token, too_late, unavailable};
 use crate::engine::fencing::window;
 use crate::engine::hold::Hold;
-use crate::engine::local_queue::{Doing, Signal, Waiter};
+use crate::engine::local_queue::{Asked, Signal, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
 
@@ -20,11 +20,11 @@ pub(super) enum Step {
         recheck_at: Instant,
     },
     Failed(StoreError),
-    /// Granted, for a lease that was over when the answer came.
-    TooLate,
+    /// Granted, for a lease that was over when the answer came, or without a token.
+    Unusable(StoreError),
     /// No answer in the little time that the budget had left, which says nothing about the store.
     Cut,
-    /// Nobody polled it, and what it was granted has been given back.
+    /// Nobody polled it, and what it was granted is given back.
     PassedOver,
 }
 
@@ -62,8 +62,8 @@ impl AcquireTask<'_> {
         self.request.via = engine.store.link_of(key, queue);
         self.in_flight = Some((sent, self.request.via));
         if let Some(waiter) = waiter {
-            let via = Some(self.request.via);
-            waiter.signal.doing(Doing::Asks(by, via));
+            let (via, tokens) = (self.request.via, self.request.tokens);
+            waiter.signal.asks(by, Asked { via, tokens });
         }
         if self.over != Some(self.request.via) {
             self.hear_over(None);
@@ -79,7 +79,9 @@ impl AcquireTask<'_> {
             return Ok(Step::Cut);
         }
         engine.liveness.note(sent, &result);
-        if let Some(waiter) = waiter {
+        if let Some(waiter) = waiter
+            && !waiter.signal.was_passed_over()
+        {
             waiter.liveness().note(sent, &result);
         }
         if result.is_ok() {
@@ -97,10 +99,10 @@ impl AcquireTask<'_> {
                 let deadline = timing::deadline(sent, self.request.lease);
                 let now = engine.clock.now();
                 if now >= deadline {
-                    return Ok(Step::TooLate);
+                    return Ok(Step::Unusable(too_late(self.request.lease)));
                 }
                 if window::is_missing(self.options, token) {
-                    return Ok(Step::Failed(no_token()));
+                    return Ok(Step::Unusable(no_token()));
                 }
                 // From here on the grant is used, and nobody gives it back.
                 if waiter.is_some_and(|waiter| !waiter.signal.claim()) {

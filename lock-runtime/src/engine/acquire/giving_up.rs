@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lock_store::{Instant, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
-use crate::engine::errors::{too_late, unavailable};
+use crate::engine::errors::unavailable;
 use crate::engine::liveness::key::Said;
 use crate::engine::local_queue::{Doing, Waiter};
 use crate::engine::timing;
@@ -24,20 +24,21 @@ impl AcquireTask<'_> {
         })
     }
 
-    /// Under a wait without end: the error of a store that has failed for too long, or has granted
-    /// too late too often.
+    /// Under a wait without end: the error of a store that has failed for too long, or whose grants
+    /// could not be used so many times in a row.
     pub(super) fn loses_patience(
         &self,
         waiter: &Waiter,
         now: Instant,
-        late_grants: u32,
+        unusable: Option<&(u32, StoreError)>,
     ) -> Option<LockError> {
         if self.budget.ends().is_some() {
             return None;
         }
-        if late_grants >= timing::LATE_GRANTS {
-            let error = too_late(self.request.lease);
-            return Some(unavailable(Some(&self.request.claim.key), error));
+        if let Some((count, error)) = unusable
+            && *count >= timing::UNUSABLE_GRANTS
+        {
+            return Some(unavailable(Some(&self.request.claim.key), error.clone()));
         }
         let failing = waiter.liveness().failing()?;
         let over = now >= self.budget.loses_patience(failing.since);
@@ -65,8 +66,10 @@ impl AcquireTask<'_> {
             Some(_) => self.budget.gives_up(None).max(now),
             None => now + engine.defaults.command_timeout,
         };
-        waiter.signal.doing(Doing::Asks(by, None));
-        let known = waiter.liveness().known(since, || self.looks(waiter));
+        waiter.signal.doing(Doing::Looks(by));
+        let known = waiter
+            .liveness()
+            .known(since, |era| self.looks(waiter, era));
         let known = engine.clock.by(by, known).await;
         if self
             .budget
@@ -80,21 +83,21 @@ impl AcquireTask<'_> {
         match known {
             Some(Said::Failing(error)) => Some(unavailable(Some(key), error)),
             Some(Said::Taken | Said::Alive) if self.budget.ends().is_none() => None,
-            Some(Said::Alive) if may_be_free() => Some(unavailable(Some(key), not_in_time())),
+            Some(Said::Alive) if may_be_free() => Some(unavailable(Some(key), not_to_this_one())),
             Some(Said::Taken | Said::Alive) => Some(engine.busy(key, &self.budget)),
             None => Some(unavailable(Some(key), not_in_time())),
         }
     }
 
     /// Looks at the key, on the client's own runtime: who waits for the answer may stop polling.
-    fn looks(&self, waiter: &Waiter) {
+    fn looks(&self, waiter: &Waiter, era: u64) {
         let (store, clock) = (Arc::clone(&self.engine.store), self.engine.clock.clone());
         let (queue, key) = (Arc::clone(waiter.queue()), self.request.claim.key.clone());
         let command_timeout = self.engine.defaults.command_timeout;
         self.engine.clock.spawn(async move {
             let sent = clock.now();
             let result = store.inspect(key, sent + command_timeout).await;
-            queue.liveness.looked(sent, &result);
+            queue.liveness.looked(era, sent, &result);
         });
     }
 
@@ -115,4 +118,11 @@ impl AcquireTask<'_> {
 
 fn not_in_time() -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, "it does not answer")
+}
+
+fn not_to_this_one() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "it answers others, and gave this request no answer within its wait",
+    )
 }

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use lock_store::timing::BACKOFF_MIN;
-use lock_store::{Instant, Queue, StoreErrorKind};
+use lock_store::{Instant, Queue, StoreError, StoreErrorKind};
 
 use super::command::Step;
 use super::task::AcquireTask;
 use crate::engine::Engine;
-use crate::engine::errors::{too_late, unavailable};
+use crate::engine::errors::unavailable;
 use crate::engine::fencing::window;
 use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Doing, Handoff, Inbox, QueuedRequest, Waiter};
@@ -61,8 +61,8 @@ struct Waiting<'e> {
     asked: bool,
     /// The store has said that the key is taken.
     was_told_busy: bool,
-    /// So many grants came after the end of their own lease.
-    late_grants: u32,
+    /// So many grants in a row could not be used, and why the last of them.
+    unusable: Option<(u32, StoreError)>,
     retry: Retry,
 }
 
@@ -89,8 +89,7 @@ impl<'e> AcquireTask<'e> {
         match step {
             Step::Held(hold) => Ok(hold),
             Step::Busy { .. } | Step::PassedOver => Err(engine.busy(&key, &self.budget)),
-            Step::Failed(error) => Err(unavailable(Some(&key), error)),
-            Step::TooLate => Err(unavailable(Some(&key), too_late(self.request.lease))),
+            Step::Failed(error) | Step::Unusable(error) => Err(unavailable(Some(&key), error)),
             Step::Cut => {
                 let failure = engine.liveness.last_failure(self.budget.started);
                 Err(unavailable(Some(&key), failure))
@@ -116,8 +115,8 @@ impl<'e> AcquireTask<'e> {
             if let State::Asks = waiting.state
                 && !(waiting.asked && self.budget.ends().is_some_and(|ends| now >= ends))
             {
-                let late_grants = waiting.late_grants;
-                if let Some(error) = self.loses_patience(&waiting.queued.waiter, now, late_grants) {
+                let (waiter, unusable) = (&waiting.queued.waiter, waiting.unusable.as_ref());
+                if let Some(error) = self.loses_patience(waiter, now, unusable) {
                     return Err(error);
                 }
                 self.prepares(&mut waiting);
@@ -131,9 +130,9 @@ impl<'e> AcquireTask<'e> {
             let (waiter, told_busy) = (&waiting.queued.waiter, waiting.was_told_busy);
             if let Some(error) = self.gives_up(waiter, told_busy).await {
                 let key = &self.request.claim.key;
-                return Err(match waiting.late_grants {
-                    0 => error,
-                    _ => unavailable(Some(key), too_late(self.request.lease)),
+                return Err(match waiting.unusable.take() {
+                    None => error,
+                    Some((_, unusable)) => unavailable(Some(key), unusable),
                 });
             }
             let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
@@ -156,7 +155,7 @@ impl<'e> AcquireTask<'e> {
             was_first: is_first,
             asked: false,
             was_told_busy: false,
-            late_grants: 0,
+            unusable: None,
             retry: Retry::default(),
         }
     }
@@ -170,7 +169,7 @@ impl<'e> AcquireTask<'e> {
             permits: claim.permits,
             lease: self.request.lease,
         };
-        let doing = Doing::Asks(now + engine.defaults.command_timeout, None);
+        let doing = Doing::Asks(now + engine.defaults.command_timeout);
         let (waiter, is_first) = engine
             .local_queues
             .join(&claim.key, request, willing, doing);
@@ -291,7 +290,8 @@ impl<'e> AcquireTask<'e> {
 
     /// What the store has answered decides where it stands. A hold, if the store granted one.
     fn was_answered(&mut self, waiting: &mut Waiting<'e>, step: Step) -> Option<Arc<Hold>> {
-        let now = self.engine.clock.now();
+        let now = || self.engine.clock.now();
+        let unusable = waiting.unusable.take();
         waiting.state = match step {
             Step::Held(hold) => return Some(hold),
             // Its inbox says so too.
@@ -308,16 +308,12 @@ impl<'e> AcquireTask<'e> {
                     State::InStoreQueue { recheck_at }
                 }
             }
-            Step::Cut => State::BacksOff {
-                failed_at: now,
-                again_at: now + BACKOFF_MIN,
-            },
-            Step::Failed(_) | Step::TooLate => {
-                waiting.late_grants += u32::from(matches!(step, Step::TooLate));
-                State::BacksOff {
-                    failed_at: now,
-                    again_at: waiting.retry.again_at(now),
-                }
+            Step::Cut => State::backs_off(now(), now() + BACKOFF_MIN),
+            Step::Failed(_) => State::backs_off(now(), waiting.retry.again_at(now())),
+            Step::Unusable(error) => {
+                let earlier = unusable.map_or(0, |(count, _)| count);
+                waiting.unusable = Some((earlier + 1, error));
+                State::backs_off(now(), waiting.retry.again_at(now()))
             }
         };
         self.join_queue(&waiting.queued.waiter.signal);
@@ -326,6 +322,13 @@ impl<'e> AcquireTask<'e> {
 }
 
 impl State {
+    fn backs_off(failed_at: Instant, again_at: Instant) -> Self {
+        Self::BacksOff {
+            failed_at,
+            again_at,
+        }
+    }
+
     fn first(fair: bool) -> Self {
         if fair {
             Self::Asks

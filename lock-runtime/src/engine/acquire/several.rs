@@ -50,7 +50,7 @@ impl Engine {
             if let Some(hold) = self.gather(&keys, options, budget).await? {
                 return Ok(hold);
             }
-            if budget.ends().is_none() && retry.failures() + 1 >= timing::LATE_GRANTS {
+            if budget.ends().is_none() && retry.failures() + 1 >= timing::LOST_ROUNDS {
                 return Err(unavailable(keys.first(), too_short(options.lease)));
             }
             // Whatever took one of them away may do so again.

@@ -23,6 +23,8 @@ struct KeyLivenessState {
     failing: Option<KeyFailure>,
     /// A look is under way. One at a time; everyone shares its answer.
     looking: bool,
+    /// Counts how often everybody had left.
+    era: u64,
 }
 
 /// Commands for a key have failed in a row.
@@ -56,9 +58,11 @@ impl KeyLiveness {
     /// Nobody waits any more: what was said before means nothing to who comes later.
     pub(crate) fn forget(&self) {
         let mut state = self.state.lock();
-        let looking = state.looking;
-        *state = KeyLivenessState::default();
-        state.looking = looking;
+        *state = KeyLivenessState {
+            looking: state.looking,
+            era: state.era + 1,
+            ..KeyLivenessState::default()
+        };
     }
 
     /// Notes what an acquire sent at `sent` came to.
@@ -78,15 +82,17 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// Notes what a look at the key came to.
+    /// Notes what a look at the key came to that was called for in that era.
     pub(crate) fn looked(
         &self,
+        era: u64,
         sent: Instant,
         result: &Result<Answer<Option<Inspection>>, Failure>,
     ) {
         let mut state = self.state.lock();
         state.looking = false;
         match result {
+            _ if state.era != era => {}
             Ok(answer) => {
                 state.answered = state.answered.max(Some(sent));
                 // A store that refuses to lend a key may answer a question about it.
@@ -108,20 +114,21 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// What is known of the key since then. If nothing is, `look` is called, which has to end in
-    /// [`looked`](Self::looked); one is under way at a time.
-    pub(crate) async fn known(&self, since: Instant, look: impl Fn()) -> Said {
+    /// What is known of the key since then, or that its commands fail. If nothing is, `look` is
+    /// called, which has to end in [`looked`](Self::looked); one is under way at a time.
+    pub(crate) async fn known(&self, since: Instant, look: impl Fn(u64)) -> Said {
         loop {
             let changed = self.changed.notified();
-            let looks = {
+            let begins = {
                 let mut state = self.state.lock();
                 if let Some(known) = state.known(since) {
                     return known;
                 }
-                !std::mem::replace(&mut state.looking, true)
+                let under_way = std::mem::replace(&mut state.looking, true);
+                (!under_way).then_some(state.era)
             };
-            if looks {
-                look();
+            if let Some(era) = begins {
+                look(era);
             }
             changed.await;
         }
@@ -138,6 +145,10 @@ impl KeyLivenessState {
     }
 
     fn fails(&mut self, sent: Instant, failure: &Failure) {
+        // A later command was answered: this one was lost.
+        if self.answered > Some(sent) {
+            return;
+        }
         let since = self.failing.as_ref().map_or(sent, |it| it.since);
         let error = failure.error.clone();
         self.failing = Some(KeyFailure { since, error });

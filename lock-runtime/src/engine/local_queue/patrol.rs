@@ -46,28 +46,29 @@ impl Engine {
             key = %waiter.key.shortened(),
             "a waiting task that is not polled is passed over"
         );
-        if let Some(handoff) = waiter.handoff {
+        let PassedOver { key, request, had } = waiter;
+        if let Some(handoff) = had.handoff {
             self.pass_back(handoff);
         }
-        let Some(request) = waiter.asked else { return };
-        let until = self.clock.now() + request.lease;
-        let queue = Queue::Join;
+        let Some(asked) = had.asked else { return };
+        let now = self.clock.now();
+        let (link, until) = (asked.via, now + request.lease);
         self.undo.send(Job::Undo(PendingUndo {
-            expires: until.max(self.clock.now() + QUEUE_TTL),
-            first: Some(self.local_queues.releasing(&waiter.key)),
-            late: waiter.asking.map(|link| LateAcquire { link, until }),
+            expires: until.max(now + QUEUE_TTL),
+            first: Some(self.local_queues.releasing(&key)),
+            late: had.is_unanswered.then_some(LateAcquire { link, until }),
             request: Acquire {
-                via: self.store.link_of(&waiter.key, queue),
                 claim: Claim {
-                    key: waiter.key,
+                    key,
                     owner: request.owner,
                     permits: request.permits,
                 },
                 lease: request.lease,
                 first_lease: timing::first_lease(request.lease),
-                tokens: 0,
-                queue,
+                tokens: asked.tokens,
+                queue: Queue::Join,
                 instead_of: None,
+                via: asked.via,
             },
         }));
     }

@@ -8,7 +8,7 @@ use lock_store::{Instant, LockKey, Mutex, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-use super::passed_over::{PassedOver, late};
+use super::passed_over::{PassedOver, overdue};
 use super::queue::{QueueTable, enter};
 use super::releasing::Releasing;
 use super::state::{
@@ -162,7 +162,7 @@ impl LocalQueues {
         let mut passed_over = Vec::new();
         let mut kept = Vec::new();
         for queue in queues {
-            for ticket in late(&queue, now) {
+            for ticket in overdue(&queue, now) {
                 passed_over.extend(PassedOver::take(&queue, ticket));
             }
             let mut state = queue.state.lock();

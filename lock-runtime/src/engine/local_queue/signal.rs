@@ -4,16 +4,35 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker};
 
-use lock_store::{Instant, WakeUp};
+use lock_store::{Instant, Mutex, WakeUp};
 
-use super::state::{Doing, Fate, Handoff, Inbox, Post, Signal};
+use super::state::{Asked, Doing, Fate, Handoff, Inbox, Post, Signal};
 use crate::engine::grants::heard::HeardGrant;
+
+const NOT_WOKEN: u8 = 0;
+const WOKEN: u8 = 1;
+/// The patrol has looked since.
+const SEEN_WOKEN: u8 = 2;
+
+/// What a waiter had that was passed over.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) handoff: Option<Handoff>,
+    pub(super) asked: Option<Asked>,
+    /// Its last command had no answer yet.
+    pub(super) is_unanswered: bool,
+}
 
 impl Signal {
     pub(super) fn new(doing: Doing) -> Arc<Self> {
-        let signal = Self::default();
-        signal.post.lock().doing = Some(doing);
-        Arc::new(signal)
+        let doing = Some(doing);
+        Arc::new(Self {
+            post: Mutex::new(Post {
+                doing,
+                ..Post::default()
+            }),
+            ..Self::default()
+        })
     }
 
     /// Waits for anything. Wakes that came since the last call are not missed.
@@ -26,9 +45,19 @@ impl Signal {
         self.post.lock().doing = Some(doing);
     }
 
+    /// The waiter asks the store, which answers by then or not at all.
+    pub(crate) fn asks(&self, by: Instant, asked: Asked) {
+        let mut post = self.post.lock();
+        (post.doing, post.asked) = (Some(Doing::Asks(by)), Some(asked));
+    }
+
+    pub(crate) fn was_passed_over(&self) -> bool {
+        self.post.lock().fate == Fate::PassedOver
+    }
+
     /// Empties the inbox.
     pub(crate) fn take(&self) -> Inbox {
-        self.woken.store(false, Ordering::Release);
+        self.woken.store(NOT_WOKEN, Ordering::Release);
         if !self.filled.load(Ordering::Acquire) {
             return Inbox::default();
         }
@@ -65,7 +94,7 @@ impl Signal {
 
     /// Takes from a waiter what it was given, and says what it was doing. `None` if it has just used
     /// what it was given.
-    pub(super) fn pass_over(&self) -> Option<(Option<Handoff>, Option<Doing>)> {
+    pub(super) fn pass_over(&self) -> Option<Taken> {
         let mut post = self.post.lock();
         if post.fate == Fate::Claimed {
             return None;
@@ -74,22 +103,35 @@ impl Signal {
         post.inbox.granted = None;
         post.inbox.passed_over = true;
         self.filled.store(true, Ordering::Release);
-        Some((post.inbox.handoff.take(), post.doing))
+        Some(Taken {
+            handoff: post.inbox.handoff.take(),
+            asked: post.asked,
+            is_unanswered: matches!(post.doing, Some(Doing::Asks(_))),
+        })
     }
 
-    /// Whether the waiter would do something now if it were polled. One that is not the first need
-    /// only heed what it was given.
-    pub(super) fn is_late(&self, now: Instant, is_first: bool) -> bool {
-        let woken = self.woken.load(Ordering::Acquire);
-        if !woken && !is_first {
-            return false;
+    /// The patrol looks. Whether there was something to do at its last look as well, and the waiter
+    /// has done nothing since: nobody polls it. One that is not the first of its queue need only
+    /// heed what it was given.
+    pub(super) fn is_overdue(&self, now: Instant, is_first: bool) -> bool {
+        let woken = self.woken.swap(SEEN_WOKEN, Ordering::AcqRel);
+        if woken == NOT_WOKEN {
+            let _ = self.woken.compare_exchange(
+                SEEN_WOKEN,
+                NOT_WOKEN,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
         }
-        let post = self.post.lock();
-        let given = post.inbox.handoff.is_some() || post.inbox.granted.is_some();
+        let mut post = self.post.lock();
+        let since_last_look = post.seen == post.doing;
+        post.seen = post.doing;
+        let was_given = post.inbox.handoff.is_some() || post.inbox.granted.is_some();
         match post.doing {
-            _ if !is_first && !given => false,
-            Some(Doing::Asks(by, _)) => now >= by,
-            Some(Doing::Sleeps(until)) => woken || now >= until,
+            Some(Doing::Asks(by)) => since_last_look && now >= by,
+            _ if !is_first && !was_given => false,
+            Some(Doing::Looks(by)) => since_last_look && now >= by,
+            Some(Doing::Sleeps(until)) => woken == SEEN_WOKEN || (since_last_look && now >= until),
             None => false,
         }
     }
@@ -107,6 +149,7 @@ impl Signal {
     pub(super) fn put(self: &Arc<Self>, change: impl FnOnce(&mut Inbox)) -> WakeUp {
         let mut post = self.post.lock();
         let Post { inbox, fate, .. } = &mut *post;
+        // No handoff comes here: whoever passes one on has found the waiter in its queue.
         if *fate != Fate::PassedOver {
             change(inbox);
             self.filled.store(true, Ordering::Release);
@@ -123,7 +166,10 @@ impl Signal {
 
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
-        self.woken.store(true, Ordering::Release);
+        // One that the patrol has seen stays seen, until the waiter reacts.
+        let _ = self
+            .woken
+            .compare_exchange(NOT_WOKEN, WOKEN, Ordering::AcqRel, Ordering::Acquire);
         self.notify.notify_one();
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::time::Duration;
 
 use lock_store::{Instant, Link, LockKey, Mutex, Owner, Permits};
@@ -69,8 +69,8 @@ pub(crate) struct Signal {
     pub(super) post: Mutex<Post>,
     /// Whether there may be anything in the inbox; changed while that is locked.
     pub(super) filled: AtomicBool,
-    /// It was woken, and has not reacted yet.
-    pub(super) woken: AtomicBool,
+    /// Whether it was woken and has not reacted yet.
+    pub(super) woken: AtomicU8,
 }
 
 /// What is on its way to a waiter, and what the waiter does meanwhile.
@@ -78,15 +78,28 @@ pub(crate) struct Signal {
 pub(super) struct Post {
     pub(super) inbox: Inbox,
     pub(super) doing: Option<Doing>,
+    /// What it did at the patrol's last look.
+    pub(super) seen: Option<Doing>,
+    /// As which request the store may know it.
+    pub(super) asked: Option<Asked>,
     pub(super) fate: Fate,
 }
 
-/// What a waiter does, if it is polled.
+/// A command that was sent for a waiter.
 #[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) via: Link,
+    /// So many fencing tokens were asked for: they are part of its place's name.
+    pub(crate) tokens: u32,
+}
+
+/// What a waiter does, if it is polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// It waits for an answer of the store, which comes by then or not at all; over this link, if it
-    /// asks for the lock.
-    Asks(Instant, Option<Link>),
+    /// It waits for an answer of the store to its acquire, which comes by then or not at all.
+    Asks(Instant),
+    /// It has somebody look at the key, until then.
+    Looks(Instant),
     /// It sleeps, until then or until it is woken.
     Sleeps(Instant),
 }

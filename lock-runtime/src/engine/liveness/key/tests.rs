@@ -49,7 +49,7 @@ fn now<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
 /// What is known at once; `None` if the store must be looked at.
 fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
     let looked = Cell::new(false);
-    let known = now(pin!(key.known(since, || looked.set(true))));
+    let known = now(pin!(key.known(since, |_| looked.set(true))));
     assert_eq!(known.is_none(), looked.get());
     known
 }
@@ -80,13 +80,13 @@ fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
 fn a_look_ends_silence_and_not_a_refusal() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, &failed(StoreErrorKind::OutOfMemory));
-    key.looked(start + MS, &found(None));
+    key.looked(0, start + MS, &found(None));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
     key.note(start + 2 * MS, &busy());
     key.note(start + 3 * MS, &failed(StoreErrorKind::Timeout));
-    key.looked(start + 4 * MS, &found(None));
+    key.looked(0, start + 4 * MS, &found(None));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
-    key.looked(start + 5 * MS, &found(Some("somebody")));
+    key.looked(0, start + 5 * MS, &found(Some("somebody")));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Taken)));
 }
 
@@ -95,6 +95,8 @@ fn nothing_is_known_of_before_anybody_waited() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, &failed(StoreErrorKind::Timeout));
     key.forget();
+    // A look that was called for before ends after that.
+    key.looked(0, start + MS, &failed(StoreErrorKind::Timeout));
     assert!(key.failing().is_none() && key.answered().is_none());
     assert!(known(&key, start).is_none());
 }
@@ -103,13 +105,23 @@ fn nothing_is_known_of_before_anybody_waited() {
 fn one_looks_for_all() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     let looks = Cell::new(0);
-    let mut all = [(); 3].map(|()| Box::pin(key.known(start, || looks.set(looks.get() + 1))));
+    let mut all = [(); 3].map(|()| Box::pin(key.known(start, |_| looks.set(looks.get() + 1))));
     for one in &mut all {
         assert!(now(one.as_mut()).is_none());
     }
     assert_eq!(looks.get(), 1);
-    key.looked(start, &found(Some("somebody")));
+    key.looked(0, start, &found(Some("somebody")));
     for one in &mut all {
         assert!(matches!(now(one.as_mut()), Some(Said::Taken)));
     }
+}
+
+#[test]
+fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start + MS, &busy());
+    key.note(start, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing().is_none());
+    key.note(start + MS, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing().is_some());
 }
