@@ -83,10 +83,10 @@ async fn a_command_that_is_repeated_counts_its_holder_once() {
         let request = of_three(&scene.client, 2);
         let request = if fenced { request.fenced() } else { request };
         let requests = scene.proxy.requests_named("EVALSHA");
-        scene.proxy.drop_replies(true);
+        // Carried out, and not heard of. (A connection that lost a reply and goes on exists only in
+        // tests: another answer, as that to a sign of life, would be taken for it.)
+        scene.proxy.cut_after_next("EVALSHA");
         let acquiring = tokio::spawn(request.acquire());
-        eventually("it is carried out", async || scene.holders().await == 1).await;
-        scene.proxy.drop_replies(false);
         let guard = acquiring.await.unwrap().unwrap();
         let sent = scene.proxy.requests_named("EVALSHA") - requests;
         assert!(sent >= 2, "it was repeated: {sent}");
