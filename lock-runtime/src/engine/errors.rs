@@ -26,8 +26,8 @@ pub(super) fn too_late(lease: Duration) -> StoreError {
     StoreError::new(
         StoreErrorKind::Timeout,
         format!(
-            "it granted a lease of {lease:?} and its answer came after the end of that; \
-             a longer lease is needed"
+            "the lease of {lease:?} that it granted had ended when its answer was read; \
+             use a longer lease"
         ),
     )
 }
@@ -38,7 +38,7 @@ pub(super) fn too_short(lease: Duration) -> StoreError {
         StoreErrorKind::Timeout,
         format!(
             "leases of {lease:?} ended before all of the locks were there; \
-             a longer lease is needed"
+             use a longer lease"
         ),
     )
 }
@@ -47,7 +47,7 @@ pub(super) fn too_short(lease: Duration) -> StoreError {
 pub(super) fn no_token() -> StoreError {
     StoreError::new(
         StoreErrorKind::Refused,
-        "its grant brought no fencing token",
+        "it granted the lock without the fencing token that was asked for",
     )
 }
 

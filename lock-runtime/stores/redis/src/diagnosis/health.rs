@@ -56,8 +56,10 @@ async fn health_of(
     policy: Option<Replicas>,
 ) -> Result<ServerHealth, RedisError> {
     let sent = Instant::now();
-    let hello = Hello::of(&mut up.connection).await?;
+    // One that refuses the sign of life is not well, whatever else it answers.
+    let _: redis::Value = redis::cmd("PING").query_async(&mut up.connection).await?;
     let round_trip = sent.elapsed();
+    let hello = Hello::of(&mut up.connection).await?;
     let mut findings = Vec::new();
     let rights = Rights::to(up, &[TIME, INFO, CONFIG_GET_SAVE]).await?;
 
