@@ -34,7 +34,7 @@ impl AcquireTask<'_> {
         self.request.queue = Queue::Join;
         if !self.expecting {
             let owner = self.request.claim.owner;
-            self.engine.grants.expect(owner, signal);
+            self.engine.grants.register(owner, signal);
             self.expecting = true;
         }
     }

@@ -35,7 +35,7 @@ struct ExpectedGrant {
 
 impl Grants {
     /// From now on, a grant to this owner is told to the signal, over whichever link it comes.
-    pub(crate) fn expect(&self, owner: Owner, signal: &Arc<Signal>) {
+    pub(crate) fn register(&self, owner: Owner, signal: &Arc<Signal>) {
         let signal = Arc::clone(signal);
         let expected = ExpectedGrant { signal, over: None };
         let mut grants = self.state.lock();

@@ -68,7 +68,7 @@ impl LatchWatcher {
     }
 
     pub(super) async fn run(mut self) {
-        self.grants.expect(self.place, &self.watch.signal);
+        self.grants.register(self.place, &self.watch.signal);
         let mut look_at = self.clock.now();
         // The last waiter for whom a look was sent.
         let mut asked = 0;
