@@ -144,8 +144,8 @@ fn only(requests: Vec<Request>) -> String {
 }
 
 #[tokio::test]
-async fn each_kind_costs_what_the_readme_says() {
-    let readme = include_str!("../../README.md");
+async fn each_kind_costs_what_its_page_says() {
+    let page = include_str!("../../lock-runtime/docs/cost.md");
     let (server, client) = connected().await;
     let lock = client.lock("k");
     let kinds = [
@@ -158,7 +158,7 @@ async fn each_kind_costs_what_the_readme_says() {
         ("several keys", client.multi_lock(["k", "l", "m"]), 3),
     ];
     for (kind, request, keys) in kinds {
-        let row = readme
+        let row = page
             .lines()
             .find_map(|line| line.strip_prefix(&format!("| {kind} | ")));
         let told: Vec<_> = row.unwrap().split(" | ").collect();

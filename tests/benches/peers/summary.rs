@@ -1,4 +1,4 @@
-//! The few ratios that the workspace's README shows.
+//! The few ratios that `lock-runtime/docs/cost.md` shows.
 
 use crate::figures::{CYCLES, Measured, P50, Results};
 use crate::plan;

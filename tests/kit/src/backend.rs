@@ -30,7 +30,7 @@ pub enum Backend {
     Quorum(Arc<RedisQuorum>),
 }
 
-/// The clients of every one but the embedded store have the rights that README documents and no others.
+/// The clients of every one but the embedded store have the rights that the page about Redis documents and no others.
 impl Backend {
     /// An empty embedded store.
     #[must_use]
@@ -234,7 +234,7 @@ impl Backend {
 }
 
 /// # Panics
-/// If a client did something that README's rights do not allow.
+/// If a client did something that the documented rights do not allow.
 impl Drop for Backend {
     fn drop(&mut self) {
         if std::thread::panicking() {

@@ -1,29 +1,29 @@
-//! What README says a client needs to be allowed.
+//! What the page about Redis says a client needs to be allowed.
 
-const README: &str = include_str!("../../../README.md");
+const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
 
-/// The rights that README documents for one use: what stands behind its rule as a comment, and the commands.
+/// The rights that the page documents for one use: what stands behind its rule as a comment, and the commands.
 ///
 /// # Panics
-/// If README has no such rule.
+/// If it has no such rule.
 #[must_use]
 pub fn documented_rights(of: &str) -> Vec<&'static str> {
-    let rule = README
+    let rule = PAGE
         .lines()
         .filter_map(|line| line.trim().strip_prefix(RULE)?.split_once('#'))
         .find(|(_, comment)| comment.trim() == of);
     let Some((rule, _)) = rule else {
-        panic!("README has no rule for {of:?}");
+        panic!("lock-runtime/docs/redis.md has no rule for {of:?}");
     };
     let rights = rule.split_whitespace();
     rights.filter(|word| word.starts_with('+')).collect()
 }
 
-/// All of README's rules together.
+/// All of its rules together.
 #[must_use]
 pub fn all_documented_rights() -> Vec<&'static str> {
-    let rules = README
+    let rules = PAGE
         .lines()
         .filter_map(|line| line.trim().strip_prefix(RULE));
     let words = rules.flat_map(|rule| {

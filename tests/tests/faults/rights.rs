@@ -1,4 +1,4 @@
-//! The rights that README documents suffice for each kind, and none of them is one too many.
+//! The rights that the page about Redis documents suffice for each kind, and none of them is one too many.
 
 use std::time::Duration;
 
