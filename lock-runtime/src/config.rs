@@ -209,6 +209,8 @@ pub(crate) struct Defaults {
     pub(crate) command_timeout: Duration,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
+    /// Whether what the store tells on its own is believed: if not, it is a reason to ask.
+    pub(crate) trusts_messages: bool,
 }
 
 #[cfg(test)]
@@ -224,6 +226,7 @@ mod tests {
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
+        trusts_messages: true,
     };
 
     #[test]

@@ -81,9 +81,8 @@ pub enum LockError {
         /// What is wrong with it.
         fault: KeyFault,
     },
-    /// The key, or one of its helper keys, holds something in the store that is not this kind of lock, or a semaphore
-    /// with another number of permits.
-    #[error("the key {} holds something in the store that is not this lock: another kind of lock, a semaphore with another number of permits (say the same number everywhere, or `resize` it), or something else; choose another key or namespace, or delete it there", .key.shortened())]
+    /// The key, or one of its helper keys, holds something in the store that is not this kind of lock.
+    #[error("the key {} holds something in the store that is not this kind of lock: another kind of lock, or something else; choose another key or namespace, or delete it there", .key.shortened())]
     #[non_exhaustive]
     KeyConflict {
         /// What was to be locked.

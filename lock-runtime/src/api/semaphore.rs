@@ -7,7 +7,6 @@ use lock_store::{LockKey, Permits};
 use super::request::{Keys, Lock};
 use crate::config::{Mode, Spec};
 use crate::engine::Engine;
-use crate::error::LockError;
 
 /// A semaphore: so many permits over all processes, leased and renewed as locks are.
 ///
@@ -16,8 +15,10 @@ use crate::error::LockError;
 /// Requests are served in the order of arrival over all processes, so that a big one is not starved by small ones.
 /// A million permits cost no more than five.
 ///
-/// While it is held, everyone must say the same number of permits, or gets
-/// [`LockError::KeyConflict`](crate::LockError::KeyConflict); [`resize`](Self::resize) changes it.
+/// How many permits there are is what each request says: it is admitted when what is held and what it asks for is within
+/// its own number, in the order of arrival. So two versions of a service may say different numbers while one replaces the
+/// other; who meets another number says so once in the log. The first of the queue blocks all behind it, so that requests
+/// with a smaller number are served, too.
 ///
 /// A request inside of a hold of the same semaphore, in the same call chain, shares it, unless it asks for more permits
 /// than that has: that is [`LockError::WouldDeadlock`].
@@ -66,35 +67,5 @@ impl Semaphore {
         };
         let key = Keys::One(self.key.clone());
         Lock::new(&self.engine, key, Spec::DEFAULT).mode(Mode::Permits(permits))
-    }
-
-    /// Makes the number of permits that this handle has the one that is in force, while others hold some of another
-    /// number. Holders keep what they have, also if that is more than there are now, and who waits already is served under
-    /// the new number, unless it asks for more than there are now: that is a
-    /// [`KeyConflict`](crate::LockError::KeyConflict). Does nothing if nobody holds any, since the next request's number
-    /// is then in force.
-    ///
-    /// # Errors
-    /// [`LockError::KeyConflict`] if the key is held as something else; [`LockError::Config`] for a number outside of
-    /// 1 to 2³¹ − 2; [`LockError::InvalidKey`], [`LockError::Unavailable`], [`LockError::Shutdown`].
-    ///
-    /// # Cancel safety
-    /// If the future is dropped, it may or may not have happened.
-    ///
-    /// # Examples
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), lock_runtime::LockError> {
-    /// let client = lock_runtime::LockClient::in_memory();
-    /// let guard = client.semaphore("downloads", 1).acquire().await?;
-    /// let two = client.semaphore("downloads", 2);
-    /// two.resize().await?;
-    /// assert!(two.acquire().try_acquire().await?.is_some());
-    /// # drop(guard);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn resize(&self) -> Result<(), LockError> {
-        self.engine.resize(self.key.clone(), self.permits).await
     }
 }

@@ -29,6 +29,7 @@ use crate::config::{
 /// - command timeout 500 ms, connect timeout 1 s
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
+/// - messages are trusted: yes
 ///
 /// # Examples
 /// ```
@@ -85,6 +86,7 @@ impl Default for LockClientBuilder {
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
             local_handoffs: LOCAL_HANDOFFS,
             local_tenure: LOCAL_TENURE,
+            trusts_messages: true,
         };
         Self {
             url: None,
@@ -129,6 +131,17 @@ impl LockClientBuilder {
     pub fn local_tenure(mut self, handoffs: u32, time: Duration) -> Self {
         self.defaults.local_handoffs = handoffs;
         self.defaults.local_tenure = time.min(FAR);
+        self
+    }
+
+    /// Whether a hold that is handed over begins with its message. If not, a message is only a hint: the one who waits asks
+    /// the store, which costs one round trip for each hand-over, and believes that reply.
+    ///
+    /// A message repeats a secret of the request that waits, which whoever may only publish does not know. Whoever may
+    /// also subscribe to the namespace's channels can read it there, and could publish it before its time. So this is for
+    /// stores whose channels others may read. Default: `true`.
+    pub fn trust_messages(mut self, trust: bool) -> Self {
+        self.defaults.trusts_messages = trust;
         self
     }
 

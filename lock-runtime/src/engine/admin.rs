@@ -2,27 +2,13 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth, Wish};
+use lock_store::{Answer, Failure, Inspection, LockKey, Role, ServerHealth};
 
 use super::Engine;
 use super::errors::unavailable;
-use crate::config::check_permits;
 use crate::error::LockError;
 
 impl Engine {
-    /// Changes the number of a semaphore's permits.
-    pub(crate) async fn resize(&self, key: LockKey, of: u32) -> Result<(), LockError> {
-        self.check(&key)?;
-        check_permits(Permits { count: 1, of })?;
-        self.can(Wish::Shares)?;
-        let command = self.store.resize(key.clone(), of, self.command_by());
-        if self.ask(Some(&key), command).await? {
-            Ok(())
-        } else {
-            Err(LockError::KeyConflict { key })
-        }
-    }
-
     pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
         self.check(&key)?;
         let command = self.store.inspect(key.clone(), self.command_by());

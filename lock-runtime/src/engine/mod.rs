@@ -17,6 +17,7 @@ mod latch;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;
+mod other_limits;
 mod process;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
@@ -38,6 +39,7 @@ use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
 use self::local_queue::LocalQueues;
 use self::messages::Messages;
+use self::other_limits::OtherLimits;
 use self::request_numbers::RequestNumbers;
 use self::timing::Budget;
 use crate::config::Defaults;
@@ -61,6 +63,7 @@ pub(crate) struct Engine {
     undo: Undo,
     numbers: Arc<RequestNumbers>,
     lost: AtomicU64,
+    other_limits: OtherLimits,
     closing: AtomicBool,
     /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,
     /// rate limiters, and the pause between two rounds for several keys.

@@ -48,10 +48,6 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Gives back all but `permits` of a shared hold, and hands them on. `Released` also if it had no more before.
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released>;
 
-    /// Changes how many permits a key has that is held in shares; does nothing to one that nobody holds.
-    /// False if the key is held as something else.
-    fn resize(&self, key: LockKey, of: u32, by: Instant) -> StoreFuture<'_, bool>;
-
     /// Takes the owner out of the queue and, if it was granted the key meanwhile, ends that hold.
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released>;
 

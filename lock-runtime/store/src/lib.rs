@@ -41,7 +41,7 @@ pub use listener::{Ended, Listener, WakeUp};
 #[doc(hidden)]
 pub use mutex::Mutex;
 pub use namespace::Namespace;
-pub use owner::{ClientId, Owner};
+pub use owner::{ClientId, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
 pub use permits::Permits;

@@ -1,6 +1,7 @@
 //! [`Owner`]: who holds, told apart for each request.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// An owner token: 128 random bits for the client, and a counter for each request of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,5 +47,33 @@ impl Owner {
             client,
             request: u64::from_str_radix(request, 16).ok()?,
         })
+    }
+}
+
+/// Who has a key, as far as its value tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A request of this library.
+    Owner(Owner),
+    /// Nobody any more: the key stays taken for a while after a release.
+    Kept,
+    /// A client that is not this library, by a hash of what it wrote.
+    Foreign(u64),
+}
+
+impl Holder {
+    /// Reads the value of a key, or of one of several holders: an owner token, and behind a colon what else there is.
+    pub fn parse(value: &[u8]) -> Self {
+        let text = std::str::from_utf8(value).unwrap_or_default();
+        let (owner, more) = text.split_once(':').unwrap_or((text, ""));
+        match Owner::parse(owner) {
+            Some(_) if more.starts_with("kept") => Self::Kept,
+            Some(owner) => Self::Owner(owner),
+            None => {
+                let mut hasher = DefaultHasher::new();
+                value.hash(&mut hasher);
+                Self::Foreign(hasher.finish())
+            }
+        }
     }
 }

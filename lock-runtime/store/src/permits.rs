@@ -8,7 +8,7 @@
 pub struct Permits {
     /// How many this one takes; at least one, and at most `of`.
     pub count: u32,
-    /// How many there are. While a key is held, requests with another number are a conflict.
+    /// How many there are, as this request sees it: it is admitted as long as no more are taken with it.
     pub of: u32,
 }
 
@@ -25,4 +25,9 @@ impl Permits {
         count: Self::READ_WRITE,
         of: Self::READ_WRITE,
     };
+
+    /// Whether these are of a read-write lock, not of a semaphore.
+    pub fn is_read_write(self) -> bool {
+        self.of == Self::READ_WRITE
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::key::LockKey;
 use crate::link::Link;
-use crate::owner::Owner;
+use crate::owner::{Holder, Owner};
 use crate::permits::Permits;
 
 /// One hold, or one wished for: of what, for whom, and how much of it.
@@ -27,6 +27,9 @@ pub struct Acquire {
     pub lease: Duration,
     /// For how long when the hold is handed over, until the owner renews it.
     pub first_lease: Duration,
+    /// How long the request waits still when it joins the queue, after which its place counts no more; `None` without
+    /// end. The same in all commands of a request from then on.
+    pub wait: Option<Duration>,
     /// How many consecutive fencing tokens are reserved with the grant, which brings the first of them; 0 for none.
     pub tokens: u32,
     /// What to do when the key is taken.
@@ -57,6 +60,8 @@ pub enum Acquired {
     Granted {
         /// The fencing token, if asked for.
         token: Option<u64>,
+        /// How many permits there are to the others who hold some, if that is not what the request says.
+        limit: Option<u32>,
     },
     /// Somebody else holds it.
     Busy {
@@ -65,9 +70,30 @@ pub enum Acquired {
         remaining: Option<Duration>,
         /// Whether the owner stands in the queue.
         queued: bool,
+        /// Who has it, or the one of several whose lease ends first; `None` if the store does not say.
+        holder: Option<Holder>,
+        /// As of a grant.
+        limit: Option<u32>,
     },
     /// The key, or a helper key, is something else.
     Conflict,
+}
+
+impl Acquired {
+    /// Granted, and nobody says another number of permits.
+    pub const fn granted(token: Option<u64>) -> Self {
+        Self::Granted { token, limit: None }
+    }
+
+    /// Busy, and no more is known.
+    pub const fn busy(remaining: Option<Duration>, queued: bool) -> Self {
+        Self::Busy {
+            remaining,
+            queued,
+            holder: None,
+            limit: None,
+        }
+    }
 }
 
 /// The reply to [`Store::acquire_all`](crate::Store::acquire_all).

@@ -14,6 +14,8 @@ pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 pub const FALLBACK_POLL: Duration = Duration::from_secs(1);
 /// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
 pub const QUEUE_TTL: Duration = Duration::from_secs(60);
+/// A client that waits and has not looked for this long is taken for one that stands still. Its looks are a second apart.
+pub const UNHEARD: Duration = Duration::from_secs(2);
 /// A store remembers for this long what it did for a call, so that a repeat does it no second time.
 pub const CALL_REMEMBERED: Duration = Duration::from_secs(60);
 /// Back-off between attempts at a store that fails, and between reconnects.

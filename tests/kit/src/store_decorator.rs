@@ -172,7 +172,6 @@ verbs! {
     release(requests: Vec<Release>) -> Release(Vec<Released>);
     fence(claim: Claim) -> Fence(Fenced);
     shrink(claim: Claim, permits: u32) -> Shrink(Released);
-    resize(key: LockKey, of: u32) -> Resize(bool);
     abandon(request: Acquire) -> Abandon(Released);
     inspect(key: LockKey) -> Inspect(Option<Inspection>);
     force_release(key: LockKey) -> ForceRelease(Option<bool>);
@@ -221,10 +220,7 @@ impl Request {
     #[must_use]
     pub fn keys(&self) -> Vec<&LockKey> {
         match self {
-            Self::Resize(key, _)
-            | Self::Inspect(key)
-            | Self::ForceRelease(key)
-            | Self::LatchLook(key) => vec![key],
+            Self::Inspect(key) | Self::ForceRelease(key) | Self::LatchLook(key) => vec![key],
             Self::Rate(request) => vec![&request.key],
             _ => match self.latch_call() {
                 Some(call) => vec![&call.key],

@@ -87,6 +87,7 @@ const QUORUM: &[&[Behaviour]] = &[
 /// What scripts leave in a server. They know of no topology.
 const ONE_SERVER: &[&[Behaviour]] = &[
     stored::found::ON_ONE_SERVER,
+    stored::heard::ON_ONE_SERVER,
     stored::portions::ON_ONE_SERVER,
     stored::times::ON_ONE_SERVER,
     stored::tokens::ON_ONE_SERVER,

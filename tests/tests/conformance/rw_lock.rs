@@ -811,7 +811,6 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         for result in [
             b.force_release("k").await.map(drop),
             b.inspect("k").await.map(drop),
-            b.semaphore("k", 3).resize().await,
         ] {
             assert!(
                 matches!(result, Err(LockError::KeyConflict { .. })),

@@ -20,11 +20,9 @@ crate::on_every_store!(
     a_big_request_is_not_starved_and_the_small_ones_behind_it_wait,
     a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones_in_at_once,
     a_waiting_big_request_whose_client_is_gone_holds_nobody_up,
-    another_count_is_a_conflict_that_says_what_to_do,
-    a_resize_up_serves_those_who_wait_at_once_and_in_their_order,
-    a_resize_down_takes_nothing_away_and_lets_nobody_in_before_there_is_room,
-    who_waits_for_more_than_a_resize_leaves_is_told,
-    a_resize_that_changes_nothing_or_can_not_be,
+    each_request_is_admitted_by_its_own_number,
+    a_request_with_a_smaller_number_is_not_starved_by_larger_ones,
+    a_nested_request_may_say_another_number,
     five_run_an_annotated_function_at_once_and_the_sixth_waits,
 );
 
@@ -184,10 +182,6 @@ async fn numbers_that_could_never_be_had_are_refused_with_what_to_write(store: B
             assert!(words.iter().all(|word| text.contains(word)), "{text}");
         }
     }
-    for of in [0, last + 1] {
-        let result = client.semaphore("k", of).resize().await;
-        assert!(matches!(result, Err(LockError::Config { .. })), "{of}");
-    }
     assert_eq!(store.leftovers().await, 0, "nothing was sent");
 }
 
@@ -315,117 +309,53 @@ async fn a_waiting_big_request_whose_client_is_gone_holds_nobody_up(store: Backe
     assert!(started.elapsed() < Duration::from_secs(2));
 }
 
-fn conflict<T: std::fmt::Debug>(result: Result<T, LockError>) -> String {
-    match result {
-        Err(error @ LockError::KeyConflict { .. }) => error.to_string(),
-        other => panic!("{other:?}"),
-    }
-}
-
-async fn another_count_is_a_conflict_that_says_what_to_do(store: Backend) {
-    let (a, b, _) = three(&store).await;
-    let held = permits(&a, 1, 3).acquire().await.unwrap();
-    for of in [1, 2, 4, 1_000_000] {
-        conflict(permits(&b, 1, of).try_acquire().await);
-        // Neither waiting nor force makes it another one.
-        let text = conflict(permits(&b, 1, of).wait_forever().acquire().await);
-        for word in ["\"k\"", "number of permits", "`resize`"] {
-            assert!(text.contains(word), "{text}");
-        }
-    }
-    assert!(!is_busy(permits(&b, 2, 3)).await, "they left nothing");
-    let four = b.semaphore("k", 4);
-    four.resize().await.unwrap();
-    let three = four.acquire_many(3).try_acquire().await.unwrap().unwrap();
-    // Now those who were first are told, and what they hold stays theirs.
-    conflict(permits(&a, 1, 3).try_acquire().await);
-    assert!(held.is_held() && is_busy(permits(&a, 1, 4)).await);
-    held.extend(Duration::from_secs(40)).await.unwrap();
-    held.release().await.unwrap();
-    three.release().await.unwrap();
-    // When nobody holds it, the next one says how many there are.
-    assert!(!is_busy(permits(&a, 3, 3)).await);
+async fn each_request_is_admitted_by_its_own_number(store: Backend) {
+    let (a, b, c) = three(&store).await;
+    let old = permits(&a, 3, 5).acquire().await.unwrap();
+    let new = permits(&b, 2, 6).acquire().await.unwrap();
+    assert!(is_busy(permits(&a, 1, 5)).await, "five of five are taken");
+    let last = permits(&b, 1, 6).try_acquire().await.unwrap();
+    let last = last.expect("five of six are taken");
+    assert!(is_busy(permits(&b, 1, 6)).await);
+    // It is renewed and released by whatever number it was taken with.
+    old.extend(Duration::from_secs(40)).await.unwrap();
+    new.release().await.unwrap();
+    assert!(is_busy(permits(&c, 2, 5)).await, "four of five are taken");
+    assert!(!is_busy(permits(&c, 1, 5)).await);
+    last.release().await.unwrap();
+    old.release().await.unwrap();
     store.until_empty().await;
 }
 
-async fn a_resize_up_serves_those_who_wait_at_once_and_in_their_order(store: Backend) {
+async fn a_request_with_a_smaller_number_is_not_starved_by_larger_ones(store: Backend) {
     let (a, b, c) = three(&store).await;
-    let holder = permits(&a, 2, 2).acquire().await.unwrap();
-    let first = queued(&a, permits(&b, 2, 2), 1).await;
-    let second = queued(&a, permits(&c, 1, 2), 2).await;
-    let third = queued(&a, permits(&b, 1, 2), 3).await;
-    c.semaphore("k", 5).resize().await.unwrap();
-    let (first, second) = (served(first).await, served(second).await);
-    assert!(!third.is_finished());
-    assert_eq!(a.inspect("k").await.unwrap().holders, 3);
-    // Everybody who asked by the old number can end what they have.
-    second.release().await.unwrap();
-    let third = served(third).await;
-    let fourth = queued(&a, permits(&a, 3, 5), 1).await;
-    first.release().await.unwrap();
-    assert!(!fourth.is_finished(), "two are free");
-    third.release().await.unwrap();
-    served(fourth).await.release().await.unwrap();
-    holder.release().await.unwrap();
+    let (one, two) = (
+        permits(&a, 1, 6).acquire().await.unwrap(),
+        permits(&a, 2, 6).acquire().await.unwrap(),
+    );
+    let small = queued(&a, permits(&b, 1, 2), 1).await;
+    // Three of six are taken, and the first of the queue wants one of two.
+    let large = queued(&a, permits(&c, 1, 6), 2).await;
+    one.release().await.unwrap();
+    assert!(!small.is_finished() && !large.is_finished());
+    two.release().await.unwrap();
+    let (small, large) = (served(small).await, served(large).await);
+    small.release().await.unwrap();
+    large.release().await.unwrap();
     store.until_empty().await;
 }
 
-async fn a_resize_down_takes_nothing_away_and_lets_nobody_in_before_there_is_room(store: Backend) {
-    let (a, b, c) = three(&store).await;
-    let lease = Duration::from_millis(900);
-    let mut holders = Vec::new();
-    for client in [&a, &b, &a, &b, &a] {
-        let request = permits(client, 1, 5).lease(lease).renew(true);
-        holders.push(request.acquire().await.unwrap());
-    }
-    let waiter = queued(&a, permits(&c, 1, 5), 1).await;
-    c.semaphore("k", 2).resize().await.unwrap();
-    let new = queued(&a, permits(&c, 2, 2), 2).await;
-    // Their renewals go on.
-    tokio::time::sleep(lease * 2).await;
-    assert!(holders.iter().all(Guard::is_held));
-    for left in [4, 3, 2] {
-        holders.pop().unwrap().release().await.unwrap();
-        assert_eq!(a.inspect("k").await.unwrap().holders, left, "still more");
-        assert!(!waiter.is_finished());
-    }
-    holders.pop().unwrap().release().await.unwrap();
-    let waiter = served(waiter).await;
-    assert!(!new.is_finished());
-    drop((holders, waiter));
-    served(new).await.release().await.unwrap();
-    store.until_empty().await;
-}
-
-async fn who_waits_for_more_than_a_resize_leaves_is_told(store: Backend) {
-    let (a, b, c) = three(&store).await;
-    let _holder = permits(&a, 1, 4).acquire().await.unwrap();
-    let big = queued(&a, permits(&b, 4, 4), 1).await;
-    let small = queued(&a, permits(&c, 1, 4), 2).await;
-    c.semaphore("k", 3).resize().await.unwrap();
-    assert!(served(small).await.is_held());
-    let told = tokio::time::timeout(Duration::from_secs(3), big).await;
-    let text = conflict(told.unwrap().unwrap());
-    assert!(text.contains("number of permits"), "{text}");
-}
-
-async fn a_resize_that_changes_nothing_or_can_not_be(store: Backend) {
-    let (a, b, _) = three(&store).await;
-    a.semaphore("k", 7).resize().await.unwrap();
-    assert_eq!(store.leftovers().await, 0, "it makes no key");
-    let held = permits(&b, 2, 2).acquire().await.unwrap();
-    b.semaphore("k", 2).resize().await.unwrap();
-    assert!(is_busy(permits(&a, 1, 2)).await);
-    held.release().await.unwrap();
-    for other in [a.lock("k"), a.rw_lock("k").read(), a.rw_lock("k").write()] {
-        let held = other.acquire().await.unwrap();
-        conflict(a.semaphore("k", 7).resize().await);
-        assert!(held.is_held());
-        held.release().await.unwrap();
-    }
-    a.shutdown(Duration::ZERO).await;
-    let result = a.semaphore("k", 2).resize().await;
-    assert!(matches!(result, Err(LockError::Shutdown)), "{result:?}");
+async fn a_nested_request_may_say_another_number(store: Backend) {
+    let client = store.client().await;
+    let outer = permits(&client, 2, 5).acquire().await.unwrap();
+    let nested = outer.scope(permits(&client, 2, 6).acquire()).await.unwrap();
+    nested.release().await.unwrap();
+    let more = outer.scope(permits(&client, 3, 6).acquire()).await;
+    assert!(
+        matches!(more, Err(LockError::WouldDeadlock { .. })),
+        "{more:?}"
+    );
+    outer.release().await.unwrap();
 }
 
 #[distributed_lock(key = "k", permits = 5, wait = "60s", client = client)]

@@ -19,9 +19,8 @@ crate::on_every_store!(
     a_share_vanishes_with_its_own_lease_while_others_are_renewed,
     a_big_request_is_not_starved_by_small_ones,
     kinds_of_locks_conflict_in_both_orders,
-    another_count_conflicts_until_a_resize,
-    a_resize_up_lets_waiters_in_and_one_down_takes_nothing_away,
-    a_refused_resize_after_a_lease_has_ended_leaves_nothing_in_use,
+    each_request_says_how_many_permits_there_are,
+    the_first_of_the_queue_blocks_those_with_a_larger_number,
     a_downgrade_lets_readers_in_and_no_writer_between,
     a_downgrade_may_be_repeated_and_raced_by_any_other_command,
     a_kept_share_stays_taken_and_is_nobodys,
@@ -52,6 +51,7 @@ fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
         claim: claim(owner, share),
         lease: LEASE,
         first_lease: LEASE / 5,
+        wait: None,
         tokens: 0,
         instead_of: None,
         via: Link(0),
@@ -122,11 +122,6 @@ impl Two {
         let store = &self.stores[store_of(owner)];
         let shrunk = store.shrink(claim(owner, share), 1, by()).await;
         shrunk.unwrap().value
-    }
-
-    async fn resizes(&self, of: u32) -> bool {
-        let resized = self.stores[0].resize("k".into(), of, by()).await;
-        resized.unwrap().value
     }
 
     async fn found(&self) -> Inspection {
@@ -265,7 +260,7 @@ async fn a_share_vanishes_with_its_own_lease_while_others_are_renewed(backend: B
     };
     assert!(matches!(
         two.ask(request).await,
-        Acquired::Granted { token: None }
+        Acquired::Granted { token: None, .. }
     ));
     two.takes(live, READ).await;
     let Acquired::Busy {
@@ -327,7 +322,7 @@ async fn kinds_of_locks_conflict_in_both_orders(backend: Backend) {
             two.takes(holder, holds).await;
             let same = match (holds, asks) {
                 (None, None) => true,
-                (Some(holds), Some(asks)) => holds.of == asks.of,
+                (Some(holds), Some(asks)) => holds.is_read_write() == asks.is_read_write(),
                 _ => false,
             };
             for queue in [Queue::Respect, Queue::Join] {
@@ -347,98 +342,53 @@ async fn kinds_of_locks_conflict_in_both_orders(backend: Backend) {
     }
 }
 
-async fn another_count_conflicts_until_a_resize(backend: Backend) {
+async fn each_request_says_how_many_permits_there_are(backend: Backend) {
     let two = Two::new(&backend);
-    let (holder, other) = (owner(0, 1), owner(1, 1));
-    assert!(two.resizes(7).await, "of nobody, it changes nothing");
+    let (holder, other, third) = (owner(0, 1), owner(1, 1), owner(1, 2));
     two.takes(holder, permits(2, 3)).await;
-    assert_eq!(two.would(other, permits(1, 5)).await, Acquired::Conflict);
-    assert!(two.resizes(5).await);
-    two.takes(other, permits(3, 5)).await;
-    assert_eq!(
-        two.would(owner(1, 2), permits(1, 3)).await,
-        Acquired::Conflict
+    let reply = two.would(other, permits(2, 3)).await;
+    assert!(
+        matches!(reply, Acquired::Busy { limit: None, .. }),
+        "{reply:?}"
     );
-    // The first holder still says what it always said.
+    // Four of five; whoever comes next is told the number of the last one, if it says another.
+    let reply = two.ask(request(other, permits(2, 5), Queue::Respect)).await;
+    assert!(
+        matches!(reply, Acquired::Granted { limit: Some(3), .. }),
+        "{reply:?}"
+    );
+    let reply = two.would(third, permits(1, 3)).await;
+    assert!(
+        matches!(reply, Acquired::Busy { limit: Some(5), .. }),
+        "{reply:?}"
+    );
+    two.busy(third, permits(2, 5)).await;
+    two.takes(third, permits(1, 5)).await;
+    // Each still says what it always said.
     assert_eq!(
         two.renews(holder, permits(2, 3), LEASE).await,
         Renewed::Renewed
     );
     two.takes(holder, permits(2, 3)).await;
-    two.busy(owner(1, 2), permits(1, 5)).await;
+    two.frees(other, permits(2, 5)).await;
+    two.frees(third, permits(1, 5)).await;
     two.frees(holder, permits(2, 3)).await;
-    two.frees(other, permits(3, 5)).await;
-    // Of one that nobody holds, the next one says it.
-    two.takes(other, permits(1, 4)).await;
-    assert_eq!(two.would(holder, permits(1, 5)).await, Acquired::Conflict);
-    two.frees(other, permits(1, 4)).await;
-    for other_kind in [None, READ, WRITE] {
-        two.takes(holder, other_kind).await;
-        assert!(!two.resizes(5).await, "{other_kind:?}");
-        two.frees(holder, other_kind).await;
-    }
+    // The kind stays: a read-write lock is no semaphore.
+    two.takes(holder, READ).await;
+    assert_eq!(two.would(other, permits(1, 5)).await, Acquired::Conflict);
+    two.frees(holder, READ).await;
 }
 
-async fn a_resize_up_lets_waiters_in_and_one_down_takes_nothing_away(backend: Backend) {
+async fn the_first_of_the_queue_blocks_those_with_a_larger_number(backend: Backend) {
     let two = Two::new(&backend);
-    let (one, five) = (permits(1, 3), permits(1, 5));
-    two.takes(owner(0, 1), permits(3, 3)).await;
-    for waiter in 1..4 {
-        two.queues(owner(1, waiter), one).await;
-    }
-    assert!(two.resizes(5).await);
+    two.takes(owner(0, 1), permits(1, 6)).await;
+    two.takes(owner(0, 2), permits(2, 6)).await;
+    two.queues(owner(1, 1), permits(1, 2)).await;
+    two.queues(owner(1, 2), permits(1, 6)).await;
+    two.frees(owner(0, 1), permits(1, 6)).await;
+    two.queues(owner(1, 2), permits(1, 6)).await;
+    two.frees(owner(0, 2), permits(2, 6)).await;
     two.hears(1, &[owner(1, 1), owner(1, 2)]).await;
-    // They find their grants, and the one behind them keeps its place, as they asked for it.
-    two.takes(owner(1, 1), one).await;
-    two.queues(owner(1, 3), one).await;
-    assert_eq!(
-        two.renews(owner(1, 2), one, LEASE).await,
-        Renewed::Renewed,
-        "as it asked for it"
-    );
-    two.queues(owner(0, 2), five).await;
-    assert!(two.resizes(2).await);
-    assert_eq!(two.found().await.holders, 3);
-    let holder = (owner(0, 1), permits(3, 3));
-    assert_eq!(
-        two.renews(holder.0, holder.1, LEASE).await,
-        Renewed::Renewed
-    );
-    // Three of them are more than there are, now.
-    two.queues(owner(0, 2), five).await;
-    two.frees(owner(1, 1), one).await;
-    two.frees(holder.0, holder.1).await;
-    two.hears(1, &[owner(1, 1), owner(1, 2), owner(1, 3)]).await;
-    assert_eq!(two.found().await.holders, 2);
-    two.frees(owner(1, 2), one).await;
-    two.hears(0, &[owner(0, 2)]).await;
-    // Who waits for more than there are any more is told, and holds nobody up.
-    let (big, small) = (owner(0, 3), owner(1, 4));
-    assert!(two.resizes(3).await);
-    two.takes(owner(1, 5), one).await;
-    two.queues(big, permits(3, 3)).await;
-    two.queues(small, one).await;
-    assert!(two.resizes(2).await);
-    assert_eq!(two.join(big, permits(3, 3)).await, Acquired::Conflict);
-    two.frees(owner(1, 3), one).await;
-    two.frees(owner(1, 5), one).await;
-    two.hears(1, &[owner(1, 1), owner(1, 2), owner(1, 3), small])
-        .await;
-}
-
-async fn a_refused_resize_after_a_lease_has_ended_leaves_nothing_in_use(backend: Backend) {
-    let two = Two::new(&backend);
-    let (dead, live, writer) = (owner(0, 1), owner(1, 1), owner(1, 2));
-    let brief = Acquire {
-        lease: LEASE / 50,
-        ..request(dead, READ, Queue::Join)
-    };
-    two.ask(brief).await;
-    two.takes(live, READ).await;
-    eventually("its lease ends", async || two.found().await.holders == 1).await;
-    assert!(!two.resizes(5).await);
-    two.frees(live, READ).await;
-    two.takes(writer, WRITE).await;
 }
 
 async fn a_downgrade_lets_readers_in_and_no_writer_between(backend: Backend) {
@@ -572,7 +522,7 @@ async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
                 tokens: 1,
                 ..request(owner(0, 10 * round + number), share, Queue::Join)
             };
-            let Acquired::Granted { token } = two.ask(request).await else {
+            let Acquired::Granted { token, .. } = two.ask(request).await else {
                 panic!()
             };
             rises(token);

@@ -146,6 +146,7 @@ pub(super) fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
         claim: claim("k", owner),
         lease: LEASE,
         first_lease: LEASE / 5,
+        wait: None,
         tokens: fence.into(),
         instead_of: None,
         via: Link(0),
@@ -162,15 +163,18 @@ async fn an_acquire_repeated_by_its_owner_is_granted_again(backend: Backend) {
     let (mine, other) = (owner(0, 1), owner(1, 1));
     assert_eq!(
         two.acquire(mine, false, Queue::Barge).await,
-        Acquired::Granted { token: None }
+        Acquired::granted(None)
     );
     assert!(is_granted(two.acquire(mine, false, Queue::Respect).await));
-    let Acquired::Granted { token: Some(first) } = two.acquire(mine, true, Queue::Join).await
+    let Acquired::Granted {
+        token: Some(first), ..
+    } = two.acquire(mine, true, Queue::Join).await
     else {
         panic!()
     };
     let Acquired::Granted {
         token: Some(second),
+        ..
     } = two.acquire(mine, true, Queue::Join).await
     else {
         panic!()
@@ -183,6 +187,7 @@ async fn an_acquire_repeated_by_its_owner_is_granted_again(backend: Backend) {
     let Acquired::Busy {
         remaining: Some(left),
         queued: false,
+        ..
     } = two.acquire(other, false, Queue::Respect).await
     else {
         panic!()

@@ -92,7 +92,6 @@ async fn tour(client: &LockClient, kind: &str) -> Result<(), LockError> {
             crate::until_waiting(client, "s", 1).await;
             let late = semaphore.acquire_many(2).wait(Duration::from_millis(60));
             _ = late.acquire().await;
-            client.semaphore("s", 3).resize().await?;
             both.release().await?;
             one.await.map_or(Ok(()), |one| one.map(drop))
         }

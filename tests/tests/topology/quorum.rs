@@ -53,6 +53,7 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
             claim,
             lease: Duration::from_secs(3600),
             first_lease: Duration::from_secs(2),
+            wait: None,
             tokens: 0,
             queue: Queue::Respect,
             instead_of,
@@ -64,7 +65,7 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
         }
         request.instead_of = None;
         let granted = store.acquire(request.clone(), by()).await.unwrap().value;
-        assert_eq!(granted, Acquired::Granted { token: None });
+        assert_eq!(granted, Acquired::granted(None));
         instead_of = Some(request.claim.owner);
     }
     let known = format!("{store:?}").matches(" Round {").count();

@@ -31,7 +31,15 @@ pub(super) enum Step {
 impl AcquireTask<'_> {
     /// From now on, commands ask for a place in the store's queue, and grants are heard.
     pub(super) fn join_queue(&mut self, signal: &Arc<Signal>) {
-        self.request.queue = Queue::Join;
+        if self.request.queue != Queue::Join {
+            self.request.queue = Queue::Join;
+            let now = self.engine.clock.now();
+            let wait = self
+                .budget
+                .ends()
+                .map(|ends| ends.saturating_duration_since(now));
+            self.request.wait = wait;
+        }
         if !self.expecting {
             let owner = self.request.claim.owner;
             self.engine.grants.register(owner, signal);
@@ -62,8 +70,8 @@ impl AcquireTask<'_> {
         self.request.via = engine.store.link_of(key, queue);
         self.in_flight = Some((sent, self.request.via));
         if let Some(waiter) = waiter {
-            let (via, tokens) = (self.request.via, self.request.tokens);
-            waiter.signal.asks(by, Asked { via, tokens });
+            let (via, tokens, wait) = (self.request.via, self.request.tokens, self.request.wait);
+            waiter.signal.asks(by, Asked { via, tokens, wait });
         }
         if self.over != Some(self.request.via) {
             self.hear_over(None);
@@ -82,7 +90,8 @@ impl AcquireTask<'_> {
         if let Some(waiter) = waiter
             && !waiter.signal.was_passed_over()
         {
-            waiter.liveness().note(sent, &result);
+            let looked = queue == Queue::Join && self.confirmed.is_some();
+            waiter.liveness().note(sent, looked, &result);
         }
         if result.is_ok() {
             // Whatever the reply, the hold of the handoff has ended.
@@ -90,8 +99,9 @@ impl AcquireTask<'_> {
         }
         let link = result.as_ref().map(|answer| answer.link).ok();
         match result.map(|answer| answer.value) {
-            Ok(Acquired::Granted { token }) => {
+            Ok(Acquired::Granted { token, limit }) => {
                 self.present = true;
+                self.met(limit);
                 self.wrote(link, sent);
                 if engine.is_closing() {
                     return Err(LockError::Shutdown);
@@ -111,7 +121,13 @@ impl AcquireTask<'_> {
                 let hold = self.granted(waiter, now, sent, deadline, token);
                 Ok(Step::Held(hold))
             }
-            Ok(Acquired::Busy { remaining, queued }) => {
+            Ok(Acquired::Busy {
+                remaining,
+                queued,
+                limit,
+                ..
+            }) => {
+                self.met(limit);
                 self.previous = None;
                 self.present = queued;
                 self.confirmed = link.filter(|_| queued).map(|link| (sent, link));
@@ -140,6 +156,14 @@ impl AcquireTask<'_> {
                     Err(unavailable(Some(&self.request.claim.key), failure.error))
                 }
             }
+        }
+    }
+
+    /// Others say another number of permits.
+    fn met(&self, limit: Option<u32>) {
+        let claim = &self.request.claim;
+        if let (Some(theirs), Some(ours)) = (limit, claim.permits) {
+            self.engine.met_limit(&claim.key, ours.of, theirs);
         }
     }
 

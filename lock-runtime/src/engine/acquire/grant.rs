@@ -66,7 +66,9 @@ impl AcquireTask<'_> {
         let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
         let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
         let deadline = timing::handed_over_deadline(now, confirmed, self.request.lease)?;
-        if window::is_missing(self.options, token) || self.engine.store.only_hints() {
+        let engine = self.engine;
+        let believed = engine.defaults.trusts_messages && !engine.store.only_hints();
+        if window::is_missing(self.options, token) || !believed {
             return None;
         }
         if !waiter.signal.claim() {

@@ -263,8 +263,10 @@ impl<'e> AcquireTask<'e> {
             State::InStoreQueue { recheck_at } => {
                 if became_first {
                     // The one before has rechecked until now. Most likely it has just got what this
-                    // one waits for.
-                    *recheck_at = timing::next_recheck(*now, None).max(*recheck_at);
+                    // one waits for. But the store must hear of this client as often as before.
+                    let looked = waiting.queued.waiter.liveness().looked_at();
+                    let next = looked.map(|at| timing::next_recheck(at, None));
+                    *recheck_at = next.unwrap_or(*recheck_at).max(*recheck_at);
                 }
                 if standing.is_first && *now >= *recheck_at {
                     waiting.state = State::Asks;

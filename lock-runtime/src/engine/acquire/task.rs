@@ -52,6 +52,7 @@ pub(super) fn request(
         },
         lease: options.lease,
         first_lease: timing::first_lease(options.lease),
+        wait: None,
         tokens: window::for_one(options),
         queue: first_try(options),
         instead_of: None,

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
+use crate::engine::other_limits::OtherLimits;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.
@@ -51,6 +52,7 @@ impl Engine {
             watchdog,
             undo,
             lost: AtomicU64::new(0),
+            other_limits: OtherLimits::default(),
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             active: Arc::default(),

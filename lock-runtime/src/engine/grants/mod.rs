@@ -19,8 +19,7 @@ pub(crate) struct Grants {
 
 #[derive(Debug, Default)]
 struct ExpectedGrants {
-    /// By the numbers of their requests.
-    expected: BTreeMap<u64, ExpectedGrant>,
+    expected: BTreeMap<Owner, ExpectedGrant>,
     /// For each link over which the store was changed since a request waits: the send time of the
     /// newest command that did so. They are few, the latest at the end.
     written: Vec<(Link, Instant)>,
@@ -39,20 +38,20 @@ impl Grants {
         let signal = Arc::clone(signal);
         let expected = ExpectedGrant { signal, over: None };
         let mut grants = self.state.lock();
-        grants.expected.insert(owner.request, expected);
+        grants.expected.insert(owner, expected);
     }
 
     /// From now on, a grant to this owner that is heard over another link is not told.
     pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
         let mut grants = self.state.lock();
-        if let Some(expected) = grants.expected.get_mut(&owner.request) {
+        if let Some(expected) = grants.expected.get_mut(&owner) {
             expected.over = link;
         }
     }
 
     pub(crate) fn forget(&self, owner: Owner) {
         let mut grants = self.state.lock();
-        grants.expected.remove(&owner.request);
+        grants.expected.remove(&owner);
     }
 
     /// The answer over this link says that a command sent then has changed the store. Whatever is
@@ -77,7 +76,7 @@ impl Grants {
     pub(super) fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         let grants = self.state.lock();
         let after = grants.written_over(link);
-        let expected = grants.expected.get(&owner.request);
+        let expected = grants.expected.get(&owner);
         let expected = expected.filter(|one| one.over.is_none_or(|over| over == link));
         let signal = expected.map(|one| Arc::clone(&one.signal));
         drop(grants);

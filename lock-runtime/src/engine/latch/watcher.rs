@@ -32,15 +32,18 @@ pub(super) struct LatchWatcher {
     place: Owner,
     /// The store may have the place.
     present: bool,
-    /// What the latch was when it was last heard of.
+    /// What the latch was when it was last looked at.
     seen: Seen,
+    /// The generation that has opened by the word of a message. Anybody may have sent it, so it only
+    /// says that it is time to look, and how a latch ended that is not there any more.
+    told: Option<u64>,
     /// A shutdown waits for this.
     _active: Entered<Arc<Active>>,
     /// The client's thread ends when all of these are gone.
     _thread: Undo,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     Nothing,
     NotSet,
@@ -62,6 +65,7 @@ impl LatchWatcher {
             place: engine.next_owner(),
             present: false,
             seen: Seen::Nothing,
+            told: None,
             _active: Active::enter(Arc::clone(&engine.active)),
             _thread: engine.undo.clone(),
         }
@@ -89,26 +93,12 @@ impl LatchWatcher {
         self.leave().await;
     }
 
-    /// Takes in what the store has sent. True if only a look can tell what has happened.
+    /// Takes in what the store has sent. Whether only a look can tell what has happened.
     fn listen(&mut self) -> bool {
         let inbox = self.watch.signal.take();
-        match inbox.granted.map(|granted| granted.token) {
-            Some(Some(generation)) => self.has_opened(generation),
-            Some(None) => return true,
-            None => {}
-        }
-        inbox.recheck
-    }
-
-    /// The store says that this generation has opened.
-    fn has_opened(&mut self, generation: u64) {
-        // It may be an older one than was seen since.
-        if !matches!(self.seen, Seen::Closed(seen) if seen > generation) {
-            self.seen = Seen::Open;
-            // With the message, the place is gone.
-            self.present = false;
-            self.tell(|view| view.opened = view.answered);
-        }
+        let granted = inbox.granted;
+        self.told = granted.and_then(|granted| granted.token).or(self.told);
+        inbox.recheck || granted.is_some()
     }
 
     /// Asks the store, for waiters up to `last`. When to recheck.
@@ -116,27 +106,14 @@ impl LatchWatcher {
         let sent = self.clock.now();
         self.present = true;
         let answer = self.ask(sent).await;
-        // A message may be older than the reply, which can't be told here. So it counts for the waiters that came before
-        // this look, and for later ones only if the reply is older than the message.
-        let inbox = self.watch.signal.take();
-        let opened = inbox.granted.and_then(|granted| granted.token);
-        let mut called = inbox.recheck || (inbox.granted.is_some() && opened.is_none());
-        if let Some(generation) = opened {
-            self.has_opened(generation);
-        }
-        self.present = true;
+        // A message may be newer than the reply, which can't be told here.
+        let called = self.listen();
         let failure = match answer {
             Ok(reply) => {
                 let remaining = self.learn(reply, last);
-                match (opened, self.seen) {
-                    (Some(generation), Seen::Closed(_)) => self.has_opened(generation),
-                    (Some(_), Seen::NotSet) => called = true,
-                    _ => {}
-                }
-                return if called {
-                    self.clock.now()
-                } else {
-                    timing::next_recheck(sent, remaining)
+                return match called {
+                    true if self.seen != Seen::Open => self.clock.now(),
+                    _ => timing::next_recheck(sent, remaining),
                 };
             }
             Err(failure) => failure.error,
@@ -183,8 +160,10 @@ impl LatchWatcher {
             }
             LatchFound::NotSet => {
                 self.seen = Seen::NotSet;
-                if matches!(earlier, Seen::Closed(_)) {
-                    lost = before;
+                match earlier {
+                    Seen::Closed(generation) if self.told == Some(generation) => opened = before,
+                    Seen::Closed(_) => lost = before,
+                    _ => {}
                 }
             }
             LatchFound::Conflict => {

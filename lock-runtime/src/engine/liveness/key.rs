@@ -20,6 +20,8 @@ struct KeyLivenessState {
     answered: Option<Instant>,
     /// Send time of the last command after which the store said that the key is taken.
     busy: Option<Instant>,
+    /// Send time of the last command by which a request that had a place in the store's queue asked again.
+    looked: Option<Instant>,
     failing: Option<KeyFailure>,
     /// A look is under way. One at a time; everyone shares its answer.
     looking: bool,
@@ -65,11 +67,24 @@ impl KeyLiveness {
         };
     }
 
-    /// Notes what an acquire sent at `sent` came to.
-    pub(crate) fn note(&self, sent: Instant, result: &Result<Answer<Acquired>, Failure>) {
+    /// Send time of the last command that told the store that this client runs: one of a request that had a place there.
+    pub(crate) fn looked_at(&self) -> Option<Instant> {
+        self.state.lock().looked
+    }
+
+    /// Notes what an acquire sent at `sent` came to, and whether its request had a place in the store's queue.
+    pub(crate) fn note(
+        &self,
+        sent: Instant,
+        had_place: bool,
+        result: &Result<Answer<Acquired>, Failure>,
+    ) {
         let mut state = self.state.lock();
         match result {
             Ok(answer) => {
+                if had_place {
+                    state.looked = state.looked.max(Some(sent));
+                }
                 state.answered = state.answered.max(Some(sent));
                 state.failing = None;
                 if matches!(answer.value, Acquired::Busy { .. }) {

@@ -65,6 +65,7 @@ impl Engine {
                 },
                 lease: request.lease,
                 first_lease: timing::first_lease(request.lease),
+                wait: asked.wait,
                 tokens: asked.tokens,
                 queue: Queue::Join,
                 instead_of: None,

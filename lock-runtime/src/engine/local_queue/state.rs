@@ -89,8 +89,9 @@ pub(super) struct Post {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) via: Link,
-    /// So many fencing tokens were asked for: they are part of its place's name.
+    /// So many fencing tokens were asked for, and how long it waits: parts of its place's name.
     pub(crate) tokens: u32,
+    pub(crate) wait: Option<Duration>,
 }
 
 /// What a waiter does, if it is polled.

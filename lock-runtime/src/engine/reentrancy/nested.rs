@@ -65,7 +65,8 @@ impl Engine {
         let key = held.unwrap_or(hold.key());
         match (hold.permits(), options.permits) {
             (None, None) => {}
-            (Some(has), Some(wants)) if has.of == wants.of => {
+            // The number of permits that there are is each request's own matter.
+            (Some(has), Some(wants)) if has.is_read_write() == wants.is_read_write() => {
                 // A reader that waited for the readers, and so for itself, would wait for ever.
                 if wants.count > has.count {
                     return Err(LockError::WouldDeadlock { key: key.clone() });

@@ -117,12 +117,7 @@ impl MemoryClient {
             }
         }
         let take = |request: &Acquire| {
-            let place = Place {
-                owner: request.claim.owner,
-                permits: request.claim.permits,
-                first_lease: request.first_lease,
-                tokens: request.tokens,
-            };
+            let place = Place::of(request);
             let lock = space.lock(&request.claim.key, step.now, step.micros);
             lock.grant(step, &place, request.lease)
         };
@@ -250,20 +245,9 @@ impl Store for MemoryClient {
         }))
     }
 
-    fn resize(&self, key: LockKey, of: u32, _by: Instant) -> StoreFuture<'_, bool> {
-        Self::reply(self.with(&key, |step, lock| {
-            if lock.holders.is_exclusive() || lock.holders.is_read_write() {
-                return false;
-            }
-            lock.holders.resize(of);
-            lock.hand_over(step, None);
-            true
-        }))
-    }
-
     fn abandon(&self, request: Acquire, _by: Instant) -> StoreFuture<'_, Released> {
         Self::reply(self.with(&request.claim.key, |step, lock| {
-            lock.queue.remove(request.claim.owner);
+            lock.queue.remove(&Place::of(&request));
             let release = Release {
                 claim: request.claim.clone(),
                 keep: Duration::ZERO,

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use self::leases::{Hold, HoldId, Leases};
 use crate::instant::Instant;
-use crate::{Claim, Owner, Permits};
+use crate::{Claim, Holder, Owner, Permits};
 
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     leases: Leases,
     used: u64,
+    /// As whoever came last says.
     of: u32,
     exclusive: bool,
 }
@@ -57,20 +58,16 @@ impl Holders {
                 || read_write(self.of) != read_write(size(permits).1))
     }
 
-    /// Whether it has another number of permits than such a request is for.
-    pub(super) fn has_other_count(&self, permits: Option<Permits>) -> bool {
-        !self.is_empty() && self.of != size(permits).1
+    /// How many permits there are to those who hold some, if such a request says another number.
+    pub(super) fn other_limit(&self, permits: Option<Permits>) -> Option<u32> {
+        let others = !self.is_empty() && !self.exclusive && self.of != size(permits).1;
+        others.then_some(self.of)
     }
 
-    /// Whether such a request could ever have its share of what is held now.
-    pub(super) fn could_fit(&self, permits: Option<Permits>) -> bool {
-        self.is_empty() || !self.is_other_kind(permits) && size(permits).0 <= self.of.into()
-    }
-
-    /// Whether there is enough left.
+    /// Whether there is enough left. The limit is the request's own: two versions of a service may differ for a while.
     pub(super) fn fits(&self, permits: Option<Permits>) -> bool {
-        self.is_empty()
-            || !self.is_other_kind(permits) && self.used + size(permits).0 <= self.of.into()
+        let (count, of) = size(permits);
+        self.is_empty() || !self.is_other_kind(permits) && self.used + count <= of.into()
     }
 
     /// Until when the claim is held, if it is.
@@ -95,23 +92,15 @@ impl Holders {
     /// Writes a hold down. One that exists keeps what it has, is prolonged, and never made shorter.
     pub(super) fn enter(&mut self, owner: Owner, permits: Option<Permits>, expires: Instant) {
         let name = (owner, false);
-        match self.remove(name) {
-            Some(hold) => self.put(name, hold.permits, expires.max(hold.expires)),
-            None => self.put(name, permits, expires),
+        if let Some(hold) = self.remove(name) {
+            return self.put(name, hold.permits, expires.max(hold.expires));
         }
+        (self.exclusive, self.of) = (permits.is_none(), size(permits).1);
+        self.put(name, permits, expires);
     }
 
     fn put(&mut self, name: HoldId, permits: Option<Permits>, expires: Instant) {
-        let (count, of) = size(permits);
-        if self.is_empty() {
-            (self.exclusive, self.of) = (permits.is_none(), of);
-        }
-        self.used += count;
-        // Of a semaphore that was resized, those who had waited before may have another count in mind.
-        let permits = permits.map(|permits| Permits {
-            of: self.of,
-            ..permits
-        });
+        self.used += size(permits).0;
         self.leases.insert(name, Hold { permits, expires });
     }
 
@@ -147,23 +136,14 @@ impl Holders {
         Some(hold)
     }
 
-    /// Changes how many permits there are of a semaphore that is held.
-    pub(super) fn resize(&mut self, of: u32) {
-        self.of = of;
-        self.leases.for_each(|hold| {
-            if let Some(permits) = &mut hold.permits {
-                permits.of = of;
-            }
-        });
-    }
-
-    pub(super) fn is_read_write(&self) -> bool {
-        !self.is_empty() && self.of == Permits::READ_WRITE
-    }
-
-    /// When the first lease ends.
-    pub(super) fn first_end(&self) -> Option<Instant> {
-        self.leases.first().map(|(expires, _)| expires)
+    /// Whose lease ends first, and when.
+    pub(super) fn first(&self) -> Option<(Holder, Instant)> {
+        let (expires, (owner, kept)) = self.leases.first()?;
+        let holder = match kept {
+            true => Holder::Kept,
+            false => Holder::Owner(owner),
+        };
+        Some((holder, expires))
     }
 
     /// The holder with the longest lease, as Redis shows it, and when that ends.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::holders::Holders;
 use super::latch::Latches;
-use super::queue::{Place, Places};
+use super::queue::{First, Place, Places};
 use crate::instant::Instant;
 use crate::{Acquire, Acquired, Claim, ClientId, Link, Listener, Queue, Release, Released, WakeUp};
 
@@ -19,6 +19,16 @@ pub(super) struct Lock {
     pub(super) holders: Holders,
     pub(super) queue: Places,
     pub(super) last_token: u64,
+}
+
+/// What becomes of the first place.
+enum Turn {
+    Served,
+    /// Those behind it wait until there is enough for it.
+    Blocks,
+    /// Until its client is heard.
+    PassedOver,
+    Ended,
 }
 
 /// What one verb sees of the server besides its lock.
@@ -57,40 +67,57 @@ impl Lock {
         (place.tokens > 0).then(|| self.mint(step, place.tokens))
     }
 
-    /// Gives what is free to those who are first in the queue, as long as it is enough for the next.
-    /// Stops in front of `me`, if given, and is true then, or at the end of the queue.
-    pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Claim>) -> bool {
-        while let Some(place) = self.queue.first() {
-            if me.is_some_and(|me| me.owner == place.owner) {
-                return true;
-            }
-            let listener = step.listener(&place);
-            if !self.holders.fits(place.permits) {
-                // Who waits for another kind of lock, or for more than there is, learns of it at its next recheck; and a
-                // free share in front of which nobody waits any more must not stay free.
-                let waits = listener.is_some() && self.holders.could_fit(place.permits);
-                if waits || self.holders.is_exclusive() {
-                    return false;
-                }
-                self.queue.remove(place.owner);
-                continue;
-            }
-            self.queue.remove(place.owner);
-            if let Some(listener) = listener {
-                let token = self.grant(step, &place, place.first_lease);
-                step.wake_ups
-                    .push(listener.granted(LINK, place.owner, token));
-            }
+    /// What becomes of the first place.
+    fn turn_of(&mut self, step: &Step<'_>, first: &First) -> Turn {
+        let listens = step.listener(&first.place).is_some();
+        if first.has_ended(step.now) {
+            return Turn::Ended;
         }
-        true
+        if self.queue.first_stands_still(step.now) {
+            return if listens {
+                Turn::PassedOver
+            } else {
+                Turn::Ended
+            };
+        }
+        let permits = first.place.permits;
+        if self.holders.fits(permits) {
+            return Turn::Served;
+        }
+        // Who waits for another kind of lock learns of it when it looks again; and a free share in front of which nobody
+        // waits any more must not stay free.
+        if self.holders.is_other_kind(permits) || !listens {
+            return Turn::Ended;
+        }
+        Turn::Blocks
     }
 
-    /// Whether it is held as something else than what the request is for. A semaphore that was resized still serves those
-    /// who stood in its queue before.
-    fn refuses(&self, claim: &Claim) -> bool {
-        let queued = self.queue.contains(claim.owner) && self.holders.could_fit(claim.permits);
-        self.holders.is_other_kind(claim.permits)
-            || self.holders.has_other_count(claim.permits) && !queued
+    /// Gives what is free to those who are first in the queue, as long as it is enough for the next.
+    /// Stops in front of `me`, if given, and is true then, or at the end of the queue.
+    pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Place>) -> bool {
+        while !self.holders.is_exclusive() {
+            let Some(first) = self.queue.first() else {
+                return true;
+            };
+            let place = first.place;
+            if me == Some(&place) {
+                return true;
+            }
+            match self.turn_of(step, &first) {
+                Turn::Blocks => return false,
+                Turn::PassedOver => self.queue.pass_over_first(),
+                Turn::Ended => self.queue.remove(&place),
+                Turn::Served => {
+                    self.queue.remove(&place);
+                    if let Some(listener) = step.listener(&place) {
+                        let token = self.grant(step, &place, place.first_lease);
+                        step.wake_ups
+                            .push(listener.granted(LINK, place.owner, token));
+                    }
+                }
+            }
+        }
+        false
     }
 
     pub(super) fn acquire(&mut self, step: &mut Step<'_>, request: &Acquire) -> Acquired {
@@ -105,38 +132,41 @@ impl Lock {
                 self.holders.leave(&before, step.now, Duration::ZERO);
             }
         }
+        let place = Place::of(request);
+        if request.queue == Queue::Join {
+            self.queue.look_again(&place, step.now);
+        }
+        let limit = self.holders.other_limit(claim.permits);
         let mut mine = self.holders.held(claim).is_some();
         if !mine {
-            if self.refuses(claim) {
+            if self.holders.is_other_kind(claim.permits) {
                 return Acquired::Conflict;
             }
             if !self.holders.is_exclusive() {
-                let next = request.queue == Queue::Barge || self.hand_over(step, Some(claim));
+                let next = request.queue == Queue::Barge || self.hand_over(step, Some(&place));
                 // By whom it is held now may have changed.
-                if self.refuses(claim) {
+                if self.holders.is_other_kind(claim.permits) {
                     return Acquired::Conflict;
                 }
                 mine = next && self.holders.fits(claim.permits);
             }
         }
-        let place = Place {
-            owner: claim.owner,
-            permits: claim.permits,
-            first_lease: request.first_lease,
-            tokens: request.tokens,
-        };
         if mine {
-            self.queue.remove(claim.owner);
+            self.queue.remove(&place);
             return Acquired::Granted {
                 token: self.grant(step, &place, request.lease),
+                limit,
             };
         }
         if request.queue == Queue::Join {
-            self.queue.join(place);
+            self.queue.join(place, step.now);
         }
+        let first = self.holders.first();
         Acquired::Busy {
-            remaining: self.holders.first_end().map(|ends| ends - step.now),
-            queued: self.queue.contains(claim.owner),
+            remaining: first.map(|(_, ends)| ends - step.now),
+            queued: self.queue.contains(&place),
+            holder: first.map(|(holder, _)| holder),
+            limit,
         }
     }
 

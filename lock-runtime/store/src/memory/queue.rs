@@ -5,47 +5,141 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 
-use crate::{Owner, Permits};
+use crate::instant::Instant;
+use crate::timing::UNHEARD;
+use crate::{Acquire, ClientId, Owner, Permits};
 
-/// The queue: first come, first served, and a place is found by its owner.
+/// The queue: first come, first served. The places of a client that stands still are passed over until it is heard.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    order: BTreeMap<u64, Place>,
-    numbers: HashMap<Owner, u64, RandomState>,
+    order: BTreeMap<u64, Waiting>,
+    passed_over: BTreeMap<u64, Waiting>,
+    numbers: HashMap<Place, u64, RandomState>,
+    /// When a request of each client that has a place has last looked again; `None` if places of it were passed over.
+    heard: BTreeMap<ClientId, Option<Instant>>,
+    last: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// A place, as its request can name it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) owner: Owner,
     pub(super) permits: Option<Permits>,
     pub(super) first_lease: Duration,
+    pub(super) wait: Option<Duration>,
     pub(super) tokens: u32,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    place: Place,
+    since: Instant,
+}
+
+/// The first place that was not passed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct First {
+    pub(super) place: Place,
+    pub(super) since: Instant,
+}
+
+impl Place {
+    pub(super) fn of(request: &Acquire) -> Self {
+        Self {
+            owner: request.claim.owner,
+            permits: request.claim.permits,
+            first_lease: request.first_lease,
+            wait: request.wait,
+            tokens: request.tokens,
+        }
+    }
+}
+
+impl First {
+    /// Whether its request has given up, or would have if it could.
+    pub(super) fn has_ended(&self, now: Instant) -> bool {
+        self.place.wait.is_some_and(|wait| now > self.since + wait)
+    }
+}
+
 impl Places {
-    pub(super) fn contains(&self, owner: Owner) -> bool {
-        self.numbers.contains_key(&owner)
+    pub(super) fn contains(&self, place: &Place) -> bool {
+        self.numbers.contains_key(place)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.order.len()
+        self.numbers.len()
     }
 
-    pub(super) fn first(&self) -> Option<Place> {
-        self.order.first_key_value().map(|(_, place)| *place)
+    pub(super) fn first(&self) -> Option<First> {
+        let (_, Waiting { place, since }) = self.order.first_key_value()?;
+        Some(First {
+            place: *place,
+            since: *since,
+        })
     }
 
-    pub(super) fn join(&mut self, place: Place) {
-        if !self.numbers.contains_key(&place.owner) {
-            let number = self.order.last_key_value().map_or(1, |(last, _)| last + 1);
-            self.numbers.insert(place.owner, number);
-            self.order.insert(number, place);
+    pub(super) fn join(&mut self, place: Place, now: Instant) {
+        if !self.contains(&place) {
+            self.last += 1;
+            self.numbers.insert(place, self.last);
+            self.order.insert(self.last, Waiting { place, since: now });
         }
     }
 
-    pub(super) fn remove(&mut self, owner: Owner) {
-        if let Some(number) = self.numbers.remove(&owner) {
+    /// The request of a place looks again: its client runs, and gets back the places that were passed over.
+    pub(super) fn look_again(&mut self, place: &Place, now: Instant) {
+        if !self.contains(place) {
+            return;
+        }
+        let client = place.owner.client;
+        if self.heard.insert(client, Some(now)) == Some(None) {
+            let passed_over = std::mem::take(&mut self.passed_over).into_iter();
+            let (back, rest): (BTreeMap<_, _>, _) =
+                passed_over.partition(|(_, it)| it.place.owner.client == client);
+            self.order.extend(back);
+            self.passed_over = rest;
+        }
+    }
+
+    /// Whether the client of the first place was not heard for long. A time ahead of now counts as now: the clock was set
+    /// back.
+    pub(super) fn first_stands_still(&mut self, now: Instant) -> bool {
+        let Some(mut first) = self.order.first_entry() else {
+            return false;
+        };
+        let Waiting { place, since } = first.get_mut();
+        if *since > now {
+            *since = now;
+            return false;
+        }
+        if now.saturating_duration_since(*since) <= UNHEARD {
+            return false;
+        }
+        match self.heard.get_mut(&place.owner.client) {
+            None | Some(None) => true,
+            Some(Some(heard)) if *heard > now => {
+                *heard = now;
+                false
+            }
+            Some(Some(heard)) => now.saturating_duration_since(*heard) > UNHEARD,
+        }
+    }
+
+    pub(super) fn pass_over_first(&mut self) {
+        if let Some((number, waiting)) = self.order.pop_first() {
+            self.heard.insert(waiting.place.owner.client, None);
+            self.passed_over.insert(number, waiting);
+        }
+    }
+
+    pub(super) fn remove(&mut self, place: &Place) {
+        if let Some(number) = self.numbers.remove(place) {
             self.order.remove(&number);
+            self.passed_over.remove(&number);
+        }
+        if self.numbers.is_empty() {
+            self.heard.clear();
         }
     }
 }

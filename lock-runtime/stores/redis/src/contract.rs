@@ -37,10 +37,6 @@ impl Store for RedisStore {
         Box::pin(self.shrink_to(claim, rest, by))
     }
 
-    fn resize(&self, key: LockKey, of: u32, by: Instant) -> StoreFuture<'_, bool> {
-        Box::pin(self.resize_to(key, of, by))
-    }
-
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(self.abandon_request(request, by))
     }

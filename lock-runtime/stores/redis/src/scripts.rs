@@ -35,7 +35,6 @@ scripts! {
     RELEASE = "release_first.lua", "tokens.lua", "lib.lua", "release.lua";
     ABANDON = "tokens.lua", "lib.lua", "abandon.lua";
     SHRINK = "tokens.lua", "lib.lua", "shrink.lua";
-    RESIZE = "tokens.lua", "lib.lua", "resize.lua";
     FORCE_RELEASE = "tokens.lua", "lib.lua", "force_release.lua";
     FENCE = "tokens.lua", "lib.lua", "fence.lua";
     INSPECT = "tokens.lua", "lib.lua", "inspect.lua";

@@ -11,7 +11,7 @@ use crate::{Both, Random, Side, by, to_commands};
 const STEPS: usize = 400;
 
 /// A minute, for which calls and places are remembered, ends between two of these.
-const TICKS: [u64; 3] = [25, 25, 100];
+const TICKS: [u64; 3] = [25_000, 25_000, 100_000];
 const TTLS: [u64; 3] = [37, 162, 1012];
 
 async fn run(side: &mut Side, through: usize, request: &LatchRequest) -> String {

@@ -7,7 +7,9 @@ use lock_store::{
     Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Permits, Queue, Release, Renewal,
 };
 
-use crate::{Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, by, rounded, to_commands};
+use crate::{
+    Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, WAITS, by, rounded, to_commands,
+};
 
 const STEPS: usize = 400;
 
@@ -43,7 +45,6 @@ enum Verb {
     Abandon,
     Shrink(u32),
     Fence,
-    Resize(u32),
     Inspect,
     ForceRelease,
 }
@@ -62,12 +63,23 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
                 ..request.acquire.clone()
             };
             match store.acquire(acquire, by()).await.unwrap().value {
-                Acquired::Granted { token } => {
+                Acquired::Granted { token, limit } => {
                     side.note_token(key.as_str(), token);
-                    format!("granted {}", token.is_some())
+                    format!("granted {} {limit:?}", token.is_some())
                 }
-                Acquired::Busy { remaining, queued } => {
-                    format!("busy {:?} {queued}", rounded(remaining))
+                Acquired::Busy {
+                    remaining,
+                    queued,
+                    holder,
+                    limit,
+                } => {
+                    // Of several that end at the same time, either store names another one.
+                    let exclusive = holder.filter(|_| claim.permits.is_none());
+                    let holder = (holder.is_some(), exclusive);
+                    format!(
+                        "busy {:?} {queued} {holder:?} {limit:?}",
+                        rounded(remaining)
+                    )
                 }
                 Acquired::Conflict => "conflict".to_owned(),
             }
@@ -104,7 +116,6 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
             }
             other => format!("{other:?}"),
         },
-        Verb::Resize(of) => format!("{:?}", store.resize(key, *of, by()).await.unwrap().value),
         Verb::Inspect => {
             let found = store.inspect(key, by()).await.unwrap().value.unwrap();
             let (held, left) = (found.holder.is_some(), rounded(found.remaining));
@@ -151,6 +162,7 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
             },
             lease: Duration::from_secs(random.of(&LEASES)),
             first_lease: FIRST_LEASE,
+            wait: random.of(&WAITS),
             tokens: random.of(&[0, 0, 1, 3]),
             queue: Queue::Join,
             instead_of: None,
@@ -187,7 +199,7 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
             None => Verb::Inspect,
         },
         25 => Verb::Fence,
-        26 => Verb::Resize(u32::try_from(random.below(6)).unwrap() + 1),
+        26 => Verb::Inspect,
         27 if random.below(3) == 0 => Verb::ForceRelease,
         _ => Verb::Inspect,
     }

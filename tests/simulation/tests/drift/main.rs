@@ -26,15 +26,29 @@ use tokio::runtime::{Builder, Runtime};
 const LEASES: [u64; 3] = [1050, 2050, 3050];
 const FIRST_LEASE: Duration = Duration::from_secs(750);
 const KEEPS: [u64; 2] = [0, 1550];
-const TICKS: [u64; 2] = [400, 1100];
+/// In milliseconds. The short ones decide about places: waits, and how long a client may be silent, end in the middle between
+/// multiples of it.
+const TICKS: [u64; 4] = [400_000, 1_100_000, 1500, 1500];
+const WAITS: [Option<Duration>; 3] = [
+    None,
+    Some(Duration::from_millis(2250)),
+    Some(Duration::from_secs(750)),
+];
 
 /// Lets everything that these keys have end so many milliseconds earlier: times to live, and the times of what is in a
-/// set, in ms of the latches' waiters and in µs of shares.
+/// set, in ms of the latches' waiters and in µs of shares and places. Not the queue, which the embedded store never forgets.
 const TICK: &str = r"
 local millis = tonumber(ARGV[1])
 for _, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
-  if kind == 'zset' then
+  if string.find(key, '%queue:', 1, true) then
+    local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for i = 1, #all, 2 do
+      -- This one is no time.
+      if all[i + 1] ~= '6000000000000000' then redis.call('ZADD', key, all[i + 1] - millis * 1000, all[i]) end
+    end
+    kind = 'none'
+  elseif kind == 'zset' then
     local unit = string.find(key, '%latch:', 1, true) and 1 or 1000
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
     for i = 1, #all, 2 do
@@ -188,14 +202,16 @@ impl<'g> Both<'g> {
         reply
     }
 
-    /// Lets so many seconds pass in both, in Redis for these keys (without the namespace).
-    fn pass_time(&mut self, secs: u64, keys: &[&str]) {
-        self.steps.push(format!("{secs} s later"));
+    /// Lets so many milliseconds pass in both, in Redis for these keys (without the namespace) and their queues.
+    fn pass_time(&mut self, millis: u64, keys: &[&str]) {
+        self.steps.push(format!("{millis} ms later"));
         let ground = self.ground;
-        let advance = async || tokio::time::advance(Duration::from_secs(secs)).await;
+        let advance = async || tokio::time::advance(Duration::from_millis(millis)).await;
         ground.paused.block_on(advance());
-        let names: Vec<String> = keys.iter().map(|key| self.name(key)).collect();
-        let millis = (secs * 1000).to_string();
+        let names = keys.iter().map(|key| self.name(key));
+        let queue = |name: &String| self.name(&format!("%queue:{{{name}}}"));
+        let names: Vec<String> = names.flat_map(|name| [queue(&name), name]).collect();
+        let millis = millis.to_string();
         let count = names.len().to_string();
         let mut tick = vec!["EVAL", TICK, &count];
         tick.extend(names.iter().map(String::as_str));

@@ -8,7 +8,9 @@ use lock_store::{
     Acquire, Acquired, AcquiredAll, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal,
 };
 
-use crate::{Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, by, rounded, to_commands};
+use crate::{
+    Both, FIRST_LEASE, KEEPS, LEASES, Random, Side, TICKS, WAITS, by, rounded, to_commands,
+};
 
 const STEPS: usize = 400;
 
@@ -78,6 +80,7 @@ impl Request {
             claim: self.claims[at].clone(),
             lease: self.lease,
             first_lease: FIRST_LEASE,
+            wait: WAITS[1],
             tokens: self.tokens,
             queue,
             instead_of: None,
@@ -108,11 +111,13 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
         Verb::Acquire(at) => {
             let acquire = request.acquire(*at, Queue::Join);
             match store.acquire(acquire, by()).await.unwrap().value {
-                Acquired::Granted { token } => {
+                Acquired::Granted { token, .. } => {
                     side.note_token(key(*at).as_str(), token);
                     format!("granted {}", token.is_some())
                 }
-                Acquired::Busy { remaining, queued } => {
+                Acquired::Busy {
+                    remaining, queued, ..
+                } => {
                     format!("busy {:?} {queued}", rounded(remaining))
                 }
                 Acquired::Conflict => "conflict".to_owned(),

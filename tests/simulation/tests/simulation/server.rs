@@ -220,11 +220,11 @@ impl Wrong {
                 }
                 reply
             }
-            Acquired::Granted { token } => {
+            Acquired::Granted { token, limit } => {
                 state.granted.insert(key.clone(), reply);
                 drop(state);
                 let token = self.token(token);
-                Acquired::Granted { token }
+                Acquired::Granted { token, limit }
             }
             Acquired::Conflict => reply,
         }
@@ -264,6 +264,7 @@ impl Wrong {
                     claim: hold.claim.clone(),
                     lease: hold.lease,
                     first_lease: hold.lease,
+                    wait: None,
                     tokens: 0,
                     queue: Queue::Barge,
                     instead_of: None,

@@ -128,8 +128,8 @@ impl Command {
 
 fn reply(reply: &Reply) -> String {
     match reply {
-        Reply::Acquire(Acquired::Granted { token: None }) => "granted".to_owned(),
-        Reply::Acquire(Acquired::Granted { token: Some(_) }) => "granted, token".to_owned(),
+        Reply::Acquire(Acquired::Granted { token: None, .. }) => "granted".to_owned(),
+        Reply::Acquire(Acquired::Granted { token: Some(_), .. }) => "granted, token".to_owned(),
         Reply::Acquire(Acquired::Busy { queued: true, .. }) => "queued".to_owned(),
         Reply::Acquire(Acquired::Busy { queued: false, .. }) => "busy".to_owned(),
         Reply::AcquireAll(AcquiredAll::Granted { tokens }) => {

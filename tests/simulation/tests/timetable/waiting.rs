@@ -316,7 +316,7 @@ fn a_grant_that_comes_after_its_lease_is_not_trusted() {
 fn a_fenced_grant_without_a_token_is_no_grant() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.answers(Reply::Acquire(Acquired::Granted { token: None }));
+        store.answers(Reply::Acquire(Acquired::granted(None)));
         let request = client.lock("k").fenced().acquire();
         let guard = store.asks(WAIT, request).await.unwrap();
         assert!(guard.fencing_token().is_some());

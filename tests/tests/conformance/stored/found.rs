@@ -13,7 +13,6 @@ crate::on_one_server!(
     a_queue_that_is_something_else_keeps_nobody_from_a_free_lock,
     what_an_abandon_could_not_do_is_told,
     places_that_nobody_can_have_written_are_passed_over,
-    a_read_write_lock_whose_leases_have_ended_is_no_obstacle_to_a_resize,
     places_of_another_kind_get_no_share,
     a_lease_that_has_ended_is_taken_out_by_whoever_finds_it,
 );
@@ -31,8 +30,8 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
         stored.command("DEL lock:k").await;
         stored.command(value).await;
         // Who waits goes on waiting.
-        let place = format!("0:1000:0:0:{}", owner(1, 9));
-        stored.command(&format!("ZADD {QUEUE} 1 {place}")).await;
+        let place = format!("{}:1000:0", owner(1, 9));
+        stored.places(&place).await;
         let before: Vec<u8> = stored.server().query(&["DUMP", LOCK]).await;
         for share in KINDS {
             for queue in [Queue::Respect, Queue::Join] {
@@ -51,7 +50,6 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
         let store = &stored.two.stores[0];
         let shrunk = store.shrink(claim(me, Some(Permits::WRITE)), 1, by()).await;
         assert_eq!(shrunk.unwrap().value, Released::NotHeld);
-        assert!(!store.resize("k".into(), 3, by()).await.unwrap().value);
         let forced = store.force_release("k".into(), by()).await.unwrap().value;
         assert_eq!(forced, None, "{value}");
         // To look, what is in use is enough.
@@ -108,8 +106,8 @@ async fn places_that_nobody_can_have_written_are_passed_over(backend: Backend) {
     for share in WHOLES {
         stored.two.heard[0].0.lock().unwrap().clear();
         stored.takes(me, share).await;
-        for place in ["text", "0:1:0:0:nobody", "0:1:0:0:", "x:1:0:0:1-1"] {
-            stored.command(&format!("ZADD {QUEUE} 0 {place}")).await;
+        for place in ["text", "nobody:1:0", ":1:0", "1-1:x:0", "1-1:1"] {
+            stored.places(place).await;
         }
         stored.queues(next, share, 0).await;
         stored.frees(me, share).await;
@@ -119,27 +117,16 @@ async fn places_that_nobody_can_have_written_are_passed_over(backend: Backend) {
     }
 }
 
-async fn a_read_write_lock_whose_leases_have_ended_is_no_obstacle_to_a_resize(backend: Backend) {
-    let stored = Stored::on(backend);
-    let reader = owner(0, 1);
-    stored.takes(reader, Some(Permits::READ)).await;
-    let store = &stored.two.stores[0];
-    assert!(!store.resize("k".into(), 3, by()).await.unwrap().value);
-    stored.command(&format!("ZADD {LOCK} 1 {reader}:1")).await;
-    assert!(store.resize("k".into(), 3, by()).await.unwrap().value);
-    assert!(stored.server().keys("*").await.is_empty());
-}
-
 async fn places_of_another_kind_get_no_share(backend: Backend) {
     let stored = Stored::on(backend);
     let (leaves, stays, next, other) = (owner(0, 1), owner(0, 2), owner(0, 3), owner(0, 4));
     let (two, three) = (permits(2, 5), permits(3, 5));
     stored.takes(leaves, two).await;
     stored.takes(stays, two).await;
-    stored.queues(next, three, 0).await;
     stored
-        .command(&format!("ZADD {QUEUE} 0 0:1000:1:2147483647:{other}"))
+        .places(&format!("{other}:1000:0:0:1:2147483647"))
         .await;
+    stored.queues(next, three, 0).await;
     stored.frees(leaves, two).await;
     stored.hears(&[next]).await;
     assert_eq!(stored.number("ZSCORE lock:k used").await, -5);
@@ -147,9 +134,7 @@ async fn places_of_another_kind_get_no_share(backend: Backend) {
     stored.frees(next, three).await;
     stored.takes(leaves, Some(Permits::READ)).await;
     stored.takes(stays, Some(Permits::READ)).await;
-    stored
-        .command(&format!("ZADD {QUEUE} 0 0:1000:1:5:{other}"))
-        .await;
+    stored.places(&format!("{other}:1000:0:0:1:5")).await;
     stored.frees(leaves, Some(Permits::READ)).await;
     assert_eq!(stored.number("ZSCORE lock:k used").await, -1);
     stored.frees(stays, Some(Permits::READ)).await;

@@ -28,6 +28,8 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
         for number in 0..READERS {
             stored.queues(owner(0, 100 + number), read, 0).await;
         }
+        // However long that took, the client runs.
+        stored.queues(owner(0, 100), read, 0).await;
         let before = stored.server().command_calls("evalsha").await;
         if is_release {
             stored.frees(first, holds).await;

@@ -10,6 +10,7 @@ pub(super) const DEFAULTS: Defaults = Defaults {
     command_timeout: Duration::from_millis(500),
     local_handoffs: 64,
     local_tenure: Duration::from_millis(10),
+    trusts_messages: true,
 };
 
 fn budget(started: Instant, wait: Wait) -> Budget {

@@ -106,13 +106,4 @@ impl Leases {
             Self::Several { holds, .. } => holds.values().filter(|hold| hold.expires > now).count(),
         }
     }
-
-    /// Changes each, but not when it ends.
-    pub(super) fn for_each(&mut self, mut change: impl FnMut(&mut Hold)) {
-        match self {
-            Self::None => {}
-            Self::One(_, hold) => change(hold),
-            Self::Several { holds, .. } => holds.values_mut().for_each(change),
-        }
-    }
 }

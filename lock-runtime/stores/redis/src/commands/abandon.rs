@@ -4,10 +4,11 @@ use std::iter::once;
 
 use lock_store::{Acquire, Answer, Failure, Instant, Released};
 
+use super::acquire::rest_of_place;
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
-use crate::wire::{Reply, millis, permits, released};
+use crate::wire::{Reply, permits, released};
 
 impl RedisStore {
     pub(crate) async fn abandon_request(
@@ -24,11 +25,9 @@ impl RedisStore {
                 |command| {
                     command
                         .arg(Shown(request.claim.owner))
-                        .arg(millis(request.first_lease))
-                        .arg(request.tokens)
+                        .arg(rest_of_place(&request))
                         .arg(self.channels(&request.claim.key))
-                        .arg(permits(request.claim.permits))
-                        .arg(request.claim.permits.map_or(0, |permits| permits.of));
+                        .arg(permits(request.claim.permits));
                 },
             )
             .await?;

@@ -1,23 +1,19 @@
--- ARGV: owner, lease ms, first lease ms, tokens to reserve, mode barge|respect|join, channel prefix, queue TTL ms, permits
--- (0 exclusive), of, owner of an exclusive hold that ends with this (or ''). Of an exclusive lock instead of which nothing
--- ends, without the last three. Reply: {1, token or ''} granted; {0, ms until the first lease ends, or 0 if others must have
--- their turn first and there are many of them, queued 0|1} busy.
+-- ARGV: owner, lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel prefix, queue TTL ms, and
+-- if one ends with this, the owner of an exclusive hold.
+-- Reply: {1, token or '', of} granted; {0, ms until the first lease ends, or 0 if others must have their turn first and
+-- there are many of them, queued 0|1, holder, of} busy. `of` is how many permits there are to those who hold some, if
+-- that is another number.
 -- O(log n) in the waiters, and once for each hold that ended by itself and each waiter that gets its turn.
-local owner, lease, first_lease, channels = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[6]
-local tokens, permits, of = tonumber(ARGV[4]), tonumber(ARGV[8] or 0), tonumber(ARGV[9] or 0)
+local owner, lease, channels, instead_of = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
+local me = owner .. ':' .. ARGV[3]
+local place = parse(me)
+local permits, of, tokens = place.permits, place.of, place.tokens
 local at, time = names(1), now()
-local me = ARGV[4] .. ':' .. first_lease .. ':' .. permits .. ':' .. of .. ':' .. owner
 local state = state_of(at, time)
 if state.err then return state end
-if (ARGV[10] or '') ~= '' and state.holder == ARGV[10] then leave(at, state, ARGV[10], 0) end
+if instead_of and state.holder == instead_of then leave(at, state, instead_of, 0) end
+local since = ARGV[4] == 'join' and look_again(at, me, place.client, ARGV[6], time)
 
--- Whether the lock is something else than what the request is for. A semaphore that was resized still serves those who
--- stood in its queue before.
-local function refuses()
-  if other_kind(state, permits, of) then return true end
-  if state.used == 0 or permits == 0 or state.of == of then return false end
-  return permits > state.of or not redis.pcall('ZSCORE', at.queue, me)
-end
 local function conflict()
   settle(at, state)
   return redis.error_reply('WRONGTYPE another kind of lock')
@@ -25,12 +21,13 @@ end
 
 local held, has = held_by(at, state, owner, permits)
 local mine = held
+local others = state.shared and state.used > 0 and state.of ~= of and state.of or nil
 if not held then
-  if refuses() then return conflict() end
+  if other_kind(state, permits, of) then return conflict() end
   if not state.holder then
-    mine = ARGV[5] == 'barge' or hand_over(at, state, channels, time, me)
+    mine = ARGV[4] == 'barge' or hand_over(at, state, channels, time, me)
     -- By whom it is held now may have changed.
-    if refuses() then return conflict() end
+    if other_kind(state, permits, of) then return conflict() end
     mine = mine and fits(state, permits, of)
   end
 end
@@ -54,27 +51,24 @@ if mine then
     enter(at, state, owner, has, state.of, lease, time)
   end
   if token ~= '' then keep_tokens(at, token, tokens) end
-  redis.pcall('ZREM', at.queue, me)
+  if redis.pcall('ZREM', at.queue, me) == 1 then tidy(at) end
   settle(at, state)
-  return {1, token}
+  return {1, token, others}
 end
 settle(at, state)
-local queued = redis.call('ZSCORE', at.queue, me)
-if ARGV[5] == 'join' then
-  if not queued then
-    local last = redis.call('ZRANGE', at.queue, -1, -1, 'WITHSCORES')[2] or '0'
-    redis.call('ZADD', at.queue, last + 1, me)
-    queued = true
-  end
-  redis.call('PEXPIRE', at.queue, ARGV[7])
+local queued = since or redis.call('ZSCORE', at.queue, me)
+if ARGV[4] == 'join' and not queued then
+  redis.call('ZADD', at.queue, string.format('%.0f', time), me)
+  redis.call('PEXPIRE', at.queue, ARGV[6])
+  queued = true
 end
-local remaining
+local remaining, holder
 if state.rest then
   remaining = 0
 elseif state.shared and state.used > 0 then
   local first = redis.call('ZRANGEBYSCORE', at.lock, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  remaining = math.ceil((first[2] - time) / 1000)
+  holder, remaining = first[1], math.ceil((first[2] - time) / 1000)
 else
-  remaining = redis.call('PTTL', at.lock)
+  holder, remaining = state.holder, redis.call('PTTL', at.lock)
 end
-return {0, remaining, queued and 1 or 0}
+return {0, remaining, queued and 1 or 0, holder or '', others}

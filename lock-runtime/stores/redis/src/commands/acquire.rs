@@ -3,14 +3,16 @@
 use std::iter::once;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Acquired, Answer, Failure, FencingToken, Instant, Queue};
+use lock_store::{
+    Acquire, Acquired, Answer, Failure, FencingToken, Holder, Instant, Permits, Queue,
+};
 use redis::{Cmd, FromRedisValue, Value};
 
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
 use crate::transport::request::Request;
-use crate::wire::{Reply, WrongType, millis, permits, remaining};
+use crate::wire::{Reply, WrongType, millis, remaining};
 
 impl RedisStore {
     pub(crate) async fn acquire_one(
@@ -30,19 +32,13 @@ impl RedisStore {
             command
                 .arg(Shown(request.claim.owner))
                 .arg(millis(request.lease))
-                .arg(millis(request.first_lease))
-                .arg(request.tokens)
+                .arg(rest_of_place(request))
                 .arg(mode(request.queue))
                 .arg(self.channels(key))
                 .arg(millis(QUEUE_TTL));
-            if request.claim.permits.is_none() && request.instead_of.is_none() {
-                return;
+            if let Some(owner) = request.instead_of {
+                command.arg(Shown(owner));
             }
-            let instead_of = request.instead_of.map(|owner| owner.to_string());
-            command
-                .arg(permits(request.claim.permits))
-                .arg(request.claim.permits.map_or(0, |permits| permits.of))
-                .arg(instead_of.unwrap_or_default());
         });
         let acquire = acquire.repeated();
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
@@ -68,11 +64,8 @@ impl RedisStore {
         let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
         Ok(reply.map(|value| match value {
             Err(WrongType) => Acquired::Conflict,
-            Ok(Some(_)) => Acquired::Granted { token: None },
-            Ok(None) => Acquired::Busy {
-                remaining: None,
-                queued: false,
-            },
+            Ok(Some(_)) => Acquired::granted(None),
+            Ok(None) => Acquired::busy(None, false),
         }))
     }
 
@@ -104,16 +97,43 @@ pub(super) fn token(value: Value) -> Option<u64> {
     token.filter(|token| FencingToken::is_valid(*token))
 }
 
+/// What a place is called behind its owner, see `lib.lua`.
+pub(super) fn rest_of_place(request: &Acquire) -> String {
+    let first_lease = millis(request.first_lease);
+    // Zero is without end.
+    let wait = request.wait.map_or(0, |wait| millis(wait).max(1));
+    match (request.claim.permits, request.tokens) {
+        (None, 0) => format!("{first_lease}:{wait}"),
+        (None, tokens) => format!("{first_lease}:{wait}:{tokens}"),
+        (Some(Permits { count, of }), tokens) => {
+            format!("{first_lease}:{wait}:{tokens}:{count}:{of}")
+        }
+    }
+}
+
 fn acquired(reply: Vec<Value>) -> Acquired {
     let mut reply = reply.into_iter();
     let mut next = || reply.next().unwrap_or(Value::Nil);
     match next() {
         Value::Int(1) => Acquired::Granted {
             token: token(next()),
+            limit: limit(next()),
         },
         _ => Acquired::Busy {
             remaining: i64::from_redis_value(next()).ok().and_then(remaining),
             queued: next() == Value::Int(1),
+            holder: holder(next()),
+            limit: limit(next()),
         },
     }
+}
+
+/// An empty value is nobody's.
+fn holder(value: Value) -> Option<Holder> {
+    let value = Vec::<u8>::from_redis_value(value).ok()?;
+    (!value.is_empty()).then(|| Holder::parse(&value))
+}
+
+fn limit(value: Value) -> Option<u32> {
+    u32::from_redis_value(value).ok()
 }

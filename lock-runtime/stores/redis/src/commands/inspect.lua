@@ -1,6 +1,6 @@
 -- Reply: {value or nil, PTTL, places in the queue, holders}; of several holders the one with the longest lease. O(log n).
 local at = names(1)
-local holder, waiting = redis.pcall('GET', at.lock), redis.call('ZCARD', at.queue)
+local holder, waiting = redis.pcall('GET', at.lock), redis.call('ZCOUNT', at.queue, 0, '(' .. HEARD)
 if type(holder) ~= 'table' then
   return {holder, redis.call('PTTL', at.lock), waiting, holder and 1 or 0}
 end

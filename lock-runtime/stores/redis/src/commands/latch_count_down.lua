@@ -20,6 +20,6 @@ redis.pcall('DEL', KEYS[2])
 for _, owner in ipairs(waiters) do
   local client = string.match(owner, '^(%x+)%-%x+$')
   -- Without permission for the channel, they find it open when they look again.
-  if client then redis.pcall('PUBLISH', ARGV[2] .. client, owner .. ' ' .. latch.text) end
+  if client then redis.pcall('PUBLISH', ARGV[2] .. client, '1 opened ' .. owner .. ' ' .. latch.text) end
 end
 return 0

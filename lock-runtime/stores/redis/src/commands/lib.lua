@@ -1,7 +1,7 @@
 -- Shared by the scripts that grant. KEYS: three for each lock, in this order: lock, queue, fence counter.
 --
 -- An exclusive lock is a string, the owner. A lock that is held in shares is a sorted set: `<owner>:<permits>` by the
--- end of its lease in microseconds, and below zero `of` (how many permits there are) and `used`.
+-- end of its lease in microseconds, and below zero `of` (how many permits there are to whoever came last) and `used`.
 
 -- So much longer than its leases lives a sorted set, so that the leases decide.
 local SLACK = 1000
@@ -10,15 +10,52 @@ local function names(i)
   return {lock = KEYS[3 * i - 2], queue = KEYS[3 * i - 1], fence = KEYS[3 * i]}
 end
 
--- A place in the queue: `<tokens, 0 unfenced>:<first lease ms>:<permits, 0 exclusive>:<of>:<owner>`.
+-- The queue is a sorted set of three parts, all by the server's time in microseconds: places, since when each waits;
+-- from PASSED_OVER on, places of clients that stand still, the same; from HEARD on, clients, when each was last heard, or
+-- zero if places of it were passed over. A client is heard when one of its requests that has a place looks again, which
+-- it does each second. Times fit below PASSED_OVER until 2065.
+local PASSED_OVER, HEARD = 3000000000000000, 6000000000000000
+-- For so long a client counts as running that was not heard: what a grant costs that nobody picks up.
+local UNHEARD = 2000000
+
+-- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. The client that took it can write
+-- it again.
 local function parse(member)
-  local tokens, first_lease, permits, of, owner, client =
-    string.match(member, '^(%d+):(%d+):(%d+):(%d+):((%x+)%-%x+)$')
+  local owner, client, first_lease, wait, more = string.match(member, '^((%x+)%-%x+):(%d+):(%d+)(.*)$')
   if not owner then return nil end
+  local tokens, shares = string.match(more, '^:(%d+)(.*)$')
+  local permits, of = string.match(shares or '', '^:(%d+):(%d+)$')
   return {
-    tokens = tonumber(tokens), first_lease = tonumber(first_lease),
-    permits = tonumber(permits), of = tonumber(of), owner = owner, client = client,
+    owner = owner, client = client, first_lease = tonumber(first_lease), wait = tonumber(wait) * 1000,
+    tokens = tonumber(tokens or 0), permits = tonumber(permits or 0), of = tonumber(of or 0),
   }
+end
+
+local function stamp(at, member, time)
+  return redis.pcall('ZADD', at.queue, string.format('%.0f', time), member)
+end
+
+-- A request that has a place looks again: its client runs, and gets back the places that were passed over. Then `me` is
+-- since when it waits; nil without a place. Works without free memory: PEXPIRE needs none, and after it neither does ZADD.
+local function look_again(at, me, client, ttl, time)
+  local since = redis.pcall('ZSCORE', at.queue, me)
+  if type(since) ~= 'string' then return nil end
+  redis.call('PEXPIRE', at.queue, ttl)
+  if redis.call('ZSCORE', at.queue, client) == '6000000000000000' then
+    local passed_over = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'WITHSCORES')
+    for i = 1, #passed_over, 2 do
+      local member = passed_over[i]
+      if string.sub(member, 1, #client) == client then stamp(at, member, passed_over[i + 1] - PASSED_OVER) end
+    end
+  end
+  stamp(at, client, HEARD + time)
+  return since
+end
+
+-- Forgets who was heard when nobody has a place any more.
+local function tidy(at)
+  local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
+  if not first.err and first[1] and tonumber(first[2]) >= HEARD then redis.call('DEL', at.queue) end
 end
 
 -- What of a lock is taken: nothing, all of it by an exclusive holder, or some permits. Holds in shares whose lease has
@@ -42,7 +79,7 @@ end
 local function settle(at, state)
   if not state.changed then return end
   if state.used > 0 then
-    redis.call('ZADD', at.lock, -state.used, 'used')
+    redis.call('ZADD', at.lock, -state.used, 'used', -state.of, 'of')
   else
     redis.call('DEL', at.lock)
   end
@@ -58,10 +95,10 @@ local function other_kind(state, permits, of)
   return (state.of == WRITE) ~= (of == WRITE)
 end
 
--- Whether there is enough left.
+-- Whether there is enough left. The limit is the request's own: two versions of a service may differ for a while.
 local function fits(state, permits, of)
   if state.used == 0 then return true end
-  return not state.holder and not other_kind(state, permits, of) and state.used + permits <= state.of
+  return not state.holder and not other_kind(state, permits, of) and state.used + permits <= of
 end
 
 -- Writes a hold down.
@@ -71,8 +108,6 @@ local function enter(at, state, owner, permits, of, lease, time)
     state.used, state.holder, state.shared, state.changed = 1, owner, false, false
     return
   end
-  -- A set that emptied out may be of another count.
-  if state.used > 0 then of = state.of end
   state.used, state.of, state.shared, state.changed = state.used + permits, of, true, false
   redis.call('ZADD', at.lock, string.format('%.0f', time + lease * 1000), owner .. ':' .. permits,
     -of, 'of', -state.used, 'used')
@@ -104,7 +139,7 @@ end
 
 -- Gives the lock, or a share of it, to one waiter, if its client still listens.
 local function grant(at, state, place, channels, time)
-  local token = ''
+  local token, of = '', state.of
   if place.tokens > 0 then
     token = mint(at, place.tokens)
     if not token then return end
@@ -112,8 +147,11 @@ local function grant(at, state, place, channels, time)
   enter(at, state, place.owner, place.permits, place.of, place.first_lease, time)
   if token ~= '' then keep_tokens(at, token, place.tokens) end
   -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant when it looks again.
-  local heard = redis.pcall('PUBLISH', channels .. place.client, place.owner .. ' ' .. token)
-  if heard == 0 then leave(at, state, place.owner, place.permits) end
+  local heard = redis.pcall('PUBLISH', channels .. place.client, '1 granted ' .. place.owner .. ' ' .. token)
+  if heard == 0 then
+    leave(at, state, place.owner, place.permits)
+    state.of = of
+  end
 end
 
 -- Whether a waiter's client still listens.
@@ -126,27 +164,61 @@ end
 -- 2, which goes into the reply, and the client that sent it has the rest served by another script.
 local PORTION, served = 500, 0
 
+-- Whether the client of a place was not heard for long. A time ahead of the server's counts as now: its clock was set back.
+local function stands_still(at, place, member, since, time)
+  if since > time then
+    stamp(at, member, time)
+    return false
+  end
+  if time - since <= UNHEARD then return false end
+  local heard = (redis.call('ZSCORE', at.queue, place.client) or HEARD) - HEARD
+  if heard > time then
+    stamp(at, place.client, HEARD + time)
+    return false
+  end
+  return time - heard > UNHEARD
+end
+
+-- What becomes of the first place: it is 'served', 'blocks' those behind it until there is more, is 'passed_over' until its
+-- client is heard, or has 'ended'.
+local function turn_of(at, state, place, member, since, channels, time)
+  if not place or place.wait > 0 and time > since + place.wait then return 'ended' end
+  if stands_still(at, place, member, since, time) then
+    return listens(place, channels) and 'passed_over' or 'ended'
+  end
+  if fits(state, place.permits, place.of) then return 'served' end
+  -- Who waits for another kind of lock learns of it when it looks again; and a free share in front of which nobody waits
+  -- any more must not stay free.
+  if other_kind(state, place.permits, place.of) or not listens(place, channels) then return 'ended' end
+  return 'blocks'
+end
+
 -- Gives what is free to those who are first in the queue, as long as it is enough for the next. O(1) for each of them.
 -- Stops in front of `me`, if given, and returns true then, or at the end of the queue.
 local function hand_over(at, state, channels, time, me)
-  while true do
-    local first = redis.pcall('ZRANGE', at.queue, '0', '0')
-    if first.err or not first[1] or first[1] == me then return true end
-    local place = parse(first[1])
-    if place and not fits(state, place.permits, place.of) then
-      if state.holder then return false end
-      -- Who waits for another kind of lock, or for more than there is, learns of it when it looks again; and a free share
-      -- in front of which nobody waits any more must not stay free.
-      local waits = not other_kind(state, place.permits, place.of) and place.permits <= state.of
-      if waits and listens(place, channels) then return false end
-      place = nil
+  while not state.holder do
+    local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
+    local member, since = first[1], tonumber(first[2])
+    if first.err or not member or member == me then return true end
+    if since >= PASSED_OVER then
+      tidy(at)
+      return true
     end
+    local place = parse(member)
+    local turn = turn_of(at, state, place, member, since, channels, time)
+    if turn == 'blocks' then return false end
     if served == PORTION then
       state.rest = 2
       return false
     end
     served = served + 1
-    redis.call('ZREM', at.queue, first[1])
-    if place then grant(at, state, place, channels, time) end
+    if turn == 'passed_over' then
+      stamp(at, member, since + PASSED_OVER)
+      stamp(at, place.client, HEARD)
+    else
+      redis.call('ZREM', at.queue, member)
+    end
+    if turn == 'served' then grant(at, state, place, channels, time) end
   end
+  return false
 end

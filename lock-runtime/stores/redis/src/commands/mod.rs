@@ -14,6 +14,5 @@ pub(crate) mod quorum;
 mod rate;
 mod release;
 pub(crate) mod renew;
-mod resize;
 pub(crate) mod rights;
 mod shrink;

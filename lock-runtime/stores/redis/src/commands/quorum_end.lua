@@ -11,6 +11,6 @@ if held then
 end
 if channel ~= '' and keep == 0 then
   local listen = redis.pcall('PUBSUB', 'NUMSUB', channel)
-  redis.pcall('PUBLISH', channel, owner .. ' ' .. (listen[2] or 1) .. ' ' .. ARGV[4])
+  redis.pcall('PUBLISH', channel, '1 freed ' .. owner .. ' ' .. (listen[2] or 1) .. ' ' .. ARGV[4])
 end
 return held and 1 or 0

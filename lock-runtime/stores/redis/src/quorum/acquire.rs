@@ -37,10 +37,7 @@ impl QuorumStore {
             // Nobody asks for it any more; what servers carry out late is still ended.
             self.forget(before, &previous);
             // Others have their turn first.
-            return Ok(answer(Acquired::Busy {
-                remaining: Some(Duration::ZERO),
-                queued: false,
-            }));
+            return Ok(answer(Acquired::busy(Some(Duration::ZERO), false)));
         }
         if let Some(earlier) = self.round_of(owner) {
             self.undo(&earlier, by).await;
@@ -72,7 +69,7 @@ impl QuorumStore {
                 verdict => (verdict, None),
             };
             if let Verdict::Granted { .. } = verdict {
-                return Ok(answer(Acquired::Granted { token }));
+                return Ok(answer(Acquired::granted(token)));
             }
             self.forget(owner, &round);
             // Servers that said no need not be asked, so a busy lock is told at once.
@@ -108,13 +105,9 @@ impl QuorumStore {
                     }
                     // Counted from when this was asked, which may be long ago.
                     let remaining = Some(now.saturating_duration_since(started) + pause);
-                    let queued = false;
-                    Acquired::Busy { remaining, queued }
+                    Acquired::busy(remaining, false)
                 }
-                Verdict::Busy { remaining } => {
-                    let queued = false;
-                    Acquired::Busy { remaining, queued }
-                }
+                Verdict::Busy { remaining } => Acquired::busy(remaining, false),
                 Verdict::Conflict => Acquired::Conflict,
                 // What it left is ended by us.
                 Verdict::Failed(error) => return Err(without_effect(error)),

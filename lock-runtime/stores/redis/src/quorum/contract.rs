@@ -110,10 +110,6 @@ impl Store for QuorumStore {
         Box::pin(async { refused(SHARES) })
     }
 
-    fn resize(&self, _: LockKey, _: u32, _: Instant) -> StoreFuture<'_, bool> {
-        Box::pin(async { refused(SHARES) })
-    }
-
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let owner = request.claim.owner;

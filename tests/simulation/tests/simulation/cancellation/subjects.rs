@@ -192,10 +192,6 @@ pub(super) fn others() -> Vec<Case> {
             let limiter = c.rate_limiter("rate", Rate::per_second(100).burst(1));
             Box::pin(async move { drop(limiter.try_acquire().await) })
         }),
-        case(
-            "resize",
-            subject!(|c| c.semaphore("sem", PERMITS + 1).resize()),
-        ),
         case("inspect", subject!(|c| c.inspect("k"))),
         case("force_release", subject!(|c| c.force_release("k"))),
         case("health", subject!(|c| c.health())),

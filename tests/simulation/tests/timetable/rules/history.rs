@@ -45,7 +45,7 @@ pub(crate) fn means(command: &Command, at: usize, lease: u64) -> Means {
         (false, _) => Means::Unknown,
     };
     match (reply, &command.request) {
-        (Reply::Acquire(Acquired::Granted { token }), Request::Acquire(request)) => {
+        (Reply::Acquire(Acquired::Granted { token, .. }), Request::Acquire(request)) => {
             granted(token.is_some() || request.tokens == 0)
         }
         (Reply::Acquire(Acquired::Busy { queued: true, .. }), _) => Means::Queued,

@@ -11,11 +11,8 @@ use lock_testkit::store_decorator::{Reply, Request};
 use super::broken;
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
 
-const GRANTED: Acquired = Acquired::Granted { token: None };
-const QUEUED: Acquired = Acquired::Busy {
-    remaining: None,
-    queued: true,
-};
+const GRANTED: Acquired = Acquired::granted(None);
+const QUEUED: Acquired = Acquired::busy(None, true);
 const LOST: Outcome = Outcome::Failed {
     at: 0,
     kind: StoreErrorKind::Timeout,
@@ -44,6 +41,7 @@ fn request() -> Acquire {
         claim: claim(),
         lease: Duration::from_secs(3),
         first_lease: Duration::from_secs(2),
+        wait: None,
         tokens: 0,
         queue: Queue::Join,
         instead_of: None,
