@@ -232,6 +232,72 @@ async fn a_waiter_stopped_at_the_head_of_the_queue_costs_its_short_first_lease()
     assert!(again[1] > 0 && done > 0);
 }
 
+#[tokio::test]
+async fn all_places_of_a_process_that_stands_still_cost_one_short_first_lease() {
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    let held = observer.lock("k").acquire().await.unwrap();
+    let mut stopped = worker(&server.url()).await;
+    for place in 0..8 {
+        stopped.send(&format!("hold w{place} k fair wait=60000"));
+        until_waiting(&observer, "k", place + 1).await;
+    }
+    stopped.pause();
+    let last = tokio::spawn(
+        observer
+            .lock("k")
+            .fair()
+            .wait(Duration::from_secs(60))
+            .acquire(),
+    );
+    until_waiting(&observer, "k", 9).await;
+    let released = Instant::now();
+    held.release().await.unwrap();
+    let last = last.await.unwrap().unwrap();
+    let took = released.elapsed();
+    // 2 s, and up to 1 s until somebody looks.
+    assert!(took < Duration::from_secs(3) + SLACK, "{took:?}");
+    // It goes on where it was.
+    stopped.resume();
+    until_waiting(&observer, "k", 8).await;
+    let another = tokio::spawn(observer.lock("k").fair().acquire());
+    until_waiting(&observer, "k", 9).await;
+    last.release().await.unwrap();
+    for place in 1..8 {
+        stopped.wait_for(&format!("held w{place}")).await;
+        assert!(!another.is_finished());
+        stopped.send(&format!("release w{place}"));
+    }
+    stopped.wait_for("held w0").await;
+    stopped.send("release w0");
+    assert!(another.await.unwrap().unwrap().is_held());
+}
+
+#[tokio::test]
+async fn a_writer_that_stands_still_stops_readers_for_two_seconds_and_not_after_its_wait() {
+    let server = RedisServer::start().await;
+    let observer = client(&server.url()).await;
+    let _reader = observer.rw_lock("k").read().acquire().await.unwrap();
+    for (wait, at_most) in [(60_000, 2000), (300, 300)] {
+        let mut writer = worker(&server.url()).await;
+        writer.send(&format!("hold w k write wait={wait}"));
+        until_waiting(&observer, "k", 1).await;
+        writer.pause();
+        let paused = Instant::now();
+        let another = observer.rw_lock("k").read().wait(Duration::from_secs(20));
+        assert!(another.acquire().await.unwrap().is_held());
+        // It looks each second.
+        let at_most = Duration::from_millis(at_most) + Duration::from_secs(1) + SLACK;
+        assert!(
+            paused.elapsed() < at_most,
+            "{:?} of {at_most:?}",
+            paused.elapsed()
+        );
+        drop(writer);
+        observer.force_release("k").await.unwrap();
+    }
+}
+
 /// Stops a holder for longer than its lease.
 async fn stopped_holder(options: &str) -> (ChildProcess, ChildProcess) {
     let server = RedisServer::start().await;

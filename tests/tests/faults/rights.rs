@@ -25,8 +25,19 @@ async fn denied(server: &RedisServer, user: &str) -> bool {
     log.iter().any(|entry| entry.contains(&name))
 }
 
+/// Whoever waits was not heard for long, so it is passed over until it looks again.
+async fn stands_still(server: &RedisServer) {
+    let script = "redis.call('SELECT', 1)
+        for _, place in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+            redis.call('ZINCRBY', KEYS[1], -2100000, place)
+        end";
+    let queue = "lock:%queue:{lock:k}";
+    server.command(&["EVAL", script, "1", queue]).await;
+}
+
 /// Everything that clients do with locks: free and held, handed over, left, extended, lost, repeated, forced.
 async fn use_lock(
+    server: &RedisServer,
     client: &LockClient,
     kind: impl Fn() -> lock_runtime::Lock,
 ) -> Result<(), LockError> {
@@ -48,6 +59,7 @@ async fn use_lock(
             .map_or(true, |found| found.waiting == 1)
     })
     .await;
+    stands_still(server).await;
     held.release().await?;
     let Ok(next) = waiting.await else {
         return Ok(());
@@ -63,7 +75,7 @@ async fn use_lock(
     Ok(())
 }
 
-async fn tour(client: &LockClient, kind: &str) -> Result<(), LockError> {
+async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(), LockError> {
     match kind {
         BASE => {
             let limiter = client.rate_limiter("k", Rate::per_second(1));
@@ -72,14 +84,14 @@ async fn tour(client: &LockClient, kind: &str) -> Result<(), LockError> {
             client.health().await.map(drop)
         }
         LOCKS => {
-            use_lock(client, || client.lock("k")).await?;
-            use_lock(client, || client.lock("k").fair()).await?;
+            use_lock(server, client, || client.lock("k")).await?;
+            use_lock(server, client, || client.lock("k").fair()).await?;
             let several = || client.multi_lock(["k", "l"]).wait(Duration::from_secs(5));
-            use_lock(client, several).await
+            use_lock(server, client, several).await
         }
         SHARES => {
             let lock = client.rw_lock("k");
-            use_lock(client, || lock.write()).await?;
+            use_lock(server, client, || lock.write()).await?;
             let (reader, dying) = (lock.read(), lock.read().lease(Duration::from_millis(60)));
             let (reader, dying) = (reader.acquire().await?, dying.acquire().await?);
             dying.lost().await;
@@ -121,7 +133,7 @@ async fn the_documented_rights_suffice_for_each_kind_and_none_is_one_too_many() 
         let user = kind.replace([' ', ','], "");
         let url = allow(&server, &user, &rights).await;
         let client = LockClient::builder().url(&url).connect().await.unwrap();
-        tour(&client, kind).await.unwrap();
+        tour(&server, &client, kind).await.unwrap();
         drop(client);
         assert!(!denied(&server, &user).await, "{kind}");
         for right in documented_rights(kind) {
@@ -137,7 +149,7 @@ async fn the_documented_rights_suffice_for_each_kind_and_none_is_one_too_many() 
                 let until = eventually("it is denied", async || denied(&server, &user).await);
                 tokio::select! {
                     () = until => {}
-                    _ = tour(&client, kind) => {}
+                    _ = tour(&server, &client, kind) => {}
                 }
             }
             assert!(
