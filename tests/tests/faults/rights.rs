@@ -37,7 +37,7 @@ async fn stands_still(server: &RedisServer) {
 
 /// Everything that clients do with locks: free and held, handed over, left, extended, lost, repeated, forced.
 async fn use_lock(
-    server: &RedisServer,
+    stands_still_on: Option<&RedisServer>,
     client: &LockClient,
     kind: impl Fn() -> lock_runtime::Lock,
 ) -> Result<(), LockError> {
@@ -51,7 +51,8 @@ async fn use_lock(
     held.scope(kind().fenced().run(async {})).await?;
     kind().try_acquire().await?;
     _ = kind().wait(short).acquire().await;
-    let waiting = tokio::spawn(kind().fenced().acquire());
+    let waiting = kind().fenced().wait(Duration::from_secs(10));
+    let waiting = tokio::spawn(waiting.acquire());
     eventually("it waits", async || {
         client
             .inspect("k")
@@ -59,7 +60,9 @@ async fn use_lock(
             .map_or(true, |found| found.waiting == 1)
     })
     .await;
-    stands_still(server).await;
+    if let Some(server) = stands_still_on {
+        stands_still(server).await;
+    }
     held.release().await?;
     let Ok(next) = waiting.await else {
         return Ok(());
@@ -84,14 +87,14 @@ async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(
             client.health().await.map(drop)
         }
         LOCKS => {
-            use_lock(server, client, || client.lock("k")).await?;
-            use_lock(server, client, || client.lock("k").fair()).await?;
+            use_lock(None, client, || client.lock("k")).await?;
+            use_lock(Some(server), client, || client.lock("k").fair()).await?;
             let several = || client.multi_lock(["k", "l"]).wait(Duration::from_secs(5));
-            use_lock(server, client, several).await
+            use_lock(None, client, several).await
         }
         SHARES => {
             let lock = client.rw_lock("k");
-            use_lock(server, client, || lock.write()).await?;
+            use_lock(None, client, || lock.write()).await?;
             let (reader, dying) = (lock.read(), lock.read().lease(Duration::from_millis(60)));
             let (reader, dying) = (reader.acquire().await?, dying.acquire().await?);
             dying.lost().await;
