@@ -34,6 +34,7 @@ use tokio::sync::Notify;
 use self::background::active::Active;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
+use self::fencing::rising::LastTokens;
 use self::grants::Grants;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
@@ -63,6 +64,7 @@ pub(crate) struct Engine {
     undo: Undo,
     numbers: Arc<RequestNumbers>,
     lost: AtomicU64,
+    last_tokens: LastTokens,
     other_limits: OtherLimits,
     closing: AtomicBool,
     /// Wakes at a shutdown what waits without standing in a local queue: nested requests, latches,

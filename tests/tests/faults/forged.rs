@@ -158,3 +158,28 @@ async fn a_latch_opens_by_a_look_and_not_by_a_message() {
     latch.count_down().await.unwrap();
     waiting.await.unwrap().unwrap();
 }
+
+#[tokio::test]
+async fn a_grant_whose_token_does_not_rise_is_not_believed() {
+    let server = RedisServer::start().await;
+    let (holder, victim) = (client(&server.url()).await, client(&server.url()).await);
+    let forger = Forger::on(&server).await;
+    let before = victim.lock("k").fenced().acquire().await.unwrap();
+    let last = u64::from(before.fencing_token().unwrap());
+    before.release().await.unwrap();
+    let held = holder.lock("k").acquire().await.unwrap();
+    let waiting = tokio::spawn(victim.lock("k").fenced().acquire());
+    until_waiting(&holder, "k", 1).await;
+    let token = waiting_token(&server, QUEUE).await;
+    let asked = server.command_calls("evalsha").await;
+    forger.tells(&format!("1 granted {token} {last}")).await;
+    eventually("it asks", async || {
+        server.command_calls("evalsha").await > asked
+    })
+    .await;
+    victim.inspect("k").await.unwrap();
+    assert!(!waiting.is_finished(), "two holders");
+    held.release().await.unwrap();
+    let granted = waiting.await.unwrap().unwrap();
+    assert!(u64::from(granted.fencing_token().unwrap()) > last);
+}

@@ -114,6 +114,9 @@ impl AcquireTask<'_> {
                 if window::is_missing(self.options, token) {
                     return Ok(Step::Unusable(no_token()));
                 }
+                if let Err(error) = self.check_rises(token) {
+                    return Ok(Step::Unusable(error));
+                }
                 // From here on the grant is used, and nobody gives it back.
                 if waiter.is_some_and(|waiter| !waiter.signal.claim()) {
                     return Ok(Step::PassedOver);

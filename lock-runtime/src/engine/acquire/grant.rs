@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::Instant;
+use lock_store::{Instant, StoreError};
 
 use super::task::AcquireTask;
 use crate::config::Resolved;
@@ -71,7 +71,7 @@ impl AcquireTask<'_> {
         if window::is_missing(self.options, token) || !believed {
             return None;
         }
-        if !waiter.signal.claim() {
+        if self.check_rises(token).is_err() || !waiter.signal.claim() {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one soon.
@@ -96,6 +96,18 @@ impl AcquireTask<'_> {
         let tenure = self.tenure(waiter, now, token, None);
         self.previous = None;
         self.hold(part, now, sent, deadline, renew_at, tenure)
+    }
+
+    /// Refuses a token that does not rise, of a lock of which each grant is another hold.
+    pub(super) fn check_rises(&self, token: Option<u64>) -> Result<(), StoreError> {
+        let claim = &self.request.claim;
+        match claim.permits {
+            None => {
+                let reserved = self.request.tokens;
+                self.engine.check_rises(&claim.key, token, reserved)
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     fn part(&self, token: Option<u64>) -> Part {

@@ -104,6 +104,11 @@ impl Engine {
                     let error = too_late(options.lease);
                     return Ok(AtOnce::Failed(unavailable(keys.first(), error)));
                 }
+                for (key, token) in keys.iter().zip(&tokens) {
+                    if let Err(error) = self.check_rises(key, *token, 1) {
+                        return Ok(AtOnce::Failed(unavailable(Some(key), error)));
+                    }
+                }
                 let parts = under_way.requests.iter().zip(tokens);
                 let part = |(request, token): (&Acquire, _)| {
                     Part::new(request.claim.key.clone(), request.claim.owner, token)

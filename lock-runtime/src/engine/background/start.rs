@@ -10,6 +10,7 @@ use super::undo::{Undo, UndoTask};
 use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
+use crate::engine::fencing::rising::LastTokens;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
@@ -52,6 +53,7 @@ impl Engine {
             watchdog,
             undo,
             lost: AtomicU64::new(0),
+            last_tokens: LastTokens::default(),
             other_limits: OtherLimits::default(),
             closing: AtomicBool::new(false),
             closed: Notify::new(),

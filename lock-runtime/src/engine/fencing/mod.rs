@@ -1,9 +1,10 @@
 //! Everything that the engine decides about fencing tokens: how many a request asks for
-//! ([`window`]), and the token of a nested call.
+//! ([`window`]), that they rise ([`rising`]), and the token of a nested call.
 //!
 //! A token rises with every new hold of a key, and comes with the grant. The type is
 //! [`FencingToken`](lock_store::FencingToken).
 
+pub(super) mod rising;
 pub(super) mod window;
 
 use lock_store::{Fenced, FencingToken};

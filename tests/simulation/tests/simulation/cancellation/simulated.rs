@@ -6,7 +6,7 @@ use std::time::Duration;
 use lock_runtime::{Guard, LockClient, LockError};
 use lock_testkit::polled;
 
-use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests};
+use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, waits_for_ever};
 use crate::faults::Faults;
 use crate::rng::Rng;
 use crate::run::{clean_up, connect, in_simulation};
@@ -237,10 +237,11 @@ fn with_a_connection_that_is_cut() {
 #[test]
 fn an_undo_that_is_not_carried_out_is_found() {
     for mistake in [Mistake::NeverUndoes, Mistake::LeavesThePlace] {
-        let acquire = &requests()[0];
+        // A place whose wait has ended is nobody's in any case.
+        let acquire = waits_for_ever();
         let found = (0..60).any(|ms| {
             let until = Until::Time(ms * MS);
-            let outcome = drop_one(acquire, State::Held, until, Some(mistake));
+            let outcome = drop_one(&acquire, State::Held, until, Some(mistake));
             let left = |(check, _): &(Check, String)| *check == Check::Leftover;
             outcome.violations.iter().any(left)
         });

@@ -53,6 +53,13 @@ macro_rules! subject {
     };
 }
 
+pub(super) fn waits_for_ever() -> Case {
+    case(
+        "acquire that waits for ever",
+        subject!(|c| c.lock("k").wait_forever().acquire()),
+    )
+}
+
 pub(super) fn requests() -> Vec<Case> {
     vec![
         case("acquire", subject!(|c| c.lock("k").wait(40 * MS).acquire())),

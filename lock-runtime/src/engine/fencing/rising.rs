@@ -1,0 +1,69 @@
+//! [`LastTokens`]: a token that does not rise fences nothing, so a grant that brings one is not used.
+
+use lock_store::{LockKey, Mutex, StoreError, StoreErrorKind, SweepingMap};
+
+use crate::engine::Engine;
+
+/// The last token of each exclusive lock that this client was granted lately: of a few hundred, and
+/// of more at times.
+#[derive(Debug, Default)]
+pub(crate) struct LastTokens {
+    tokens: Mutex<SweepingMap<LockKey, u64>>,
+}
+
+impl LastTokens {
+    /// Notes the first of so many tokens, which must be above all before.
+    fn note(&self, key: &LockKey, first: u64, reserved: u32) -> Result<(), u64> {
+        let mut tokens = self.tokens.lock();
+        tokens.sweep(|_| false);
+        let last = first.saturating_add(reserved.saturating_sub(1).into());
+        match tokens.get_mut(key) {
+            Some(before) if *before >= first => return Err(*before),
+            Some(before) => *before = last,
+            None => _ = tokens.insert(key.clone(), last),
+        }
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Refuses a token that is not above those of earlier grants of an exclusive lock. Several who
+    /// share a lock may learn of their tokens in any order.
+    pub(in crate::engine) fn check_rises(
+        &self,
+        key: &LockKey,
+        token: Option<u64>,
+        reserved: u32,
+    ) -> Result<(), StoreError> {
+        let Some(token) = token else { return Ok(()) };
+        let noted = self.last_tokens.note(key, token, reserved);
+        noted.map_err(|before| {
+            StoreError::new(
+                StoreErrorKind::Timeout,
+                format!(
+                    "its grant with the fencing token {token} came after one with {before}, so \
+                     what it granted is gone; if that goes on, the store has lost its counter and \
+                     its clock was set back"
+                ),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_rise_above_all_that_were_reserved() {
+        let tokens = LastTokens::default();
+        let (one, other) = ("one".into(), "other".into());
+        assert_eq!(tokens.note(&one, 5, 1), Ok(()));
+        assert_eq!(tokens.note(&one, 5, 1), Err(5));
+        assert_eq!(tokens.note(&one, 6, 65), Ok(()));
+        assert_eq!(tokens.note(&one, 70, 1), Err(70));
+        assert_eq!(tokens.note(&one, 71, 1), Ok(()));
+        assert_eq!(tokens.note(&other, 1, 1), Ok(()));
+        assert_eq!(tokens.note(&one, 1, 1), Err(71));
+    }
+}
