@@ -205,6 +205,7 @@ found_in_queue! {
     an_abandon_that_leaves_the_grant_is_found: AbandonLeavesTheGrant, [1, 1], 1 => NOTHING_LEFT;
     no_fallback_poll_is_found: NoFallbackPoll, [1, 1], 1 => HAND_OFF;
     looking_again_by_barging_is_found: LookingAgainBarges, [1, 1], 0 => ORDER;
+    a_place_passed_over_for_ever_is_found: PassedOverForEver, [1, 1, 1], 1 => ORDER;
 }
 
 #[test]

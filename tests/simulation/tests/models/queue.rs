@@ -17,7 +17,8 @@
 //! time; a connection can break, and then what was sent over it is carried out at any later time or never.
 //!
 //! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a command gets no answer
-//! in time; a grant's message is lost; a connection breaks, noticed by the store or not; a process dies, noticed or not.
+//! in time; a grant's message is lost; a connection breaks, noticed by the store or not; a process dies, noticed or not; a
+//! place is passed over, or has ended by a clock that jumped.
 //!
 //! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the queue's own TTL, loss of the
 //! store's data (it breaks exclusion, which is what tokens are for), clocks at different speeds (see `fence.rs`), and the
@@ -86,6 +87,8 @@ pub(crate) enum Mistake {
     NoFallbackPoll,
     /// A waiter that looks again takes a free lock without a look at the queue.
     LookingAgainBarges,
+    /// A look does not give a client the places back that were passed over.
+    PassedOverForEver,
 }
 
 /// How an acquire treats the queue.
@@ -118,6 +121,10 @@ pub(crate) enum Action {
     LoseGrant(u8, usize),
     Cut(u8, bool),
     Die(u8, bool),
+    /// The store has not heard the client for long, and passes its first place over.
+    PassOver(u8),
+    /// The store's clock has jumped past the end of its first place.
+    EndPlace(u8),
 }
 
 impl Action {
@@ -130,6 +137,8 @@ impl Action {
                 | Self::LoseGrant(..)
                 | Self::Cut(..)
                 | Self::Die(..)
+                | Self::PassOver(_)
+                | Self::EndPlace(_)
         )
     }
 }
@@ -181,6 +190,10 @@ impl Queue {
         }
         if state.faults > 0 {
             self.faults_of(client, at, actions);
+            if state.queue.iter().any(|place| place.client == at) {
+                actions.push(Action::PassOver(at));
+                actions.push(Action::EndPlace(at));
+            }
         }
     }
 
@@ -251,12 +264,25 @@ impl Queue {
         | Action::NoAnswerToJob(at, _)
         | Action::LoseGrant(at, _)
         | Action::Cut(at, _)
-        | Action::Die(at, _)) = action
+        | Action::Die(at, _)
+        | Action::PassOver(at)
+        | Action::EndPlace(at)) = action
         else {
             return self.tick(state);
         };
+        let first = state.queue.iter().find(|place| place.client == at).copied();
         let client = &mut state.clients[usize::from(at)];
         match action {
+            Action::PassOver(_) => {
+                state.passed_over.extend(first);
+                state.unheard.extend(first);
+            }
+            Action::EndPlace(_) => {
+                if let Some(first) = first {
+                    state.vacate(first);
+                    state.arrived.retain(|place| *place != first);
+                }
+            }
             Action::Tick => {}
             Action::Start(_) => self.start(client),
             Action::LookAgain(_) => self.ask(client, Mode::Join),
@@ -355,6 +381,8 @@ impl Model for Queue {
         vec![State {
             lock: None,
             queue: Vec::new(),
+            passed_over: Vec::new(),
+            unheard: Vec::new(),
             clients: self.requests.iter().copied().map(Client::new).collect(),
             faults: self.faults,
             arrived: Vec::new(),

@@ -22,6 +22,10 @@ pub(super) struct Hold {
 pub(crate) struct State {
     pub(super) lock: Option<Hold>,
     pub(super) queue: Vec<Owner>,
+    /// Places that the store passes over until their clients are heard.
+    pub(super) passed_over: Vec<Owner>,
+    /// Those that may be: the store has not heard their clients since.
+    pub(super) unheard: Vec<Owner>,
     pub(super) clients: Vec<Client>,
     pub(super) faults: u8,
     /// Who joined the queue and did not get its turn, in order: told by the events, not by the queue.
@@ -35,6 +39,13 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Takes a place out of the queue.
+    pub(super) fn vacate(&mut self, owner: Owner) {
+        self.queue.retain(|place| *place != owner);
+        self.passed_over.retain(|place| *place != owner);
+        self.unheard.retain(|place| *place != owner);
+    }
+
     /// A message is under way to somebody who waits, of a grant that is over.
     pub(super) fn has_stale_grant(&self) -> bool {
         (0..).zip(&self.clients).any(|(at, client)| {
@@ -86,6 +97,7 @@ impl Hash for State {
         order.iter().for_each(|at| self.clients[*at].hash(hasher));
         let lock = self.lock.map(|hold| (name(&hold.owner), hold.left));
         (lock, names(&self.queue), names(&self.arrived)).hash(hasher);
+        (names(&self.passed_over), names(&self.unheard)).hash(hasher);
         let notes = (self.overtaken, self.ended_by_another, self.astray);
         (self.faults, notes).hash(hasher);
     }

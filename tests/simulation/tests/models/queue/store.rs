@@ -46,7 +46,7 @@ impl Queue {
                 Reply::Done { held }
             }
             Verb::Abandon => {
-                state.queue.retain(|place| *place != owner);
+                state.vacate(owner);
                 state.arrived.retain(|place| *place != owner);
                 let held =
                     !self.makes(Mistake::AbandonLeavesTheGrant) && self.free(state, owner, false);
@@ -57,6 +57,12 @@ impl Queue {
     }
 
     fn acquire(&self, state: &mut State, owner: Owner, mode: Mode) -> Reply {
+        if mode == Mode::Join && state.queue.contains(&owner) {
+            state.unheard.retain(|place| place.client != owner.client);
+            if !self.makes(Mistake::PassedOverForEver) {
+                state.passed_over.clone_from(&state.unheard);
+            }
+        }
         let mine = match &state.lock {
             // The plain `SET … NX` says no to its own token, too.
             Some(hold) => hold.owner == owner && mode != Mode::Barge,
@@ -70,7 +76,7 @@ impl Queue {
                 // A first try by `SET … NX` may go before those who wait; that is what `fair` is for.
                 None => self.grant(state, owner, self.lease, mode != Mode::Barge),
             }
-            state.queue.retain(|place| *place != owner);
+            state.vacate(owner);
             return Reply::Granted;
         }
         if mode == Mode::Join && !state.queue.contains(&owner) {
@@ -94,14 +100,20 @@ impl Queue {
 
     /// Gives a free lock to the first whose client listens. True at the end of the queue and in front of `me`.
     fn hand_over(&self, state: &mut State, me: Option<Owner>) -> bool {
-        while let Some(&first) = state.queue.first() {
+        let turn = |state: &State| {
+            let mut places = state.queue.iter();
+            places
+                .find(|place| !state.passed_over.contains(place))
+                .copied()
+        };
+        while let Some(first) = turn(state) {
             if me == Some(first) {
                 return true;
             }
             if state.lock.is_some() {
                 return false;
             }
-            state.queue.remove(0);
+            state.vacate(first);
             if state.clients[usize::from(first.client)].listening {
                 self.grant(state, first, self.first_lease, true);
                 state.clients[usize::from(first.client)].tell(first.attempt);
@@ -120,7 +132,8 @@ impl Queue {
             .take_while(|place| **place != owner)
             .any(|place| {
                 let client = &state.clients[usize::from(place.client)];
-                client.listening && client.waits_as(place.attempt)
+                let waits = client.listening && client.waits_as(place.attempt);
+                waits && !state.unheard.contains(place)
             });
         state.overtaken |= in_order && ahead;
         state.arrived.retain(|place| *place != owner);
