@@ -109,8 +109,9 @@ impl Lock {
         self
     }
 
-    /// Strict arrival order over all processes. Readers, writers and permits are always given so. A request whose turn comes
-    /// in the moment in which its connection is lost goes to the end.
+    /// Strict arrival order over all processes. Readers, writers and permits are always given so. Two exceptions: a request
+    /// granted just as its connection drops moves to the back of the queue; and a process that the store has not heard for
+    /// two seconds, because it stands still or is cut off, is passed over until it is heard again.
     pub fn fair(mut self) -> Self {
         self.spec.fair = true;
         self

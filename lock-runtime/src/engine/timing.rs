@@ -16,6 +16,14 @@ pub(crate) use lock_store::timing::backoff;
 /// After so many grants in a row that could not be used, a wait without end is over: most likely the
 /// lease is too short for the network.
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
+/// A request that waits for a key which a client without a queue holds looks so often,
+const FOREIGN_LEAST: Duration = Duration::from_millis(10);
+/// and at least this often,
+const FOREIGN_MOST: Duration = Duration::from_millis(50);
+/// or so often when what that client wrote has been there
+const FOREIGN_SELDOM: Duration = Duration::from_millis(250);
+/// for so long.
+const FOREIGN_LASTS: Duration = Duration::from_secs(1);
 /// After so many rounds for several keys, each of which has lost a key on the way, the same.
 pub(crate) const LOST_ROUNDS: u32 = 5;
 
@@ -100,6 +108,17 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
         remaining + Duration::from_millis(1)
     });
     sent + lease_ends.clamp(MIN_LEASE, FALLBACK_POLL)
+}
+
+/// When to look again at a key that a client without a queue has held since then, for all that is
+/// known. `scattered` is any number: no two looks in a row are as far apart.
+pub(crate) fn recheck_beside_foreign(now: Instant, since: Instant, scattered: u64) -> Instant {
+    if now.saturating_duration_since(since) >= FOREIGN_LASTS {
+        return now + FOREIGN_SELDOM;
+    }
+    let most = FOREIGN_MOST - FOREIGN_LEAST;
+    let more = scattered % u64::try_from(most.as_micros()).unwrap_or(1);
+    now + FOREIGN_LEAST + Duration::from_micros(more)
 }
 
 /// The lease of a hand-over: what a grant that nobody picks up costs the others.

@@ -9,6 +9,7 @@ mod connection;
 mod copies;
 mod denied;
 mod fairness;
+mod foreign;
 mod forged;
 mod latch;
 mod network;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{Acquired, Instant, Link, Queue, StoreError, StoreErrorKind};
+use lock_store::{Acquired, Holder, Instant, Link, Queue, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
 use crate::engine::errors::{no_token, too_late, unavailable};
@@ -18,6 +18,8 @@ pub(super) enum Step {
     /// Recheck at this time, unless called before.
     Busy {
         recheck_at: Instant,
+        /// Who has it, if the store has said so.
+        holder: Option<Holder>,
     },
     Failed(StoreError),
     /// Granted, for a lease that was over when the answer came, or without a token.
@@ -127,8 +129,8 @@ impl AcquireTask<'_> {
             Ok(Acquired::Busy {
                 remaining,
                 queued,
+                holder,
                 limit,
-                ..
             }) => {
                 self.met(limit);
                 self.previous = None;
@@ -141,7 +143,7 @@ impl AcquireTask<'_> {
                     self.wrote(link, sent);
                 }
                 let recheck_at = timing::next_recheck(sent, remaining);
-                Ok(Step::Busy { recheck_at })
+                Ok(Step::Busy { recheck_at, holder })
             }
             Ok(Acquired::Conflict) => {
                 self.previous = None;

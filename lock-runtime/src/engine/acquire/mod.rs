@@ -5,6 +5,7 @@
 //! none (`several`).
 
 mod command;
+mod foreign;
 mod giving_up;
 mod grant;
 mod one;

@@ -11,6 +11,7 @@ use lock_store::timing::BACKOFF_MIN;
 use lock_store::{Instant, Queue, StoreError, StoreErrorKind};
 
 use super::command::Step;
+use super::foreign::ForeignHolder;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
@@ -61,6 +62,7 @@ struct Waiting<'e> {
     asked: bool,
     /// The store has said that the key is taken.
     was_told_busy: bool,
+    foreign: ForeignHolder,
     /// So many grants in a row could not be used, and why the last of them.
     unusable: Option<(u32, StoreError)>,
     retry: Retry,
@@ -155,6 +157,7 @@ impl<'e> AcquireTask<'e> {
             was_first: is_first,
             asked: false,
             was_told_busy: false,
+            foreign: ForeignHolder::default(),
             unusable: None,
             retry: Retry::default(),
         }
@@ -298,7 +301,10 @@ impl<'e> AcquireTask<'e> {
             Step::Held(hold) => return Some(hold),
             // Its inbox says so too.
             Step::PassedOver => return None,
-            Step::Busy { recheck_at } => {
+            Step::Busy { recheck_at, holder } => {
+                let owner = self.request.claim.owner;
+                let foreign = waiting.foreign.recheck_at(holder, owner, now());
+                let recheck_at = foreign.unwrap_or(recheck_at);
                 (waiting.retry, waiting.was_told_busy) = (Retry::default(), true);
                 // A grant that was heard of before this reply was gone when the store wrote it, and
                 // must not be taken for one that came after it.

@@ -24,10 +24,7 @@ fn failed<T>(kind: StoreErrorKind) -> Result<Answer<T>, Failure> {
 }
 
 fn busy() -> Result<Answer<Acquired>, Failure> {
-    answer(Acquired::Busy {
-        remaining: None,
-        queued: true,
-    })
+    answer(Acquired::busy(None, true))
 }
 
 fn found(holder: Option<&str>) -> Result<Answer<Option<Inspection>>, Failure> {
@@ -57,7 +54,7 @@ fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
 #[test]
 fn what_one_was_told_lately_holds_for_all() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + 10 * MS, &busy());
+    key.note(start + 10 * MS, false, &busy());
     assert!(matches!(known(&key, start + 10 * MS), Some(Said::Taken)));
     assert!(known(&key, start + 11 * MS).is_none());
 }
@@ -65,25 +62,25 @@ fn what_one_was_told_lately_holds_for_all() {
 #[test]
 fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, &busy());
+    key.note(start, false, &busy());
     for at in [5, 6, 7] {
-        key.note(start + at * MS, &failed(StoreErrorKind::Timeout));
+        key.note(start + at * MS, false, &failed(StoreErrorKind::Timeout));
     }
     let since = key.failing().map(|failing| failing.since);
     assert_eq!(since, Some(start + 5 * MS));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 8 * MS, &busy());
+    key.note(start + 8 * MS, false, &busy());
     assert!(key.failing().is_none());
 }
 
 #[test]
 fn a_look_ends_silence_and_not_a_refusal() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, &failed(StoreErrorKind::OutOfMemory));
+    key.note(start, false, &failed(StoreErrorKind::OutOfMemory));
     key.looked(0, start + MS, &found(None));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 2 * MS, &busy());
-    key.note(start + 3 * MS, &failed(StoreErrorKind::Timeout));
+    key.note(start + 2 * MS, false, &busy());
+    key.note(start + 3 * MS, false, &failed(StoreErrorKind::Timeout));
     key.looked(0, start + 4 * MS, &found(None));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
     key.looked(0, start + 5 * MS, &found(Some("somebody")));
@@ -93,7 +90,7 @@ fn a_look_ends_silence_and_not_a_refusal() {
 #[test]
 fn nothing_is_known_of_before_anybody_waited() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, &failed(StoreErrorKind::Timeout));
+    key.note(start, false, &failed(StoreErrorKind::Timeout));
     key.forget();
     // A look that was called for before ends after that.
     key.looked(0, start + MS, &failed(StoreErrorKind::Timeout));
@@ -119,9 +116,9 @@ fn one_looks_for_all() {
 #[test]
 fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + MS, &busy());
-    key.note(start, &failed(StoreErrorKind::Timeout));
+    key.note(start + MS, false, &busy());
+    key.note(start, false, &failed(StoreErrorKind::Timeout));
     assert!(key.failing().is_none());
-    key.note(start + MS, &failed(StoreErrorKind::Timeout));
+    key.note(start + MS, false, &failed(StoreErrorKind::Timeout));
     assert!(key.failing().is_some());
 }
