@@ -11,6 +11,8 @@ use crate::error::LockError;
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 /// The wait budget when none is given.
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+/// How long one server may be silent until requests end for it, when nothing is said.
+pub(crate) const DEFAULT_UNAVAILABLE_AFTER: Duration = Duration::from_secs(2);
 /// What every key and channel of a client begins with.
 pub(crate) const DEFAULT_NAMESPACE: &str = "lock";
 /// The first lease of a handed-over lock: what a grant that nobody picks up can cost the others.
@@ -207,6 +209,8 @@ pub(crate) struct Defaults {
     pub(crate) lease: Duration,
     pub(crate) wait: Duration,
     pub(crate) command_timeout: Duration,
+    /// How long a store may be silent until requests end for it; `None` as long as they may wait.
+    pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
     /// Whether what the store tells on its own is believed: if not, it is a reason to ask.
@@ -224,6 +228,7 @@ mod tests {
         lease: DEFAULT_LEASE,
         wait: DEFAULT_WAIT,
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
+        unavailable_after: None,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
         trusts_messages: true,

@@ -27,6 +27,7 @@ use crate::config::{
 /// - namespace `lock`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
+/// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
 /// - messages are trusted: yes
@@ -84,6 +85,7 @@ impl Default for LockClientBuilder {
             lease: DEFAULT_LEASE,
             wait: DEFAULT_WAIT,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
+            unavailable_after: None,
             local_handoffs: LOCAL_HANDOFFS,
             local_tenure: LOCAL_TENURE,
             trusts_messages: true,
@@ -148,6 +150,20 @@ impl LockClientBuilder {
     /// How long one command to the store may take. Default: 500 ms.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.defaults.command_timeout = timeout.min(FAR);
+        self
+    }
+
+    /// How long the store may be silent until requests end with [`Unavailable`](crate::LockError::Unavailable), whatever
+    /// is left of their wait. Counted for each key, and for the one server, from the first command that was not answered
+    /// after the last answer. A request that begins later has the time of one command; one with `wait = "0s"` always has
+    /// exactly that. Ends requests only: what is held is renewed, and what was left behind is undone, as long as that may
+    /// help.
+    ///
+    /// Default: 2 s for one server and for a quorum. Under sentinels and in a cluster, where another server takes over
+    /// after a while, a request waits for that as long as its wait says, and under `wait = "forever"` as long as the
+    /// client's.
+    pub fn unavailable_after(mut self, silence: Duration) -> Self {
+        self.defaults.unavailable_after = Some(silence.min(FAR));
         self
     }
 

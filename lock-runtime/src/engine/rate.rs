@@ -72,6 +72,8 @@ impl Engine {
                     // What may have been carried out is never repeated: it would take the tokens twice.
                     let repeatable =
                         failure.unknown.is_none() && failure.error.kind().is_transient();
+                    let silence_ends = budget.silence_ends(self.silent_since());
+                    let ends = silence_ends.map_or(ends, |silence_ends| silence_ends.min(ends));
                     if !repeatable || again >= ends {
                         return Err(unavailable(Some(&request.key), failure.error));
                     }

@@ -34,6 +34,7 @@ pub(crate) struct Budget {
     wait: Wait,
     command_timeout: Duration,
     dead_after: Duration,
+    unavailable_after: Option<Duration>,
 }
 
 impl Budget {
@@ -44,6 +45,7 @@ impl Budget {
             wait,
             command_timeout: defaults.command_timeout,
             dead_after,
+            unavailable_after: defaults.unavailable_after,
         }
     }
 
@@ -79,6 +81,13 @@ impl Budget {
                 (failing_since + self.dead_after).max(self.started + self.command_timeout)
             }
         }
+    }
+
+    /// When a request ends for a store that has been silent since then, whatever is left of its wait.
+    /// One that came later has the time of one command.
+    pub(crate) fn silence_ends(&self, silent_since: Option<Instant>) -> Option<Instant> {
+        let ends = silent_since? + self.unavailable_after?;
+        Some(ends.max(self.started + self.command_timeout))
     }
 
     /// By when a command sent now must be answered.

@@ -127,6 +127,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether another server takes over when one fails, so that it pays to wait longer for an answer.
+    fn fails_over(&self) -> bool {
+        false
+    }
+
     /// Closes connections, and grants nobody waits for are no longer told.
     fn close(&self);
 

@@ -23,6 +23,7 @@ mod secrets;
 mod semaphore;
 mod server;
 mod several;
+mod silence;
 mod tls;
 
 use std::time::{Duration, Instant};

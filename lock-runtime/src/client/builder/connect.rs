@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::LockClientBuilder;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, refuse};
-use crate::config::check_lease;
+use crate::config::{DEFAULT_UNAVAILABLE_AFTER, check_lease};
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
 use crate::engine::local_queue::LocalQueues;
@@ -93,7 +93,11 @@ impl LockClientBuilder {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
-        let (engine, task) = Engine::new(clock, store, messages, self.defaults);
+        let mut defaults = self.defaults;
+        if defaults.unavailable_after.is_none() && !store.fails_over() {
+            defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
+        }
+        let (engine, task) = Engine::new(clock, store, messages, defaults);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());

@@ -15,6 +15,18 @@ use crate::error::LockError;
 impl AcquireTask<'_> {
     /// When it gives up if the store stays silent. Those that wait for the same key do so together.
     pub(super) fn gives_up_at(&self, waiter: Option<&Waiter>) -> Instant {
+        let silence_ends = waiter.and_then(|waiter| self.silence_ends(waiter));
+        let gives_up = self.waits_at_most(waiter);
+        silence_ends.map_or(gives_up, |ends| ends.min(gives_up))
+    }
+
+    /// When it ends for the silence of the store, if nothing is heard until then.
+    fn silence_ends(&self, waiter: &Waiter) -> Option<Instant> {
+        let since = [waiter.liveness().silent_since(), self.engine.silent_since()];
+        self.budget.silence_ends(since.into_iter().flatten().min())
+    }
+
+    fn waits_at_most(&self, waiter: Option<&Waiter>) -> Instant {
         let Some(waiter) = waiter.filter(|_| self.budget.ends().is_none()) else {
             return self.budget.gives_up(None);
         };
@@ -24,14 +36,19 @@ impl AcquireTask<'_> {
         })
     }
 
-    /// Under a wait without end: the error of a store that has failed for too long, or whose grants
-    /// could not be used so many times in a row.
+    /// The error of a store that was silent for too long; and under a wait without end, of one that has
+    /// failed for too long, or whose grants could not be used so many times in a row.
     pub(super) fn loses_patience(
         &self,
         waiter: &Waiter,
         now: Instant,
         unusable: Option<&(u32, StoreError)>,
     ) -> Option<LockError> {
+        if self.silence_ends(waiter).is_some_and(|ends| now >= ends) {
+            let failing = waiter.liveness().failing();
+            let error = failing.map_or_else(not_in_time, |failing| failing.error);
+            return Some(unavailable(Some(&self.request.claim.key), error));
+        }
         if self.budget.ends().is_some() {
             return None;
         }
@@ -110,7 +127,7 @@ impl AcquireTask<'_> {
             None => self.gives_up_at(Some(waiter)),
         };
         let last_recheck = self.budget.last_recheck().filter(|at| *at > now);
-        [asks_at, last_recheck]
+        [asks_at, last_recheck, self.silence_ends(waiter)]
             .into_iter()
             .flatten()
             .fold(end, Instant::min)

@@ -114,13 +114,13 @@ impl<'e> AcquireTask<'e> {
             if let Some(hold) = self.moves_up(&mut waiting, &mut now) {
                 return Ok(hold);
             }
+            let (waiter, unusable) = (&waiting.queued.waiter, waiting.unusable.as_ref());
+            if let Some(error) = self.loses_patience(waiter, now, unusable) {
+                return Err(error);
+            }
             if let State::Asks = waiting.state
                 && !(waiting.asked && self.budget.ends().is_some_and(|ends| now >= ends))
             {
-                let (waiter, unusable) = (&waiting.queued.waiter, waiting.unusable.as_ref());
-                if let Some(error) = self.loses_patience(waiter, now, unusable) {
-                    return Err(error);
-                }
                 self.prepares(&mut waiting);
                 let step = self.send(Some(&waiting.queued.waiter), now).await?;
                 if let Some(hold) = self.was_answered(&mut waiting, step) {

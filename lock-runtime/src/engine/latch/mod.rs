@@ -158,9 +158,11 @@ impl Engine {
         command: impl Fn(Instant) -> StoreFuture<'s, T>,
     ) -> Result<T, LockError> {
         let _active = Active::enter(&*self.active);
-        let gives_up = budget.gives_up(None);
+        let waits = budget.gives_up(None);
         let mut retry = Retry::default();
         loop {
+            let silence_ends = budget.silence_ends(self.silent_since());
+            let gives_up = silence_ends.map_or(waits, |ends| ends.min(waits));
             let closed = self.closed.notified();
             if self.is_closing() {
                 return Err(LockError::Shutdown);

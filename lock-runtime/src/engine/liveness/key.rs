@@ -4,7 +4,7 @@
 use lock_store::{Acquired, Answer, Failure, Inspection, Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
-use super::is_silence;
+use super::{is_silence, silent_since};
 
 /// Shared by all requests of a client that wait for a key.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ struct KeyLivenessState {
     /// Send time of the last command by which a request that had a place in the store's queue asked again.
     looked: Option<Instant>,
     failing: Option<KeyFailure>,
+    /// Send time of the first command without an answer after the last one that had one.
+    silent_since: Option<Instant>,
     /// A look is under way. One at a time; everyone shares its answer.
     looking: bool,
     /// Counts how often everybody had left.
@@ -53,6 +55,11 @@ impl KeyLiveness {
         self.state.lock().answered
     }
 
+    /// Since when nothing was heard of this key, if commands are not answered.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.state.lock().silent_since
+    }
+
     pub(crate) fn failing(&self) -> Option<KeyFailure> {
         self.state.lock().failing.clone()
     }
@@ -80,6 +87,7 @@ impl KeyLiveness {
         result: &Result<Answer<Acquired>, Failure>,
     ) {
         let mut state = self.state.lock();
+        state.silent_since = silent_since(state.silent_since, sent, result);
         match result {
             Ok(answer) => {
                 if had_place {
@@ -106,6 +114,9 @@ impl KeyLiveness {
     ) {
         let mut state = self.state.lock();
         state.looking = false;
+        if state.era == era {
+            state.silent_since = silent_since(state.silent_since, sent, result);
+        }
         match result {
             _ if state.era != era => {}
             Ok(answer) => {

@@ -25,6 +25,8 @@ pub(crate) struct Liveness {
 #[derive(Debug, Default)]
 struct LivenessState {
     answered: Option<Instant>,
+    /// Send time of the first command without an answer after the last one that had one.
+    silent_since: Option<Instant>,
     failed: Option<(Instant, StoreError)>,
     /// A sign of life was asked for and has not come yet. One at a time; everyone shares the
     /// answer.
@@ -45,12 +47,18 @@ impl Liveness {
     /// except `Denied`: without permission we cannot tell whether a key is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
         let mut state = self.state.lock();
+        state.silent_since = silent_since(state.silent_since, sent, result);
         match result {
             Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()))
             }
             _ => state.answered = state.answered.max(Some(sent)),
         }
+    }
+
+    /// Since when nothing was heard of the store, if commands are not answered.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.state.lock().silent_since
     }
 
     /// Send time of the last command that was answered.
@@ -126,12 +134,25 @@ impl Liveness {
     }
 }
 
+/// Since when there is silence, after a command that was sent then.
+fn silent_since<T>(
+    before: Option<Instant>,
+    sent: Instant,
+    result: &Result<Answer<T>, Failure>,
+) -> Option<Instant> {
+    match result {
+        Err(failure) if is_silence(&failure.error) => before.or(Some(sent)),
+        // A refusal is an answer.
+        _ => None,
+    }
+}
+
 fn is_denied(failure: &Failure) -> bool {
     failure.error.kind() == StoreErrorKind::Denied
 }
 
 /// Whether nothing at all was heard of the store.
-fn is_silence(error: &StoreError) -> bool {
+pub(super) fn is_silence(error: &StoreError) -> bool {
     matches!(
         error.kind(),
         StoreErrorKind::Disconnected | StoreErrorKind::Timeout

@@ -2,6 +2,7 @@
 
 use lock_store::{Instant, LockKey, StoreError};
 
+use super::is_silence;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
 use crate::engine::timing::Budget;
@@ -19,6 +20,14 @@ impl Engine {
         budget: &Budget,
         failing: Failing<'_>,
     ) -> Option<LockError> {
+        let now = self.clock.now();
+        if let Some((_, error)) = failing
+            && self
+                .silence_ends(budget, failing)
+                .is_some_and(|ends| now >= ends)
+        {
+            return Some(unavailable(Some(key), error.clone()));
+        }
         let asks_from = match budget.last_recheck() {
             Some(last_recheck) => last_recheck,
             None => self.gives_up(budget, failing),
@@ -74,6 +83,13 @@ impl Engine {
         })
     }
 
+    /// When a request ends for a store that is silent. A refusal is an answer.
+    fn silence_ends(&self, budget: &Budget, failing: Failing<'_>) -> Option<Instant> {
+        let (since, _) = failing.filter(|(_, error)| is_silence(error))?;
+        let earlier = self.silent_since();
+        budget.silence_ends(Some(earlier.map_or(since, |earlier| earlier.min(since))))
+    }
+
     /// When to wake up if nothing happens.
     pub(in crate::engine) fn wake_at(
         &self,
@@ -86,7 +102,7 @@ impl Engine {
             .ends()
             .unwrap_or_else(|| self.gives_up(budget, failing));
         let last_recheck = budget.last_recheck().filter(|at| *at > now);
-        [recheck_at, last_recheck]
+        [recheck_at, last_recheck, self.silence_ends(budget, failing)]
             .into_iter()
             .flatten()
             .fold(end, Instant::min)

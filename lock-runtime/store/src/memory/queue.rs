@@ -84,6 +84,10 @@ impl Places {
             self.last += 1;
             self.numbers.insert(place, self.last);
             self.order.insert(self.last, Waiting { place, since: now });
+            // A client of which places were passed over has to have them back.
+            if let Some(None) = self.heard.get(&place.owner.client) {
+                self.look_again(&place, now);
+            }
         }
     }
 

@@ -116,6 +116,10 @@ impl Store for RedisStore {
         self.replication.is_some()
     }
 
+    fn fails_over(&self) -> bool {
+        self.fails_over
+    }
+
     fn close(&self) {
         self.servers.close();
         if let Some(replication) = &self.replication {

@@ -30,6 +30,8 @@ pub(crate) struct RedisStore {
     pub(crate) servers: Servers,
     pub(crate) namespace: Prefix,
     client: ClientId,
+    /// Whether another server takes over when one fails.
+    pub(crate) fails_over: bool,
     /// If replicas are to confirm holds.
     pub(crate) replication: Option<Arc<Replication>>,
     /// What was logged of what the servers say of themselves.
@@ -46,6 +48,7 @@ impl RedisStore {
         context: ClientContext,
     ) -> Result<Self, ConfigError> {
         let servers = Servers::open(topology.clone(), context.clone())?;
+        let fails_over = !matches!(topology, Topology::Server(_));
         let replication = replicas.map(|replicas| {
             let policy = replicas.check(context.timeouts.command)?;
             let listener = Nobody::listens();
@@ -64,6 +67,7 @@ impl RedisStore {
             servers,
             namespace,
             client,
+            fails_over,
             replication: replication.transpose()?,
             logged: tokio::sync::Mutex::default(),
         })
@@ -82,6 +86,7 @@ impl RedisStore {
             servers: Servers::one(endpoint, context),
             namespace,
             client,
+            fails_over: false,
             replication: None,
             // A quorum logs for all of its servers.
             logged: tokio::sync::Mutex::new(FindingsLog::of_another()),

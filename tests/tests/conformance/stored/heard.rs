@@ -13,7 +13,8 @@ crate::on_one_server!(
     a_place_whose_wait_has_ended_is_not_served,
     a_client_that_is_not_heard_is_passed_over_until_it_looks_and_then_has_its_places_back,
     one_look_confirms_all_places_of_its_client,
-    a_new_place_is_served_whatever_became_of_the_earlier_ones,
+    a_new_place_is_served_in_its_turn,
+    a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back,
     a_writer_that_stands_still_stops_no_readers,
     a_writer_whose_wait_has_ended_stops_no_readers,
     a_clock_that_was_set_back_costs_nobody_his_place,
@@ -124,7 +125,7 @@ async fn one_look_confirms_all_places_of_its_client(backend: Backend) {
     assert!(stored.is_held_by(second).await);
 }
 
-async fn a_new_place_is_served_whatever_became_of_the_earlier_ones(backend: Backend) {
+async fn a_new_place_is_served_in_its_turn(backend: Backend) {
     let stored = Stored::on(backend);
     let (holder, silent, new) = (owner(0, 1), owner(1, 1), owner(1, 2));
     stored.takes(holder, None).await;
@@ -209,4 +210,22 @@ async fn of_a_queue_without_places_nothing_is_left(backend: Backend) {
     stored.frees(holder, None).await;
     stored.frees(one, None).await;
     assert_eq!(stored.number(&format!("EXISTS {QUEUE}")).await, 0);
+}
+
+async fn a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, silent, runs) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    for share in [None, Some(Permits::WRITE)] {
+        stored.takes(holder, share).await;
+        stored.queues(silent, share, 0).await;
+        stored.passes(SILENCE).await;
+        stored.queues(runs, share, 0).await;
+        stored.frees(holder, share).await;
+        assert!(stored.is_held_by(runs).await);
+        stored.queues(owner(0, 3), share, 0).await;
+        stored.queues(owner(1, 2), share, 0).await;
+        stored.frees(runs, share).await;
+        assert!(stored.is_held_by(silent).await, "{share:?}");
+        stored.command("FLUSHALL").await;
+    }
 }

@@ -35,13 +35,18 @@ local function stamp(at, member, time)
   return redis.pcall('ZADD', at.queue, string.format('%.0f', time), member)
 end
 
+-- Whether places of a client were passed over since it was last heard.
+local function was_passed_over(at, client)
+  return redis.call('ZSCORE', at.queue, client) == '6000000000000000'
+end
+
 -- A request that has a place looks again: its client runs, and gets back the places that were passed over. Then `me` is
 -- since when it waits; nil without a place. Works without free memory: PEXPIRE needs none, and after it neither does ZADD.
 local function look_again(at, me, client, ttl, time)
   local since = redis.pcall('ZSCORE', at.queue, me)
   if type(since) ~= 'string' then return nil end
   redis.call('PEXPIRE', at.queue, ttl)
-  if redis.call('ZSCORE', at.queue, client) == '6000000000000000' then
+  if was_passed_over(at, client) then
     local passed_over = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'WITHSCORES')
     for i = 1, #passed_over, 2 do
       local member = passed_over[i]

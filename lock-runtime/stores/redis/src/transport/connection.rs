@@ -15,7 +15,7 @@ use lock_store::timing::BACKOFF_MAX;
 use lock_store::{Failure, Instant, Link, ServerHealth, StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 
 use super::connected::Connected;
@@ -57,6 +57,8 @@ pub(crate) struct Connection {
     silent: AtomicU32,
     reports: mpsc::UnboundedSender<Report>,
     supervisor: OnceLock<AbortHandle>,
+    /// Tells that somebody waits for a connection.
+    pub(super) wanted: Arc<Notify>,
 }
 
 /// What the task is told that keeps it connected.
@@ -122,6 +124,7 @@ impl Connection {
             silent: AtomicU32::new(0),
             reports,
             supervisor: OnceLock::new(),
+            wanted: Arc::default(),
         }
     }
 
@@ -202,6 +205,7 @@ impl Connection {
             return Ok(up.clone());
         }
         let mut states = self.state.subscribe();
+        self.wanted.notify_one();
         let settled = states.wait_for(|state| match state {
             ConnectionState::Down(Some(error)) => !error.kind().is_transient(),
             ConnectionState::Down(None) => false,
@@ -218,6 +222,11 @@ impl Connection {
             ConnectionState::Down(None) => errors::slow_to_connect(),
             ConnectionState::Closed => errors::shut_down(),
         }))
+    }
+
+    /// Whether somebody waits for a connection.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.state.receiver_count() > 0
     }
 
     /// Waits until the first attempt to connect has succeeded or failed.

@@ -18,6 +18,9 @@ use crate::context::ClientContext;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::{errors, random};
 
+/// The longest pause between two attempts to connect while somebody waits for a connection.
+const WANTED_BACKOFF: Duration = Duration::from_millis(250);
+
 /// Starts to connect, in the background. `links` counts the links of all connections of a store.
 pub(crate) fn open(
     endpoint: Endpoint,
@@ -109,7 +112,26 @@ impl Supervisor {
                 tracing::debug!(%error, ?backoff, "connecting to the lock store again soon");
                 shared.stay_down(error);
             }
-            clock.sleep_until(clock.now() + jittered(backoff)).await;
+            self.rest(jittered(backoff)).await;
+        }
+    }
+
+    /// Leaves the server alone for so long, or for less if somebody waits for a connection.
+    async fn rest(&self, backoff: Duration) {
+        let clock = &self.context.clock;
+        let until = clock.now() + backoff;
+        clock
+            .sleep_until(until.min(clock.now() + WANTED_BACKOFF))
+            .await;
+        // Without a hand on the connection, which may be given up meanwhile.
+        let wanted = || {
+            let connection = self.connection.upgrade()?;
+            (!connection.is_wanted()).then(|| Arc::clone(&connection.wanted))
+        };
+        while let Some(wanted) = wanted() {
+            if clock.by(until, wanted.notified()).await.is_none() {
+                return;
+            }
         }
     }
 

@@ -1,0 +1,145 @@
+//! How long a request waits for a server that does not answer at all.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, Rate};
+use lock_testkit::{RedisServer, eventually};
+use tokio::task::JoinSet;
+
+use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};
+
+const SILENCE: Duration = Duration::from_secs(2);
+const LONG: Duration = Duration::from_secs(30);
+
+type Ended = (Result<(), LockError>, Duration);
+
+/// Everything that waits.
+fn all(client: &LockClient) -> JoinSet<(&'static str, Ended)> {
+    let mut all = JoinSet::new();
+    let requests = [
+        ("lock", client.lock("k")),
+        ("the second of its key", client.lock("k")),
+        ("fair", client.lock("f").fair()),
+        ("reader", client.rw_lock("rw").read()),
+        ("several", client.multi_lock(["a", "b"])),
+        ("for ever", client.lock("e").wait_forever()),
+    ];
+    for (name, request) in requests {
+        let request = if name == "for ever" {
+            request
+        } else {
+            request.wait(LONG)
+        };
+        all.spawn(async move {
+            let (result, took) = timed(request.acquire()).await;
+            (name, (result.map(drop), took))
+        });
+    }
+    let latch = client.latch("l");
+    all.spawn(async move { ("latch", timed(latch.wait(LONG)).await) });
+    let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(LONG);
+    all.spawn(async move {
+        let (result, took) = timed(limiter.acquire()).await;
+        ("limiter", (result.map(drop), took))
+    });
+    all
+}
+
+#[tokio::test]
+async fn a_server_that_is_silent_ends_every_request_after_two_seconds() {
+    for killed in [true, false] {
+        let server = RedisServer::start().await;
+        let client = client(&server.url()).await;
+        if killed {
+            server.kill()
+        } else {
+            server.pause()
+        }
+        let mut all = all(&client);
+        while let Some(ended) = all.join_next().await {
+            let (name, (result, took)) = ended.unwrap();
+            unavailable(result);
+            assert!(took < SILENCE + SLACK, "{name}: {took:?}, killed: {killed}");
+            // What may have been taken is not asked for again.
+            let waits = name == "limiter" || took >= SILENCE * 9 / 10;
+            assert!(waits, "{name}: {took:?}, killed: {killed}");
+        }
+        // Whoever comes later has the time of one command.
+        let (result, took) = timed(client.lock("later").wait(LONG).acquire()).await;
+        unavailable(result);
+        assert!(took < COMMAND_TIMEOUT + SLACK, "{took:?}");
+    }
+}
+
+#[tokio::test]
+async fn waiting_requests_end_together_after_two_seconds_of_silence() {
+    let server = RedisServer::start().await;
+    let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
+    let _held = holder.lock("k").acquire().await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..3 {
+        waiting.spawn(timed(waiter.lock("k").wait(LONG).acquire()));
+    }
+    eventually("all wait", async || {
+        waiter.health().await.unwrap().waiting == 3
+    })
+    .await;
+    server.pause();
+    let (ended, took) = timed(waiting.join_all()).await;
+    for (result, _) in ended {
+        unavailable(result);
+    }
+    // The first of them asks within a second.
+    assert!(took < SILENCE + Duration::from_secs(1) + SLACK, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_longer_silence_can_be_waited_for_and_ends_as_soon_as_the_server_is_back() {
+    let server = RedisServer::start().await;
+    let patient = LockClient::builder()
+        .url(server.url())
+        .unavailable_after(LONG);
+    let patient = patient.connect().await.unwrap();
+    server.stop().await;
+    let waiting = tokio::spawn(patient.lock("k").wait(LONG).acquire());
+    tokio::time::sleep(SILENCE * 2).await;
+    assert!(!waiting.is_finished());
+    server.restart_empty().await;
+    let (result, took) = timed(waiting).await;
+    assert!(result.unwrap().unwrap().is_held());
+    // Reconnects are not far apart while somebody asks.
+    assert!(took < Duration::from_secs(1) + SLACK / 2, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_was_never_connected_says_so_after_two_seconds() {
+    let server = RedisServer::start().await;
+    let url = server.url();
+    server.stop().await;
+    let client = LockClient::builder().url(url).connect_lazy().unwrap();
+    let (result, took) = timed(client.lock("k").wait(LONG).acquire()).await;
+    unavailable(result);
+    assert!(took < SILENCE + SLACK, "{took:?}");
+    let (result, took) = timed(client.lock("k").try_acquire()).await;
+    unavailable(result);
+    assert!(took < COMMAND_TIMEOUT + SLACK, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_hold_is_renewed_and_an_undo_is_sent_after_a_longer_silence() {
+    let server = RedisServer::start().await;
+    let client = client(&server.url()).await;
+    let held = client.lock("k").lease(Duration::from_secs(12)).renew(true);
+    let held = held.acquire().await.unwrap();
+    server.pause();
+    let (result, _) = timed(client.lock("other").wait(LONG).acquire()).await;
+    unavailable(result);
+    tokio::time::sleep(SILENCE).await;
+    server.resume();
+    eventually("what was asked for late is undone", async || {
+        server.keys("lock:other").await.is_empty()
+    })
+    .await;
+    held.extend(Duration::from_secs(12)).await.unwrap();
+    assert!(held.is_held());
+}
