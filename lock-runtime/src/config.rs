@@ -11,6 +11,8 @@ use crate::error::LockError;
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 /// The wait budget when none is given.
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+/// A request that waits for longer says so in the log, when nothing else is said.
+pub(crate) const DEFAULT_WARN_AFTER: Duration = Duration::from_secs(30);
 /// How long one server may be silent until requests end for it, when nothing is said.
 pub(crate) const DEFAULT_UNAVAILABLE_AFTER: Duration = Duration::from_secs(2);
 /// What every key and channel of a client begins with.
@@ -209,6 +211,8 @@ pub(crate) struct Defaults {
     pub(crate) lease: Duration,
     pub(crate) wait: Duration,
     pub(crate) command_timeout: Duration,
+    /// A request that waits for longer says so once.
+    pub(crate) warn_after: Duration,
     /// How long a store may be silent until requests end for it; `None` as long as they may wait.
     pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
@@ -228,6 +232,7 @@ mod tests {
         lease: DEFAULT_LEASE,
         wait: DEFAULT_WAIT,
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
+        warn_after: DEFAULT_WARN_AFTER,
         unavailable_after: None,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,

@@ -17,7 +17,8 @@ use lock_store_redis::Replicas;
 use tokio::runtime::Handle;
 
 use crate::config::{
-    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE,
+    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, Defaults, FAR,
+    LOCAL_HANDOFFS, LOCAL_TENURE,
 };
 
 /// The settings of a [`LockClient`](crate::LockClient).
@@ -27,6 +28,7 @@ use crate::config::{
 /// - namespace `lock`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
+/// - a wait of more than 30 s is logged
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
@@ -85,6 +87,7 @@ impl Default for LockClientBuilder {
             lease: DEFAULT_LEASE,
             wait: DEFAULT_WAIT,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
+            warn_after: DEFAULT_WARN_AFTER,
             unavailable_after: None,
             local_handoffs: LOCAL_HANDOFFS,
             local_tenure: LOCAL_TENURE,
@@ -150,6 +153,13 @@ impl LockClientBuilder {
     /// How long one command to the store may take. Default: 500 ms.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.defaults.command_timeout = timeout.min(FAR);
+        self
+    }
+
+    /// A request that waits longer than this for a lock says so once in the log (`tracing`, as a warning), with who has the
+    /// lock and how many requests of this process are before it. Default: 30 s.
+    pub fn warn_after(mut self, wait: Duration) -> Self {
+        self.defaults.warn_after = wait.min(FAR);
         self
     }
 

@@ -12,6 +12,7 @@ mod fairness;
 mod foreign;
 mod forged;
 mod latch;
+mod long_waits;
 mod network;
 mod processes;
 mod quiet;

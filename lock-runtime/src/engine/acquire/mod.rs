@@ -8,6 +8,7 @@ mod command;
 mod foreign;
 mod giving_up;
 mod grant;
+mod long_wait;
 mod one;
 mod several;
 mod task;

@@ -12,6 +12,7 @@ use lock_store::{Instant, Queue, StoreError, StoreErrorKind};
 
 use super::command::Step;
 use super::foreign::ForeignHolder;
+use super::long_wait::LongWait;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
@@ -63,6 +64,7 @@ struct Waiting<'e> {
     /// The store has said that the key is taken.
     was_told_busy: bool,
     foreign: ForeignHolder,
+    warning: LongWait,
     /// So many grants in a row could not be used, and why the last of them.
     unusable: Option<(u32, StoreError)>,
     retry: Retry,
@@ -114,6 +116,8 @@ impl<'e> AcquireTask<'e> {
             if let Some(hold) = self.moves_up(&mut waiting, &mut now) {
                 return Ok(hold);
             }
+            let waiter = &waiting.queued.waiter;
+            waiting.warning.tells(now, &self.request.claim, waiter);
             let (waiter, unusable) = (&waiting.queued.waiter, waiting.unusable.as_ref());
             if let Some(error) = self.loses_patience(waiter, now, unusable) {
                 return Err(error);
@@ -138,6 +142,7 @@ impl<'e> AcquireTask<'e> {
                 });
             }
             let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
+            let wake = waiting.warning.wake_at(wake);
             waiter.signal.doing(Doing::Sleeps(wake));
             engine.local_queues.patrols(waiter.queue());
             let _ = engine.clock.by(wake, waiter.signal.notified()).await;
@@ -158,6 +163,7 @@ impl<'e> AcquireTask<'e> {
             asked: false,
             was_told_busy: false,
             foreign: ForeignHolder::default(),
+            warning: LongWait::new(self.budget.started, &self.engine.defaults),
             unusable: None,
             retry: Retry::default(),
         }

@@ -1,7 +1,7 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
 //! answers, and so give up together and for the same reason.
 
-use lock_store::{Acquired, Answer, Failure, Inspection, Instant, Mutex, StoreError};
+use lock_store::{Acquired, Answer, Failure, Holder, Inspection, Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
 use super::{is_silence, silent_since};
@@ -22,6 +22,8 @@ struct KeyLivenessState {
     busy: Option<Instant>,
     /// Send time of the last command by which a request that had a place in the store's queue asked again.
     looked: Option<Instant>,
+    /// Who had the key by the store's last word.
+    holder: Option<Holder>,
     failing: Option<KeyFailure>,
     /// Send time of the first command without an answer after the last one that had one.
     silent_since: Option<Instant>,
@@ -53,6 +55,11 @@ impl KeyLiveness {
     /// Send time of the last command that was answered.
     pub(crate) fn answered(&self) -> Option<Instant> {
         self.state.lock().answered
+    }
+
+    /// Who had the key by the store's last word, if it said so.
+    pub(crate) fn holder(&self) -> Option<Holder> {
+        self.state.lock().holder
     }
 
     /// Since when nothing was heard of this key, if commands are not answered.
@@ -95,8 +102,9 @@ impl KeyLiveness {
                 }
                 state.answered = state.answered.max(Some(sent));
                 state.failing = None;
-                if matches!(answer.value, Acquired::Busy { .. }) {
+                if let Acquired::Busy { holder, .. } = answer.value {
                     state.busy = state.busy.max(Some(sent));
+                    state.holder = holder;
                 }
             }
             Err(failure) => state.fails(sent, failure),

@@ -49,6 +49,15 @@ impl Waiter {
         self.queue.state.lock().entries.0.len() > 1
     }
 
+    /// How many requests of this process stand before this one.
+    pub(crate) fn ahead(&self) -> usize {
+        let state = self.queue.state.lock();
+        let mut tickets = state.entries.0.iter().map(|(ticket, _)| *ticket);
+        tickets
+            .position(|ticket| ticket == self.ticket)
+            .unwrap_or(0)
+    }
+
     /// A marker of this waiter's queue, without a look into the table.
     pub(crate) fn marker(&self) -> HandoffMarker {
         HandoffMarker::new(&self.queue)

@@ -9,6 +9,7 @@ pub(super) const DEFAULTS: Defaults = Defaults {
     wait: Duration::from_secs(10),
     command_timeout: Duration::from_millis(500),
     local_handoffs: 64,
+    warn_after: Duration::from_secs(30),
     unavailable_after: None,
     local_tenure: Duration::from_millis(10),
     trusts_messages: true,
