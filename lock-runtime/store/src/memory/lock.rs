@@ -97,6 +97,7 @@ impl Lock {
     pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Place>) -> bool {
         while !self.holders.is_exclusive() {
             let Some(first) = self.queue.first() else {
+                self.queue.forget_one(step.now);
                 return true;
             };
             let place = first.place;
@@ -105,7 +106,7 @@ impl Lock {
             }
             match self.turn_of(step, &first) {
                 Turn::Blocks => return false,
-                Turn::PassedOver => self.queue.pass_over_first(),
+                Turn::PassedOver => self.queue.pass_over_first(step.now),
                 Turn::Ended => self.queue.remove(&place),
                 Turn::Served => {
                     self.queue.remove(&place);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 
 use crate::instant::Instant;
-use crate::timing::UNHEARD;
+use crate::timing::{QUEUE_TTL, UNHEARD};
 use crate::{Acquire, ClientId, Owner, Permits};
 
 /// The queue: first come, first served. The places of a client that stands still are passed over until it is heard.
@@ -15,8 +15,7 @@ pub(super) struct Places {
     order: BTreeMap<u64, Waiting>,
     passed_over: BTreeMap<u64, Waiting>,
     numbers: HashMap<Place, u64, RandomState>,
-    /// When a request of each client that has a place has last looked again; `None` if places of it were passed over.
-    heard: BTreeMap<ClientId, Option<Instant>>,
+    heard: BTreeMap<ClientId, Heard>,
     last: u64,
 }
 
@@ -28,6 +27,15 @@ pub(super) struct Place {
     pub(super) first_lease: Duration,
     pub(super) wait: Option<Duration>,
     pub(super) tokens: u32,
+}
+
+/// What is known of a client.
+#[derive(Clone, Copy, Debug)]
+enum Heard {
+    /// A request that has a place has last looked again then.
+    At(Instant),
+    /// Places of it were passed over, the last one then.
+    PassedOver(Instant),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +93,7 @@ impl Places {
             self.numbers.insert(place, self.last);
             self.order.insert(self.last, Waiting { place, since: now });
             // A client of which places were passed over has to have them back.
-            if let Some(None) = self.heard.get(&place.owner.client) {
+            if let Some(Heard::PassedOver(_)) = self.heard.get(&place.owner.client) {
                 self.look_again(&place, now);
             }
         }
@@ -97,13 +105,36 @@ impl Places {
             return;
         }
         let client = place.owner.client;
-        if self.heard.insert(client, Some(now)) == Some(None) {
+        if let Some(Heard::PassedOver(_)) = self.heard.insert(client, Heard::At(now)) {
             let passed_over = std::mem::take(&mut self.passed_over).into_iter();
             let (back, rest): (BTreeMap<_, _>, _) =
                 passed_over.partition(|(_, it)| it.place.owner.client == client);
             self.order.extend(back);
             self.passed_over = rest;
         }
+        self.forget_one(now);
+    }
+
+    /// Forgets a place that was passed over and not asked for again. One at a time: the first.
+    pub(super) fn forget_one(&mut self, now: Instant) {
+        if let Some((_, Waiting { place, .. })) = self.passed_over.first_key_value()
+            && self.is_forgotten(place, now)
+        {
+            let place = *place;
+            self.remove(&place);
+        }
+    }
+
+    /// Whether a place was passed over long ago.
+    fn is_forgotten(&self, place: &Place, now: Instant) -> bool {
+        let heard = self.heard.get(&place.owner.client);
+        matches!(heard, Some(Heard::PassedOver(at)) if now > *at + QUEUE_TTL)
+    }
+
+    /// How many places there are that were not passed over long ago.
+    pub(super) fn lasting(&self, now: Instant) -> usize {
+        let places = self.passed_over.values().map(|waiting| &waiting.place);
+        self.len() - places.filter(|place| self.is_forgotten(place, now)).count()
     }
 
     /// Whether the client of the first place was not heard for long. A time ahead of now counts as now: the clock was set
@@ -121,18 +152,19 @@ impl Places {
             return false;
         }
         match self.heard.get_mut(&place.owner.client) {
-            None | Some(None) => true,
-            Some(Some(heard)) if *heard > now => {
+            None | Some(Heard::PassedOver(_)) => true,
+            Some(Heard::At(heard)) if *heard > now => {
                 *heard = now;
                 false
             }
-            Some(Some(heard)) => now.saturating_duration_since(*heard) > UNHEARD,
+            Some(Heard::At(heard)) => now.saturating_duration_since(*heard) > UNHEARD,
         }
     }
 
-    pub(super) fn pass_over_first(&mut self) {
+    pub(super) fn pass_over_first(&mut self, now: Instant) {
         if let Some((number, waiting)) = self.order.pop_first() {
-            self.heard.insert(waiting.place.owner.client, None);
+            let client = waiting.place.owner.client;
+            self.heard.insert(client, Heard::PassedOver(now));
             self.passed_over.insert(number, waiting);
         }
     }

@@ -40,7 +40,7 @@ impl Space {
 
     /// How many holds and places in queues there are, expired ones not counted.
     pub(super) fn leftovers(&self, now: Instant) -> usize {
-        let count = |lock: &Lock| lock.holders.live(now) + lock.queue.len();
+        let count = |lock: &Lock| lock.holders.live(now) + lock.queue.lasting(now);
         self.locks.values().map(count).sum()
     }
 }

@@ -159,6 +159,7 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     }
     let leftovers = world.server.memory().leftovers(world.server.now());
     if leftovers > 0 {
+        world.note(format_args!("{:?}", world.server.memory()));
         let what = format!("{leftovers} in the store");
         world.violated(Check::Leftover, what);
     }

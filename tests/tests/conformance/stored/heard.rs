@@ -20,6 +20,7 @@ crate::on_one_server!(
     a_clock_that_was_set_back_costs_nobody_his_place,
     places_of_a_client_that_is_gone_are_not_kept,
     of_a_queue_without_places_nothing_is_left,
+    a_place_that_was_passed_over_is_kept_for_a_minute,
 );
 
 /// A little more than a client may be silent.
@@ -30,9 +31,9 @@ impl Stored {
     async fn ages(&self, by: i64) {
         let script = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
             for i = 1, #all, 2 do
-                if all[i + 1] ~= '6000000000000000' then
-                    redis.call('ZADD', KEYS[1], all[i + 1] - ARGV[1], all[i])
-                end
+                local in_millis = all[i + 1] - 6000000000000000
+                local passed_over = in_millis > 0 and in_millis < 100000000000000
+                redis.call('ZADD', KEYS[1], all[i + 1] - ARGV[1] / (passed_over and 1000 or 1), all[i])
             end";
         let by = by.to_string();
         self.server()
@@ -226,6 +227,24 @@ async fn a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back(
         stored.queues(owner(1, 2), share, 0).await;
         stored.frees(runs, share).await;
         assert!(stored.is_held_by(silent).await, "{share:?}");
+        stored.command("FLUSHALL").await;
+    }
+}
+
+async fn a_place_that_was_passed_over_is_kept_for_a_minute(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, silent, runs) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    for (minute, kept) in [(Duration::from_secs(59), 1), (Duration::from_secs(61), 0)] {
+        stored.takes(holder, None).await;
+        stored.queues(silent, None, 0).await;
+        stored.passes(SILENCE).await;
+        stored.frees(holder, None).await;
+        assert_eq!(stored.waiting().await, 1);
+        stored.passes(minute).await;
+        stored.takes(holder, None).await;
+        stored.queues(runs, None, 0).await;
+        stored.queues(runs, None, 0).await;
+        assert_eq!(stored.waiting().await, 1 + kept, "{minute:?}");
         stored.command("FLUSHALL").await;
     }
 }

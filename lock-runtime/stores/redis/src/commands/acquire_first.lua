@@ -18,9 +18,9 @@ if tokens then
     -- Texts, since the server takes long to write a number down.
     local now = string.format('%s%06d', time[1], time[2])
     local added = redis.pcall('ZADD', KEYS[2], 'NX', now, me)
-    -- A client of which places were passed over has to have them back.
-    local client = string.match(ARGV[1], '^%x+')
-    if added == 1 and redis.call('ZSCORE', KEYS[2], client) ~= '6000000000000000' then
+    -- A client of which places were passed over has to have them back, see `was_passed_over`.
+    local heard = added == 1 and redis.call('ZSCORE', KEYS[2], string.match(ARGV[1], '^%x+'))
+    if added == 1 and (not heard or tonumber(heard) > 6100000000000000) then
       redis.call('PEXPIRE', KEYS[2], ARGV[6])
       return {0, redis.call('PTTL', KEYS[1]), 1, holder}
     end

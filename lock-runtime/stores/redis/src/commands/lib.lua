@@ -11,12 +11,14 @@ local function names(i)
 end
 
 -- The queue is a sorted set of three parts, all by the server's time in microseconds: places, since when each waits;
--- from PASSED_OVER on, places of clients that stand still, the same; from HEARD on, clients, when each was last heard, or
--- zero if places of it were passed over. A client is heard when one of its requests that has a place looks again, which
--- it does each second. Times fit below PASSED_OVER until 2065.
+-- from PASSED_OVER on, places of clients that stand still, the same; from HEARD on, clients, when each was last heard, or,
+-- in milliseconds, when places of it were passed over. A client is heard when it takes a place, and when one of its requests
+-- that has a place looks again, which it does each second. Times fit below PASSED_OVER until 2065.
 local PASSED_OVER, HEARD = 3000000000000000, 6000000000000000
 -- For so long a client counts as running that was not heard: what a grant costs that nobody picks up.
 local UNHEARD = 2000000
+-- For so many milliseconds places that were passed over are kept: as long as a queue that nobody touches.
+local KEPT = 60000
 
 -- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. The client that took it can write
 -- it again.
@@ -37,7 +39,16 @@ end
 
 -- Whether places of a client were passed over since it was last heard.
 local function was_passed_over(at, client)
-  return redis.call('ZSCORE', at.queue, client) == '6000000000000000'
+  local heard = redis.call('ZSCORE', at.queue, client)
+  heard = heard and heard - HEARD
+  return heard and heard < HEARD / 60 and heard
+end
+
+-- Forgets a place that was passed over and not asked for again. One at a time: the first.
+local function forget_one(at, time)
+  local first = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'LIMIT', 0, 1)[1]
+  local passed_over = first and was_passed_over(at, parse(first).client)
+  if first and time / 1000 - (passed_over or 0) > KEPT then redis.call('ZREM', at.queue, first) end
 end
 
 -- A request that has a place looks again: its client runs, and gets back the places that were passed over. Then `me` is
@@ -54,6 +65,7 @@ local function look_again(at, me, client, ttl, time)
     end
   end
   stamp(at, client, HEARD + time)
+  forget_one(at, time)
   return since
 end
 
@@ -176,6 +188,7 @@ local function stands_still(at, place, member, since, time)
     return false
   end
   if time - since <= UNHEARD then return false end
+  if was_passed_over(at, place.client) then return true end
   local heard = (redis.call('ZSCORE', at.queue, place.client) or HEARD) - HEARD
   if heard > time then
     stamp(at, place.client, HEARD + time)
@@ -204,11 +217,13 @@ local function hand_over(at, state, channels, time, me)
   while not state.holder do
     local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
     local member, since = first[1], tonumber(first[2])
-    if first.err or not member or member == me then return true end
+    if first.err or not member then return true end
     if since >= PASSED_OVER then
+      forget_one(at, time)
       tidy(at)
       return true
     end
+    if member == me then return true end
     local place = parse(member)
     local turn = turn_of(at, state, place, member, since, channels, time)
     if turn == 'blocks' then return false end
@@ -219,7 +234,7 @@ local function hand_over(at, state, channels, time, me)
     served = served + 1
     if turn == 'passed_over' then
       stamp(at, member, since + PASSED_OVER)
-      stamp(at, place.client, HEARD)
+      stamp(at, place.client, HEARD + math.floor(time / 1000))
     else
       redis.call('ZREM', at.queue, member)
     end
