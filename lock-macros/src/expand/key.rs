@@ -49,7 +49,10 @@ fn write_value(
     let write = quote_spanned! {Span::mixed_site()=>
         #runtime::__private::KeyWriter::value(&mut #writer, #shown, #argument);
     };
-    if *calls_method && root != "self" {
+    if let Some(root) = root
+        && *calls_method
+        && root != "self"
+    {
         // A method that takes `self` by value would take the parameter from the body.
         quote_spanned!(Span::mixed_site()=> { let #root = &#root; #write })
     } else {

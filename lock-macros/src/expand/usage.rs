@@ -49,7 +49,7 @@ fn by_key(key: &Key, name: &Ident) -> Usage {
             let arguments = value.expression.to_token_stream();
             let arguments = arguments.into_iter().skip(1).collect();
             usage = usage.max(of(name, arguments));
-            if value.root == *name {
+            if value.root.as_ref() == Some(name) {
                 usage = usage.max(Usage::Borrowed);
             }
         }

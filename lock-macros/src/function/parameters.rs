@@ -1,19 +1,45 @@
 //! The names that a function's parameters bind.
 
 use proc_macro2::Ident;
+use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
 use syn::{FnArg, Pat, PatIdent, Signature};
 
-/// Every name that the body gets from the parameters, `self` included.
-pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
-    let mut names = Vec::new();
-    for input in &sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => names.push(Ident::new("self", receiver.self_token.span)),
-            FnArg::Typed(typed) => names.extend(bindings(&typed.pat)),
+/// What a key template may name.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// Every name that the body gets from the parameters, `self` included.
+    pub(crate) parameters: Vec<Ident>,
+    /// The function's own const generics.
+    pub(crate) constants: Vec<Ident>,
+}
+
+impl Names {
+    pub(crate) fn of(sig: &Signature) -> Self {
+        let mut parameters = Vec::new();
+        for input in &sig.inputs {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    parameters.push(Ident::new("self", receiver.self_token.span));
+                }
+                FnArg::Typed(typed) => parameters.extend(bindings(&typed.pat)),
+            }
+        }
+        Self {
+            parameters,
+            constants: sig
+                .generics
+                .const_params()
+                .map(|constant| constant.ident.clone())
+                .collect(),
         }
     }
-    names
+
+    /// The name that is written so in plain text, as it has to be written in Rust.
+    pub(crate) fn known(&self, text: &str) -> Option<String> {
+        let mut all = self.parameters.iter().chain(&self.constants);
+        all.find(|name| name.unraw() == text).map(Ident::to_string)
+    }
 }
 
 /// `#[async_trait]` calls a parameter with a pattern `__arg1`: not a name that anybody wrote.
