@@ -95,12 +95,13 @@ fn lease(args: &Args, faults: &mut Faults) {
 }
 
 fn max_hold(args: &Args, faults: &mut Faults) {
-    let (Some(given), Some(max_hold)) = (args.get(Opt::MaxHold), args.millis(Opt::MaxHold)) else {
+    let Some(given) = args.get(Opt::MaxHold) else {
         return;
     };
+    let max_hold = args.millis(Opt::MaxHold);
     let renew = args.bool(Opt::Renew);
     let says_renew = args.get(Opt::Renew).is_some();
-    if max_hold < SHORTEST_LEASE {
+    if max_hold.is_some_and(|max_hold| max_hold < SHORTEST_LEASE) {
         faults.at(
             given.span,
             format!(
@@ -119,7 +120,7 @@ fn max_hold(args: &Args, faults: &mut Faults) {
             "`max_hold` ends the renewal, and a hold with `lease` is not renewed: add `renew = true`, or leave out \
              `lease` or `max_hold`",
         );
-    } else if let Some(lease) = args.millis(Opt::Lease)
+    } else if let (Some(max_hold), Some(lease)) = (max_hold, args.millis(Opt::Lease))
         && max_hold < lease
     {
         faults.at(

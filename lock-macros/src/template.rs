@@ -80,9 +80,7 @@ impl Template {
             None => is_plain.then(|| name.to_owned()),
         };
         let text = self.parts.iter().filter_map(Part::literal);
-        let found: Vec<Lookalike> = text
-            .flat_map(|text| lookalike::all(text, counts))
-            .collect();
+        let found: Vec<Lookalike> = text.flat_map(|text| lookalike::all(text, counts)).collect();
         if found.is_empty() && self.odd_braces {
             return vec![ODD_BRACES.to_owned()];
         }

@@ -59,6 +59,7 @@ mod pass {
     pub(crate) mod keys_fence;
     pub(crate) mod keys_methods;
     pub(crate) mod lifetimes;
+    pub(crate) mod macro_rules_fragments;
     pub(crate) mod macro_rules_output;
     pub(crate) mod must_use;
     pub(crate) mod native_async_trait;
@@ -155,6 +156,7 @@ every_file_runs! {
     keys_fence,
     keys_methods,
     lifetimes,
+    macro_rules_fragments,
     macro_rules_output,
     must_use,
     native_async_trait,

@@ -43,11 +43,16 @@ fn write_value(
         expression,
         root,
         calls_method,
+        is_generic,
     } = value;
+    let append = match is_generic {
+        true => quote_spanned!(Span::mixed_site()=> display),
+        false => quote_spanned!(Span::mixed_site()=> value),
+    };
     // Only the argument has the literal's span: a value that can't be displayed is one error there.
     let argument = quote_spanned!(span=> &#expression);
     let write = quote_spanned! {Span::mixed_site()=>
-        #runtime::__private::KeyWriter::value(&mut #writer, #shown, #argument);
+        #runtime::__private::KeyWriter::#append(&mut #writer, #shown, #argument);
     };
     if let Some(root) = root
         && *calls_method

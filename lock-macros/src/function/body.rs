@@ -108,6 +108,7 @@ fn future_of(block: &mut Block) -> Option<&mut Expr> {
 fn future_in(expression: &mut Expr) -> Option<&mut Expr> {
     match expression {
         Expr::Async(_) => Some(expression),
+        Expr::Group(group) => future_in(&mut group.expr),
         Expr::Call(call) => {
             let Expr::Path(callee) = &*call.func else {
                 return None;

@@ -3,7 +3,7 @@
 use proc_macro2::Ident;
 use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
-use syn::{FnArg, Pat, PatIdent, Signature};
+use syn::{FnArg, Pat, PatIdent, Signature, Type};
 
 /// What a key template may name.
 #[derive(Debug)]
@@ -12,27 +12,64 @@ pub(crate) struct Names {
     pub(crate) parameters: Vec<Ident>,
     /// The function's own const generics.
     pub(crate) constants: Vec<Ident>,
+    /// The parameters whose type is one of the function's type parameters, or `impl Trait`.
+    generic: Vec<Ident>,
+    /// The parameters that are an `Option`.
+    optional: Vec<Ident>,
 }
 
 impl Names {
     pub(crate) fn of(sig: &Signature) -> Self {
-        let mut parameters = Vec::new();
+        let mut names = Self {
+            parameters: Vec::new(),
+            constants: Vec::new(),
+            generic: Vec::new(),
+            optional: Vec::new(),
+        };
+        for constant in sig.generics.const_params() {
+            names.constants.push(constant.ident.clone());
+        }
         for input in &sig.inputs {
             match input {
                 FnArg::Receiver(receiver) => {
-                    parameters.push(Ident::new("self", receiver.self_token.span));
+                    let name = Ident::new("self", receiver.self_token.span);
+                    names.parameters.push(name);
                 }
-                FnArg::Typed(typed) => parameters.extend(bindings(&typed.pat)),
+                FnArg::Typed(typed) => {
+                    names.parameters.extend(bindings(&typed.pat));
+                    if let Pat::Ident(pat) = &*typed.pat {
+                        names.add_type(&pat.ident, &typed.ty, sig);
+                    }
+                }
             }
         }
-        Self {
-            parameters,
-            constants: sig
-                .generics
-                .const_params()
-                .map(|constant| constant.ident.clone())
-                .collect(),
+        names
+    }
+
+    fn add_type(&mut self, name: &Ident, ty: &Type, sig: &Signature) {
+        let mut type_params = sig.generics.type_params();
+        match behind_references(ty) {
+            Type::ImplTrait(_) => self.generic.push(name.clone()),
+            Type::Path(ty) => {
+                let Some(last) = ty.path.segments.last() else {
+                    return;
+                };
+                if last.ident == "Option" {
+                    self.optional.push(name.clone());
+                } else if type_params.any(|param| ty.path.is_ident(&param.ident)) {
+                    self.generic.push(name.clone());
+                }
+            }
+            _ => {}
         }
+    }
+
+    pub(crate) fn is_generic(&self, name: &Ident) -> bool {
+        self.generic.contains(name)
+    }
+
+    pub(crate) fn is_optional(&self, name: &Ident) -> bool {
+        self.optional.contains(name)
     }
 
     /// The name that is written so in plain text, as it has to be written in Rust.
@@ -57,6 +94,15 @@ pub(crate) fn unconditional_names(sig: &Signature) -> Vec<Ident> {
         })
         .flatten()
         .collect()
+}
+
+fn behind_references(ty: &Type) -> &Type {
+    match ty {
+        Type::Reference(ty) => behind_references(&ty.elem),
+        Type::Group(ty) => behind_references(&ty.elem),
+        Type::Paren(ty) => behind_references(&ty.elem),
+        ty => ty,
+    }
 }
 
 /// The names that a pattern binds.

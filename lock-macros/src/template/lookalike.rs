@@ -49,10 +49,7 @@ fn at_the_front(text: &str, known: &impl Fn(&str) -> Option<String>) -> Option<L
 }
 
 /// `{name}`, `{name.field}` and `{name:format}`: the expression in it, and what stands behind.
-fn braced<'t>(
-    text: &'t str,
-    known: &impl Fn(&str) -> Option<String>,
-) -> Option<(String, &'t str)> {
+fn braced<'t>(text: &'t str, known: &impl Fn(&str) -> Option<String>) -> Option<(String, &'t str)> {
     let (inside, behind) = text.strip_prefix('{')?.split_once('}')?;
     let expression = match inside.split_once(':') {
         Some((expression, format)) if !format.starts_with(':') => expression,
@@ -129,8 +126,8 @@ mod tests {
     #[test]
     fn plain_text_is_left_alone() {
         for text in [
-            "id", "{ids}", "{tenant}", "{id", "{id:", "{1}", "#1", "#ids", "$", "%id", "%ids%", "50%",
-            "{id-1}", "{}", "{my id}", ":id", "@id", "%25id", "{::id}",
+            "id", "{ids}", "{tenant}", "{id", "{id:", "{1}", "#1", "#ids", "$", "%id", "%ids%",
+            "50%", "{id-1}", "{}", "{my id}", ":id", "@id", "%25id", "{::id}",
         ] {
             assert_eq!(meant(text), [], "{text}");
         }

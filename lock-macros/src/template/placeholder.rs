@@ -13,6 +13,8 @@ pub(crate) struct Placeholder {
     /// The parameter that it begins with; a constant has none.
     pub(crate) root: Option<Ident>,
     pub(crate) calls_method: bool,
+    /// Its type is a type parameter.
+    pub(crate) is_generic: bool,
 }
 
 /// Reads `text`, a part of `literal`. With `names`, it has to begin with one of them, or with a
@@ -46,8 +48,19 @@ pub(crate) fn read(
         Root::Name(root) => variable(root, &shown, literal, names),
         Root::Path => Ok(None),
     };
+    let root = root.and_then(|root| match &root {
+        Some(root) if !calls_method && names.is_some_and(|names| names.is_optional(root)) => {
+            Err(optional(&shown, root, literal))
+        }
+        _ => Ok(root),
+    });
     match root {
         Ok(root) => Some(Placeholder {
+            is_generic: matches!(expression, Expr::Path(_))
+                && root
+                    .iter()
+                    .zip(names)
+                    .any(|(root, names)| names.is_generic(root)),
             shown,
             expression,
             root,
@@ -79,6 +92,15 @@ fn variable(
         return Err(unknown(shown, &root.to_string(), parameters));
     }
     Ok(Some(root.clone()))
+}
+
+fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
+    let template = literal.value();
+    format!(
+        "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller decide about `None` and \
+         take the value itself, or say what `None` locks, with this instead of the template: `match &{root} {{ \
+         Some({root}) => lock_key!(\"{template}\"), None => lock_key!(\"…\") }}`"
+    )
 }
 
 /// By its spelling: `N`, `MAX_SIZE`. Whether it is there, the compiler knows: the attribute does not

@@ -301,7 +301,12 @@ impl KeyWriter {
     }
 
     /// Appends the value of `<placeholder>`, escaped.
-    pub fn value<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
+    pub fn value<T: KeyValue + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
+        value.append(self, placeholder);
+    }
+
+    /// The same for a value whose type is a parameter: the compiler advises the right bound.
+    pub fn display<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
         let before = self.text.len();
         let written = write!(Escaping(&mut self.text), "{value}");
         let fault = if written.is_err() {
@@ -321,6 +326,29 @@ impl KeyWriter {
             text: self.text.into(),
             fault: self.fault,
         }
+    }
+}
+
+/// What a placeholder can show: everything that has `Display`.
+///
+/// A trait of its own, so that the compiler's message says what to write instead.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a placeholder shows its value with `Display`, which `{Self}` does not have",
+    label = "its type is `{Self}`",
+    note = "write a field or a method of it that has `Display`, for example `<order.id>` or `<path.display()>`",
+    note = "for an `Option`, say what `None` locks, with this instead of the template: \
+            `match &id {{ Some(id) => lock_key!(\"stock:<id>\"), None => lock_key!(\"…\") }}`"
+)]
+pub trait KeyValue {
+    /// Appends it as the value of `<placeholder>`.
+    fn append(&self, key: &mut KeyWriter, placeholder: &'static str);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: fmt::Display + ?Sized> KeyValue for T {
+    fn append(&self, key: &mut KeyWriter, placeholder: &'static str) {
+        key.display(placeholder, self);
     }
 }
 

@@ -82,6 +82,7 @@ impl Order {
 fn in_lock_key() {
     let id = 1;
     let _ = lock_key!("stock:{id}");
+    // Another mistake.
     let _ = lock_key!("stock:#id");
 }
 
