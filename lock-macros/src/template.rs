@@ -125,6 +125,7 @@ impl Template {
         }
         if let Some(Part::Literal(first)) = self.parts.first()
             && first.starts_with('%')
+            && !begins_with_escape(first)
         {
             messages.push(
                 "a key can't begin with `%`, these names are kept for the lock's own helper keys: \
@@ -218,6 +219,15 @@ impl Part {
             Part::Literal(text) => Some(text),
             Part::Placeholder(_) => None,
         }
+    }
+}
+
+/// As the runtime writes what is special in a value.
+fn begins_with_escape(text: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+    match text.as_bytes() {
+        [b'%', first, second, ..] => is_digit(first) && is_digit(second),
+        _ => false,
     }
 }
 

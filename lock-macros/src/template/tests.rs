@@ -65,6 +65,8 @@ fn says_what_to_write() {
     let table = [
         ("", "an empty key"),
         ("%x", "can't begin with `%`"),
+        ("%3a:x", "can't begin with `%`"),
+        ("%<a>", "can't begin with `%`"),
         ("<>", "an empty placeholder"),
         ("< >", "an empty placeholder"),
         ("a<id", "`<` without its `>` (byte 1"),
@@ -92,6 +94,13 @@ fn says_what_to_write() {
 fn every_fault_of_one_template_is_reported() {
     let faults = parse("%<a>-<b>{}").expect_err("three faults");
     assert_eq!(faults.len(), 3, "{faults:?}");
+}
+
+#[test]
+fn accepts_an_escape_in_front() {
+    for text in ["%3A:<a>", "%25", "%20x"] {
+        assert!(parse(text).is_ok(), "{text}");
+    }
 }
 
 #[test]
