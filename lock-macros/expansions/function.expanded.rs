@@ -57,11 +57,7 @@ pub async fn deduct(product_id: u64, amount: u32) -> Result<u32, OrderError> {
             }
             #[allow(clippy::used_underscore_binding)]
             let _ = &product_id;
-            #[allow(
-                clippy::no_effect_underscore_binding,
-                clippy::shadow_reuse,
-                clippy::used_underscore_binding
-            )]
+            #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
             let mut amount = ::lock_runtime::__private::Argument::into_inner(amount);
             amount += 1;
             load(product_id, amount).await

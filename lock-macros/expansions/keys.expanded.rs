@@ -82,11 +82,7 @@ async fn transfer(from: u64, to: Account, amount: u64) -> Result<(), BankError> 
             let _ = &to;
             #[allow(clippy::used_underscore_binding)]
             let _ = &from;
-            #[allow(
-                clippy::no_effect_underscore_binding,
-                clippy::shadow_reuse,
-                clippy::used_underscore_binding
-            )]
+            #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
             let amount = ::lock_runtime::__private::Argument::into_inner(amount);
             let tokens = __lock_token;
             move_money(from, to, amount, tokens).await

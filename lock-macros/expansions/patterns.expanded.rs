@@ -64,11 +64,7 @@ async fn handler(
             let Extension(Session { user, .. }) = user_;
             #[allow(clippy::used_underscore_binding)]
             let _ = &user;
-            #[allow(
-                clippy::no_effect_underscore_binding,
-                clippy::shadow_reuse,
-                clippy::used_underscore_binding
-            )]
+            #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
             let unused = ::lock_runtime::__private::Argument::into_inner(unused);
             log(user).await
         },

@@ -62,11 +62,7 @@ impl Gateway {
                 }
                 #[allow(clippy::used_underscore_binding)]
                 let _ = &app_id;
-                #[allow(
-                    clippy::no_effect_underscore_binding,
-                    clippy::shadow_reuse,
-                    clippy::used_underscore_binding
-                )]
+                #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
                 let request = ::lock_runtime::__private::Argument::into_inner(request);
                 self.upstream.send(request).await
             },

@@ -109,13 +109,18 @@ impl Expansion<'_> {
         };
         let inner = &moves.inner;
         let return_edge = self.return_edge();
-        let statements = braces.stream();
+        let mut statements = braces.stream();
+        if body::begins_with_item(&statements) {
+            // In a block of their own, as they were written: behind our statements clippy objects.
+            statements = body::regroup(braces, statements).into_token_stream();
+        }
         let body = body::regroup(
             braces,
             quote!(#return_edge #inner #token_name #guard_name #statements),
         );
-        // Errors about the body as a whole point to the body, not to the attribute.
-        let future = quote_spanned!(Span::mixed_site().located_at(body.span())=> async move #body);
+        // At the body and with its hygiene: errors about the body as a whole point there, and clippy
+        // takes it for the user's.
+        let future = quote_spanned!(body.span()=> async move #body);
         quote_spanned! {Span::mixed_site()=>
             #outer
             #prepare

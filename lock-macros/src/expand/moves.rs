@@ -128,14 +128,18 @@ fn unwrap_argument(
     private: &TokenStream,
 ) -> TokenStream {
     let private = located_at(name.span(), private);
-    quote_spanned! {Span::mixed_site().located_at(name.span())=>
+    let at = Span::mixed_site().located_at(name.span());
+    let mut value = quote_spanned!(at=> #private::Argument::into_inner(#name));
+    if name.to_string().starts_with('_') {
+        // Only here: at the variable it would hold for the user's own uses of it.
+        value = quote_spanned! {at=>
+            { #[allow(clippy::used_underscore_binding)] #value }
+        };
+    }
+    quote_spanned! {at=>
         #(#attrs)*
-        #[allow(
-            clippy::no_effect_underscore_binding,
-            clippy::shadow_reuse,
-            clippy::used_underscore_binding
-        )]
-        let #mutability #name = #private::Argument::into_inner(#name);
+        #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
+        let #mutability #name = #value;
     }
 }
 

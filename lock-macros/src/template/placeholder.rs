@@ -98,8 +98,8 @@ fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     let template = literal.value();
     format!(
         "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller decide about `None` and \
-         take the value itself, or say what `None` locks, with this instead of the template: `match &{root} {{ \
-         Some({root}) => lock_key!(\"{template}\"), None => lock_key!(\"…\") }}`"
+         take the value itself, or say what `None` locks, with this instead of the template: `if let Some({root}) = \
+         &{root} {{ lock_key!(\"{template}\") }} else {{ lock_key!(\"…\") }}`"
     )
 }
 

@@ -348,7 +348,7 @@ impl KeyWriter {
     label = "its type is `{Self}`",
     note = "write a field or a method of it that has `Display`, for example `<order.id>` or `<path.display()>`",
     note = "for an `Option`, say what `None` locks, with this instead of the template: \
-            `match &id {{ Some(id) => lock_key!(\"stock:<id>\"), None => lock_key!(\"…\") }}`"
+            `if let Some(id) = &id {{ lock_key!(\"stock:<id>\") }} else {{ lock_key!(\"…\") }}`"
 )]
 pub trait KeyValue {
     /// Appends it as the value of `<placeholder>`.

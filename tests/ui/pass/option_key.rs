@@ -41,7 +41,7 @@ async fn moved_into_the_key(name: String) -> Result<LockKey> {
 
 // What the message about an `Option` says to write.
 #[distributed_lock(
-    key = match &id { Some(id) => lock_key!("order:<id>"), None => lock_key!("order") },
+    key = if let Some(id) = &id { lock_key!("order:<id>") } else { lock_key!("order") },
     guard = lock
 )]
 async fn optional(id: Option<u64>) -> Result<(Option<u64>, LockKey)> {
