@@ -55,37 +55,34 @@ impl Store for Memory {
                 ::core::result::Result::Err(error) => return __lock_convert(error),
             };
             #[allow(clippy::large_futures)]
-            let __lock_outcome = ::lock_runtime::__private::run(
-                    &__lock_guard,
-                    async move {
-                        #[allow(
-                            unknown_lints,
-                            unreachable_code,
-                            clippy::diverging_sub_expression,
-                            clippy::empty_loop,
-                            clippy::let_unit_value,
-                            clippy::let_with_type_underscore,
-                            clippy::needless_return,
-                            clippy::unreachable
-                        )]
-                        if false {
-                            let __lock_return: Result<(), Error> = loop {};
-                            return __lock_return;
-                        }
-                        #[allow(clippy::used_underscore_binding)]
-                        let _ = &id;
-                        let __self = self;
-                        #[allow(unused_variables)]
-                        let id = id;
-                        let __ret: Result<(), Error> = { __self.write(id).await };
-                        __ret
-                    },
-                )
-                .await;
-            match __lock_outcome {
-                ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => __lock_convert(error),
+            ::lock_runtime::__private::Locked {
+                guard: &__lock_guard,
+                body: async move {
+                    #[allow(
+                        unknown_lints,
+                        unreachable_code,
+                        clippy::diverging_sub_expression,
+                        clippy::empty_loop,
+                        clippy::let_unit_value,
+                        clippy::let_with_type_underscore,
+                        clippy::needless_return,
+                        clippy::unreachable
+                    )]
+                    if false {
+                        let __lock_return: Result<(), Error> = loop {};
+                        return __lock_return;
+                    }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = &id;
+                    let __self = self;
+                    #[allow(unused_variables)]
+                    let id = id;
+                    let __ret: Result<(), Error> = { __self.write(id).await };
+                    __ret
+                },
+                convert: __lock_convert,
             }
+                .await
         })
     }
 }

@@ -8,7 +8,7 @@ async fn job(name: String) {
         |error| report(error),
     );
     let __lock_skipped: fn() -> _ = <() as facade::locks::__private::Skippable>::skipped;
-    let __lock_guard = match facade::locks::__private::acquire(
+    let lock = match facade::locks::__private::acquire(
             __lock_client,
             __lock_key,
             const {
@@ -44,39 +44,36 @@ async fn job(name: String) {
         ) if facade::locks::__private::is_busy(&error) => return __lock_skipped(),
         ::core::result::Result::Err(error) => return __lock_convert.call(error),
     };
-    let __lock_token = match facade::locks::__private::fencing_token(&__lock_guard) {
+    let __lock_token = match facade::locks::__private::fencing_token(&lock) {
         ::core::result::Result::Ok(token) => token,
         ::core::result::Result::Err(error) => return __lock_convert.call(error),
     };
-    let __lock_guard_ref = &__lock_guard;
+    let __lock_guard_ref = &lock;
     #[allow(clippy::large_futures)]
-    let __lock_outcome = facade::locks::__private::run(
-            &__lock_guard,
-            async move {
-                #[allow(
-                    unknown_lints,
-                    unreachable_code,
-                    clippy::diverging_sub_expression,
-                    clippy::empty_loop,
-                    clippy::let_unit_value,
-                    clippy::let_with_type_underscore,
-                    clippy::needless_return,
-                    clippy::unreachable
-                )]
-                if false {
-                    let __lock_return: () = loop {};
-                    return __lock_return;
-                }
-                #[allow(clippy::used_underscore_binding)]
-                let _ = &name;
-                let token = __lock_token;
-                let lock = __lock_guard_ref;
-                run(name, token, lock).await;
-            },
-        )
-        .await;
-    match __lock_outcome {
-        ::core::result::Result::Ok(value) => value,
-        ::core::result::Result::Err(error) => __lock_convert.call(error),
+    facade::locks::__private::Locked {
+        guard: &lock,
+        body: async move {
+            #[allow(
+                unknown_lints,
+                unreachable_code,
+                clippy::diverging_sub_expression,
+                clippy::empty_loop,
+                clippy::let_unit_value,
+                clippy::let_with_type_underscore,
+                clippy::needless_return,
+                clippy::unreachable
+            )]
+            if false {
+                let __lock_return: () = loop {};
+                return __lock_return;
+            }
+            #[allow(clippy::used_underscore_binding)]
+            let _ = &name;
+            let token = __lock_token;
+            let lock = __lock_guard_ref;
+            run(name, token, lock).await;
+        },
+        convert: __lock_convert,
     }
+        .await
 }

@@ -43,41 +43,32 @@ impl Gateway {
             ::core::result::Result::Err(error) => return __lock_convert(error),
         };
         #[allow(clippy::large_futures)]
-        let __lock_outcome = ::lock_runtime::__private::run(
-                &__lock_guard,
-                async move {
-                    #[allow(
-                        unknown_lints,
-                        unreachable_code,
-                        clippy::diverging_sub_expression,
-                        clippy::empty_loop,
-                        clippy::let_unit_value,
-                        clippy::let_with_type_underscore,
-                        clippy::needless_return,
-                        clippy::unreachable
-                    )]
-                    if false {
-                        let __lock_return: Result<Reply, CallError> = loop {};
-                        return __lock_return;
-                    }
-                    #[allow(clippy::used_underscore_binding)]
-                    let _ = &app_id;
-                    #[allow(
-                        clippy::no_effect_underscore_binding,
-                        clippy::shadow_reuse,
-                        clippy::used_underscore_binding
-                    )]
-                    let request = ::lock_runtime::__private::Argument::into_inner(
-                        request,
-                    );
-                    self.upstream.send(request).await
-                },
-            )
-            .await;
-        match __lock_outcome {
-            ::core::result::Result::Ok(value) => value,
-            ::core::result::Result::Err(error) => __lock_convert(error),
+        ::lock_runtime::__private::Locked {
+            guard: &__lock_guard,
+            body: async move {
+                #[allow(
+                    unknown_lints,
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop,
+                    clippy::let_unit_value,
+                    clippy::let_with_type_underscore,
+                    clippy::needless_return,
+                    clippy::unreachable
+                )]
+                if false {
+                    let __lock_return: Result<Reply, CallError> = loop {};
+                    return __lock_return;
+                }
+                #[allow(clippy::used_underscore_binding)]
+                let _ = &app_id;
+                #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
+                let request = ::lock_runtime::__private::Argument::into_inner(request);
+                self.upstream.send(request).await
+            },
+            convert: __lock_convert,
         }
+            .await
     }
     async fn config(&self) -> Result<Config, CallError> {
         let __lock_key = {
@@ -108,30 +99,27 @@ impl Gateway {
             ::core::result::Result::Err(error) => return __lock_convert(error),
         };
         #[allow(clippy::large_futures)]
-        let __lock_outcome = ::lock_runtime::__private::run(
-                &__lock_guard,
-                async move {
-                    #[allow(
-                        unknown_lints,
-                        unreachable_code,
-                        clippy::diverging_sub_expression,
-                        clippy::empty_loop,
-                        clippy::let_unit_value,
-                        clippy::let_with_type_underscore,
-                        clippy::needless_return,
-                        clippy::unreachable
-                    )]
-                    if false {
-                        let __lock_return: Result<Config, CallError> = loop {};
-                        return __lock_return;
-                    }
-                    self.store.read().await
-                },
-            )
-            .await;
-        match __lock_outcome {
-            ::core::result::Result::Ok(value) => value,
-            ::core::result::Result::Err(error) => __lock_convert(error),
+        ::lock_runtime::__private::Locked {
+            guard: &__lock_guard,
+            body: async move {
+                #[allow(
+                    unknown_lints,
+                    unreachable_code,
+                    clippy::diverging_sub_expression,
+                    clippy::empty_loop,
+                    clippy::let_unit_value,
+                    clippy::let_with_type_underscore,
+                    clippy::needless_return,
+                    clippy::unreachable
+                )]
+                if false {
+                    let __lock_return: Result<Config, CallError> = loop {};
+                    return __lock_return;
+                }
+                self.store.read().await
+            },
+            convert: __lock_convert,
         }
+            .await
     }
 }

@@ -118,6 +118,9 @@ pub(crate) const RATE_LIMITED: Vocabulary = Vocabulary {
     runs: "be limited",
 };
 
+/// The options of a lock that are durations.
+pub(crate) const DURATIONS: [Opt; 4] = [Opt::Lease, Opt::MaxHold, Opt::Wait, Opt::HoldAtLeast];
+
 /// The `wait` without an end.
 pub(crate) const FOREVER: &str = "forever";
 

@@ -3,6 +3,7 @@
 
 use crate::args::{Opt, READ, SKIP, WRITE};
 use crate::faults::Faults;
+use crate::function::parameters::Names;
 use crate::parse::duration;
 use crate::parse::value::Value;
 use crate::parse::{Arg, Args};
@@ -12,7 +13,7 @@ const SHORTEST_LEASE: u64 = 10;
 const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// `names` are those of the function's parameters.
-pub(crate) fn options(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
+pub(crate) fn options(args: &Args, names: Option<&Names>, faults: &mut Faults) {
     lease(args, faults);
     max_hold(args, faults);
     if let Some(wait) = args.get(Opt::Wait)
@@ -94,12 +95,13 @@ fn lease(args: &Args, faults: &mut Faults) {
 }
 
 fn max_hold(args: &Args, faults: &mut Faults) {
-    let (Some(given), Some(max_hold)) = (args.get(Opt::MaxHold), args.millis(Opt::MaxHold)) else {
+    let Some(given) = args.get(Opt::MaxHold) else {
         return;
     };
+    let max_hold = args.millis(Opt::MaxHold);
     let renew = args.bool(Opt::Renew);
     let says_renew = args.get(Opt::Renew).is_some();
-    if max_hold < SHORTEST_LEASE {
+    if max_hold.is_some_and(|max_hold| max_hold < SHORTEST_LEASE) {
         faults.at(
             given.span,
             format!(
@@ -118,7 +120,7 @@ fn max_hold(args: &Args, faults: &mut Faults) {
             "`max_hold` ends the renewal, and a hold with `lease` is not renewed: add `renew = true`, or leave out \
              `lease` or `max_hold`",
         );
-    } else if let Some(lease) = args.millis(Opt::Lease)
+    } else if let (Some(max_hold), Some(lease)) = (max_hold, args.millis(Opt::Lease))
         && max_hold < lease
     {
         faults.at(
@@ -132,7 +134,7 @@ fn max_hold(args: &Args, faults: &mut Faults) {
     }
 }
 
-fn bound_names(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
+fn bound_names(args: &Args, names: Option<&Names>, faults: &mut Faults) {
     let bound = |opt| args.get(opt).zip(args.name(opt));
     let (fence, guard) = (bound(Opt::Fence), bound(Opt::Guard));
     if let (Some((_, fence)), Some((given, guard))) = (fence, guard)
@@ -144,11 +146,7 @@ fn bound_names(args: &Args, names: Option<&[Ident]>, faults: &mut Faults) {
         );
     }
     let hides = |option: &str, given: &Arg, name: &Ident, faults: &mut Faults| {
-        if names
-            .unwrap_or_default()
-            .iter()
-            .any(|parameter| parameter == name)
-        {
+        if names.is_some_and(|names| names.parameters.contains(name)) {
             faults.at(
                 given.span,
                 format!(

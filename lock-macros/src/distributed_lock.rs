@@ -5,7 +5,8 @@ use crate::check;
 use crate::expand;
 use crate::fallback;
 use crate::faults::Faults;
-use crate::function::{self, body, parameters};
+use crate::function::parameters::Names;
+use crate::function::{self, body};
 use crate::key;
 use crate::parse::Args;
 use proc_macro2::TokenStream;
@@ -15,9 +16,9 @@ pub(crate) fn apply(tokens: TokenStream, item: TokenStream) -> TokenStream {
     let args = Args::parse(tokens, &DISTRIBUTED_LOCK, &mut faults);
     let function = function::read(&item, args.attribute, &mut faults);
     let sig = function.as_ref().map(|function| &function.sig);
-    let names = sig.map(parameters::names);
-    check::options(&args, names.as_deref(), &mut faults);
-    let keys = key::read(&args, sig, names.as_deref(), &mut faults);
+    let names = sig.map(Names::of);
+    check::options(&args, names.as_ref(), &mut faults);
+    let keys = key::read(&args, sig, names.as_ref(), &mut faults);
     let body = function
         .as_ref()
         .and_then(|function| body::of(function, args.attribute, &mut faults));

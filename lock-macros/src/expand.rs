@@ -5,7 +5,7 @@ pub(crate) mod convert_error;
 pub(crate) mod key;
 mod moves;
 mod pattern;
-mod request;
+pub(crate) mod request;
 pub(crate) mod usage;
 
 use crate::args::{Opt, SKIP};
@@ -68,7 +68,8 @@ impl Expansion<'_> {
     fn statements(&self, moves: &Moves, braces: &Group) -> TokenStream {
         let private = self.args.private();
         let Request { prepare, acquire } = request::of(self.args, self.keys);
-        let (convert, convert_error) = convert_error::of(self.args, &self.output, self.return_span);
+        let (convert, convert_name, convert_error) =
+            convert_error::of(self.args, &self.output, self.return_span);
         let outer = &moves.outer;
         let (skip_value, skip_arm) = self.skip();
         let tokens = match self.keys {
@@ -78,10 +79,26 @@ impl Expansion<'_> {
                 quote!(fencing_tokens::<#count>)
             }
         };
+        let (guard, guard_value, guard_name) = match self.args.name(Opt::Guard) {
+            // Under the user's name, where it is written: an error about its lifetime names it.
+            Some(name) => {
+                let borrow = quote_spanned!(Span::mixed_site().located_at(name.span())=> &#name);
+                (
+                    name.clone(),
+                    quote_spanned!(Span::mixed_site()=> let __lock_guard_ref = #borrow;),
+                    quote_spanned!(Span::mixed_site()=> let #name = __lock_guard_ref;),
+                )
+            }
+            None => (
+                Ident::new("__lock_guard", Span::mixed_site()),
+                TokenStream::new(),
+                TokenStream::new(),
+            ),
+        };
         let (token_value, token_name) = match self.args.name(Opt::Fence) {
             Some(name) => (
                 quote_spanned! {Span::mixed_site()=>
-                    let __lock_token = match #private::#tokens(&__lock_guard) {
+                    let __lock_token = match #private::#tokens(&#guard) {
                         ::core::result::Result::Ok(token) => token,
                         ::core::result::Result::Err(error) => return #convert_error,
                     };
@@ -90,28 +107,26 @@ impl Expansion<'_> {
             ),
             None => Default::default(),
         };
-        let (guard_value, guard_name) = match self.args.name(Opt::Guard) {
-            Some(name) => (
-                quote_spanned!(Span::mixed_site()=> let __lock_guard_ref = &__lock_guard;),
-                quote_spanned!(Span::mixed_site()=> let #name = __lock_guard_ref;),
-            ),
-            None => Default::default(),
-        };
         let inner = &moves.inner;
         let return_edge = self.return_edge();
-        let statements = braces.stream();
+        let mut statements = braces.stream();
+        if body::begins_with_item(&statements) {
+            // In a block of their own, as they were written: behind our statements clippy objects.
+            statements = body::regroup(braces, statements).into_token_stream();
+        }
         let body = body::regroup(
             braces,
             quote!(#return_edge #inner #token_name #guard_name #statements),
         );
-        // Errors about the body as a whole point to the body, not to the attribute.
-        let future = quote_spanned!(Span::mixed_site().located_at(body.span())=> async move #body);
+        // At the body and with its hygiene: errors about the body as a whole point there, and clippy
+        // takes it for the user's.
+        let future = quote_spanned!(body.span()=> async move #body);
         quote_spanned! {Span::mixed_site()=>
             #outer
             #prepare
             #convert
             #skip_value
-            let __lock_guard = match #acquire.await {
+            let #guard = match #acquire.await {
                 ::core::result::Result::Ok(guard) => guard,
                 #skip_arm
                 ::core::result::Result::Err(error) => return #convert_error,
@@ -119,11 +134,12 @@ impl Expansion<'_> {
             #token_value
             #guard_value
             #[allow(clippy::large_futures)]
-            let __lock_outcome = #private::run(&__lock_guard, #future).await;
-            match __lock_outcome {
-                ::core::result::Result::Ok(value) => value,
-                ::core::result::Result::Err(error) => #convert_error,
+            #private::Locked {
+                guard: &#guard,
+                body: #future,
+                convert: #convert_name,
             }
+            .await
         }
     }
 

@@ -27,7 +27,7 @@ impl Parse for Function {
         let vis = input.parse()?;
         let default = input.parse()?;
         let sig = input.parse()?;
-        let body = match input.parse()? {
+        let body = match ungrouped(input.parse()?) {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
             TokenTree::Punct(punct) if punct.as_char() == ';' => None,
             other => return Err(syn::Error::new(other.span(), "expected a body in braces")),
@@ -40,6 +40,19 @@ impl Parse for Function {
             body,
         })
     }
+}
+
+/// What came through a `macro_rules!` parameter stands in an invisible group.
+fn ungrouped(token: TokenTree) -> TokenTree {
+    if let TokenTree::Group(group) = &token
+        && group.delimiter() == Delimiter::None
+    {
+        let mut inside = group.stream().into_iter();
+        if let (Some(only), None) = (inside.next(), inside.next()) {
+            return ungrouped(only);
+        }
+    }
+    token
 }
 
 impl ToTokens for Function {

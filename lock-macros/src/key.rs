@@ -2,11 +2,12 @@
 
 use crate::args::Opt;
 use crate::faults::Faults;
+use crate::function::parameters::Names;
 use crate::parse::Args;
 use crate::parse::value::Value;
 use crate::template::placeholder::{self, Placeholder};
 use crate::template::{Part, Template};
-use proc_macro2::{Ident, Span};
+use proc_macro2::Span;
 use quote::format_ident;
 use std::slice;
 use syn::{Expr, LitStr, Signature};
@@ -47,7 +48,7 @@ impl Key {
     pub(crate) fn from_template(
         literal: &LitStr,
         template: &Template,
-        names: Option<&[Ident]>,
+        names: Option<&Names>,
         faults: &mut Faults,
     ) -> Self {
         let segments = template.parts.iter().filter_map(|part| match part {
@@ -68,7 +69,7 @@ impl Key {
 pub(crate) fn read(
     args: &Args,
     sig: Option<&Signature>,
-    names: Option<&[Ident]>,
+    names: Option<&Names>,
     faults: &mut Faults,
 ) -> Option<Keys> {
     let several = args.get(Opt::Keys).map(|given| match &given.value {
@@ -93,9 +94,13 @@ pub(crate) fn read(
     }
 }
 
-fn from_value(value: &Value, names: Option<&[Ident]>, faults: &mut Faults) -> Option<Key> {
+fn from_value(value: &Value, names: Option<&Names>, faults: &mut Faults) -> Option<Key> {
     match value {
         Value::Template(literal, template) => {
+            let known = |text: &str| names.and_then(|names| names.known(text));
+            for message in template.check_names(Some(&known)) {
+                faults.on(literal, message);
+            }
             Some(Key::from_template(literal, template, names, faults))
         }
         Value::Expression(expression) => Some(Key::Expression(expression.clone())),
@@ -103,11 +108,11 @@ fn from_value(value: &Value, names: Option<&[Ident]>, faults: &mut Faults) -> Op
     }
 }
 
-fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&[Ident]>) -> String {
+fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&Names>) -> String {
     let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
     let example = names
-        .unwrap_or_default()
-        .iter()
+        .into_iter()
+        .flat_map(|names| &names.parameters)
         .find(|name| *name != "self" && !name.to_string().starts_with('_'));
     let template = match example {
         Some(parameter) => format!("{function}:<{parameter}>"),

@@ -44,5 +44,8 @@ fn read_key(
     *runtime = args.runtime();
     args.only(&[Opt::Crate], "lock_key!", faults);
     let template = value::template(&literal, faults);
+    for message in template.check_names(None) {
+        faults.on(&literal, message);
+    }
     Ok(Key::from_template(&literal, &template, None, faults))
 }

@@ -1,11 +1,19 @@
 //! Key templates: takes `"stock:<product_id>"` apart, and finds what is wrong with the text alone.
 
+pub(crate) mod lookalike;
 pub(crate) mod placeholder;
 
+use crate::template::lookalike::Lookalike;
 use std::fmt::{self, Display, Formatter};
 
 /// As in the runtime, for rendered keys.
 const LONGEST: usize = 512;
+
+const ODD_BRACES: &str = "`{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
+                          inside, for example \"{<tenant>}:stock:<id>\": write one pair or none";
+
+/// Gives a name as it has to be written, if it stands for a value.
+pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<String>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -18,6 +26,9 @@ pub(crate) enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
+    /// Its braces are not one pair with something inside. It is told when the names are known,
+    /// since they may have been meant as placeholders.
+    odd_braces: bool,
 }
 
 /// Prints the template as one would write it.
@@ -41,7 +52,7 @@ impl Template {
     /// wrong.
     pub(crate) fn parse(text: &str, is_expression: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
         let mut messages = Vec::new();
-        let template = read(text, is_expression, &mut messages);
+        let mut template = read(text, is_expression, &mut messages);
         if messages.is_empty() {
             template.check(&mut messages);
         }
@@ -59,8 +70,53 @@ impl Template {
             .sum()
     }
 
-    fn check(&self, messages: &mut Vec<String>) {
-        let literal: String = self.parts.iter().filter_map(Part::literal).collect();
+    /// What is wrong with the text where `known` gives the names that stand for values, as they have
+    /// to be written. Without it they are not known.
+    pub(crate) fn check_names(&self, known: Option<Known<'_>>) -> Vec<String> {
+        let is_plain = self.parts.iter().all(|part| part.literal().is_some());
+        let counts = |name: &str| match known {
+            Some(known) => known(name),
+            // A key that has a value as well was written by somebody who knows how.
+            None => is_plain.then(|| name.to_owned()),
+        };
+        let text = self.parts.iter().filter_map(Part::literal);
+        let found: Vec<Lookalike> = text.flat_map(|text| lookalike::all(text, counts)).collect();
+        if found.is_empty() && self.odd_braces {
+            return vec![ODD_BRACES.to_owned()];
+        }
+        let told = found
+            .iter()
+            .map(|found| self.not_a_placeholder(found, known.is_some()));
+        told.collect()
+    }
+
+    fn not_a_placeholder(&self, found: &Lookalike, in_attribute: bool) -> String {
+        let Lookalike {
+            written,
+            expression,
+            is_tag,
+        } = found;
+        let tag = match is_tag {
+            true => format!(", or `{{<{expression}>}}` for a hash tag"),
+            false => String::new(),
+        };
+        let plain = match (in_attribute, is_tag) {
+            (false, _) => format!("write `LockKey::from(\"{}\")`", self.plain_text()),
+            (true, true) => "rename the tag".to_owned(),
+            (true, false) => "write another word".to_owned(),
+        };
+        format!(
+            "`{written}` is plain text, so the key is the same for every `{expression}`: write `<{expression}>`{tag}; \
+             for plain text, {plain}"
+        )
+    }
+
+    fn plain_text(&self) -> String {
+        self.parts.iter().filter_map(Part::literal).collect()
+    }
+
+    fn check(&mut self, messages: &mut Vec<String>) {
+        let literal = self.plain_text();
         if self.parts.is_empty() {
             messages.push(
                 "an empty key locks nothing: write what is locked, for example \"stock:<product_id>\""
@@ -69,6 +125,7 @@ impl Template {
         }
         if let Some(Part::Literal(first)) = self.parts.first()
             && first.starts_with('%')
+            && !begins_with_escape(first)
         {
             messages.push(
                 "a key can't begin with `%`, these names are kept for the lock's own helper keys: \
@@ -89,13 +146,7 @@ impl Template {
                 self.with_separators()
             ));
         }
-        if !self.braces_are_one_tag() {
-            messages.push(
-                "`{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
-                 inside, for example \"{<tenant>}:stock:<id>\": write one pair or none"
-                    .to_owned(),
-            );
-        }
+        self.odd_braces = !self.braces_are_one_tag();
     }
 
     fn separated(&self) -> bool {
@@ -133,7 +184,10 @@ impl Template {
                 Part::Literal(_) => parts.push(part.clone()),
             }
         }
-        Template { parts }
+        Template {
+            parts,
+            odd_braces: false,
+        }
     }
 
     fn braces_are_one_tag(&self) -> bool {
@@ -165,6 +219,15 @@ impl Part {
             Part::Literal(text) => Some(text),
             Part::Placeholder(_) => None,
         }
+    }
+}
+
+/// As the runtime writes what is special in a value.
+fn begins_with_escape(text: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+    match text.as_bytes() {
+        [b'%', first, second, ..] => is_digit(first) && is_digit(second),
+        _ => false,
     }
 }
 
@@ -216,7 +279,10 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<Str
     if !literal.is_empty() {
         parts.push(Part::Literal(literal));
     }
-    Template { parts }
+    Template {
+        parts,
+        odd_braces: false,
+    }
 }
 
 /// The first `>` up to which there is an expression (`<a.get::<u8>()>` has two), else the first

@@ -1,7 +1,11 @@
 //! What the attribute's expansion calls. Not for people: no name here is covered by semantic versioning.
 
 use core::marker::PhantomData;
+use core::pin::Pin;
+use core::task::{Context, Poll, ready};
 use core::time::Duration;
+
+use pin_project_lite::pin_project;
 
 use lock_store::{FencingToken, LockKey, Permits, StoreError, StoreErrorKind};
 
@@ -36,7 +40,7 @@ impl<T> Argument<T> {
 pub async fn acquire(
     client: Option<LockClient>,
     key: LockKey,
-    spec: &'static Spec,
+    spec: &Spec,
 ) -> Result<Guard, LockError> {
     request(client, Keys::One(key), spec)?.acquire().await
 }
@@ -46,7 +50,7 @@ pub async fn acquire_permits(
     client: Option<LockClient>,
     key: LockKey,
     permits: u32,
-    spec: &'static Spec,
+    spec: &Spec,
 ) -> Result<Guard, LockError> {
     let mode = Mode::Permits(Permits {
         count: 1,
@@ -62,7 +66,7 @@ pub async fn acquire_permits(
 pub async fn acquire_all<const N: usize>(
     client: Option<LockClient>,
     keys: [LockKey; N],
-    spec: &'static Spec,
+    spec: &Spec,
 ) -> Result<Guard, LockError> {
     request(client, Keys::Several(keys.into()), spec)?
         .acquire()
@@ -112,9 +116,73 @@ fn no_token(guard: &Guard) -> LockError {
     }
 }
 
-/// Runs the body under the guard, and releases.
-pub fn run<F: Future>(guard: &Guard, body: F) -> Run<'_, F> {
-    Run::new(guard, body)
+/// The body under the guard, and what its call returns.
+///
+/// A value to `.await` and no call with arguments: the compiler then blames the user's own lines for a wrong lifetime,
+/// and not the attribute's.
+#[derive(Debug)]
+pub struct Locked<'g, F, C> {
+    /// Released behind the body.
+    pub guard: &'g Guard,
+    /// What the user wrote.
+    pub body: F,
+    /// Makes of an error what the function returns.
+    pub convert: C,
+}
+
+impl<'g, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'g, F, C> {
+    type Output = F::Output;
+    type IntoFuture = Converted<'g, F, C>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Converted {
+            run: Run::new(self.guard, self.body),
+            convert: Some(self.convert),
+        }
+    }
+}
+
+pin_project! {
+    /// Runs a body under its guard, and gives what the function returns.
+    #[must_use = "futures do nothing unless polled"]
+    #[derive(Debug)]
+    pub struct Converted<'g, F: Future, C> {
+        #[pin]
+        run: Run<'g, F>,
+        convert: Option<C>,
+    }
+}
+
+impl<F: Future, C: Convert<F::Output>> Future for Converted<'_, F, C> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        match (ready!(this.run.poll(cx)), this.convert.take()) {
+            (Ok(output), _) => Poll::Ready(output),
+            (Err(error), Some(convert)) => Poll::Ready(convert.convert(error)),
+            // Polled after it was ready, which the contract of futures leaves open.
+            (Err(_), None) => Poll::Pending,
+        }
+    }
+}
+
+/// Makes of an error what the function returns.
+pub trait Convert<R> {
+    /// The value that says it.
+    fn convert(self, error: LockError) -> R;
+}
+
+impl<R> Convert<R> for fn(LockError) -> R {
+    fn convert(self, error: LockError) -> R {
+        self(error)
+    }
+}
+
+impl<F, R> Convert<R> for OnError<F, R> {
+    fn convert(self, error: LockError) -> R {
+        self.call(error)
+    }
 }
 
 /// Whether `on_busy = "skip"` skips.

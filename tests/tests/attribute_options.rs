@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Barrier;
 
-use lock_runtime::{Guard, LockClient, LockError, LockKey, LostReason, distributed_lock, lock_key};
+use lock_runtime::{
+    Guard, LockClient, LockError, LockKey, LostReason, distributed_lock, lock_key, rate_limited,
+};
 
 const KEY: &str = "plain <text>";
 
@@ -23,6 +25,21 @@ async fn constant_key() -> Result<(), LockError> {
 #[distributed_lock(key = "stock:<product>", lease = "60ms")]
 async fn fixed_lease(product: u64) -> Result<(), LockError> {
     std::future::pending().await
+}
+
+const LEASE: Duration = Duration::from_millis(60);
+
+#[distributed_lock(key = "k", lease = LEASE)]
+async fn lease_of_a_constant() -> Result<(), LockError> {
+    std::future::pending().await
+}
+
+#[distributed_lock(key = "k", lease = lease, max_hold = limits.0, hold_at_least = limits.1 * 2, renew = true)]
+async fn durations_of_parameters(
+    lease: Duration,
+    limits: (Duration, Duration),
+) -> Result<Duration, LockError> {
+    Ok(limits.0 - lease)
 }
 
 #[distributed_lock(key = "k", lease = "600ms", renew = true, max_hold = "1200ms")]
@@ -43,6 +60,11 @@ async fn one_try() -> Result<u32, LockError> {
 
 #[distributed_lock(key = "k", wait = "20ms", on_busy = "skip")]
 async fn skips() -> Result<Option<u32>, LockError> {
+    Ok(Some(1))
+}
+
+#[distributed_lock(key = "k", on_busy = "skip")]
+async fn skips_at_once() -> Result<Option<u32>, LockError> {
     Ok(Some(1))
 }
 
@@ -138,6 +160,29 @@ impl Shop {
     }
 }
 
+/// A job whose options come from its configuration.
+struct Job {
+    locks: LockClient,
+    wait: Duration,
+}
+
+impl Job {
+    fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    #[distributed_lock(key = "k", wait = self.wait(), client = &self.locks)]
+    async fn run(&mut self) -> Result<(), LockError> {
+        self.wait += self.wait;
+        Ok(())
+    }
+
+    #[rate_limited(key = "r", rate = "1/h", wait = self.wait(), client = &self.locks)]
+    async fn limited(&self) -> Result<(), LockError> {
+        Ok(())
+    }
+}
+
 struct Transaction(Arc<Mutex<Vec<bool>>>, LockClient);
 
 impl Drop for Transaction {
@@ -207,6 +252,60 @@ async fn leases_end_bodies_and_max_hold_ends_renewals() {
         "it was renewed"
     );
     assert!(!client.scope(continues()).await.unwrap());
+}
+
+#[tokio::test]
+async fn durations_are_expressions_too_and_are_checked_when_they_are_known() {
+    let ms = Duration::from_millis;
+    let client = LockClient::in_memory();
+    let lost = client.scope(lease_of_a_constant()).await;
+    assert_eq!(lost_by(lost), LostReason::Expired);
+    let call = |lease, limits| client.scope(durations_of_parameters(lease, limits));
+    let started = Instant::now();
+    let done = call(ms(100), (ms(300), ms(100))).await;
+    assert_eq!(done.unwrap(), ms(200));
+    let held = client.lock("k").acquire().await.unwrap();
+    assert!(started.elapsed() >= ms(200), "it was kept for twice 100 ms");
+    held.release().await.unwrap();
+    for (lease, limits) in [
+        (ms(1), (ms(300), ms(1))),
+        (ms(100), (ms(50), ms(1))),
+        (ms(100), (ms(300), Duration::MAX / 2)),
+    ] {
+        let refused = call(lease, limits).await;
+        assert!(
+            matches!(refused, Err(LockError::Config { .. })),
+            "{lease:?} {limits:?}: {refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wait_is_asked_of_self() {
+    let (locks, _guard) = busy("k").await;
+    let wait = Duration::ZERO;
+    let mut job = Job { locks, wait };
+    let busy = job.run().await;
+    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    job.limited().await.unwrap();
+    let limited = job.limited().await;
+    assert!(
+        matches!(limited, Err(LockError::RateLimited { .. })),
+        "{limited:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_skipped_without_a_wait_is_not_waited_for() {
+    let (client, _guard) = busy("k").await;
+    let client = &client;
+    let skipped = client.scope(async {
+        tokio::select! {
+            skipped = skips_at_once() => skipped,
+            () = lock_testkit::eventually("it waits", async || client.health().await.unwrap().waiting == 1) => panic!("it waits"),
+        }
+    });
+    assert_eq!(skipped.await.unwrap(), None);
 }
 
 #[tokio::test]

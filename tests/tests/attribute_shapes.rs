@@ -38,6 +38,7 @@ mod pass {
     pub(crate) mod impl_trait_parameter;
     pub(crate) mod impl_trait_return;
     pub(crate) mod key_arc_str;
+    pub(crate) mod key_constant;
     pub(crate) mod key_display_types;
     pub(crate) mod key_evaluated_once;
     pub(crate) mod key_field;
@@ -50,6 +51,7 @@ mod pass {
     pub(crate) mod key_newtype;
     pub(crate) mod key_parameter;
     pub(crate) mod key_pattern_name;
+    pub(crate) mod key_plain_text;
     pub(crate) mod key_raw_literals;
     pub(crate) mod key_reference;
     pub(crate) mod key_str;
@@ -57,6 +59,7 @@ mod pass {
     pub(crate) mod keys_fence;
     pub(crate) mod keys_methods;
     pub(crate) mod lifetimes;
+    pub(crate) mod macro_rules_fragments;
     pub(crate) mod macro_rules_output;
     pub(crate) mod must_use;
     pub(crate) mod native_async_trait;
@@ -132,6 +135,7 @@ every_file_runs! {
     impl_trait_parameter,
     impl_trait_return,
     key_arc_str,
+    key_constant,
     key_display_types,
     key_evaluated_once,
     key_field,
@@ -144,6 +148,7 @@ every_file_runs! {
     key_newtype,
     key_parameter,
     key_pattern_name,
+    key_plain_text,
     key_raw_literals,
     key_reference,
     key_str,
@@ -151,6 +156,7 @@ every_file_runs! {
     keys_fence,
     keys_methods,
     lifetimes,
+    macro_rules_fragments,
     macro_rules_output,
     must_use,
     native_async_trait,

@@ -106,6 +106,8 @@ pub(crate) mod __private {
     use super::*;
     use core::time::Duration;
     use std::fmt::{Display, Write};
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
 
     #[derive(Debug)]
     pub(crate) struct Spec {
@@ -161,6 +163,13 @@ pub(crate) mod __private {
         pub(crate) fn value<T: Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
             write!(self.0, "[{placeholder}={value}]").unwrap();
         }
+        pub(crate) fn display<T: Display + ?Sized>(
+            &mut self,
+            placeholder: &'static str,
+            value: &T,
+        ) {
+            self.value(placeholder, value);
+        }
         pub(crate) fn finish(self) -> LockKey {
             LockKey(self.0)
         }
@@ -180,7 +189,7 @@ pub(crate) mod __private {
     pub(crate) async fn acquire(
         client: Option<LockClient>,
         key: LockKey,
-        spec: &'static Spec,
+        spec: &Spec,
     ) -> Result<Guard, LockError> {
         let what = key.0.clone();
         ask(client, what, key, spec).await
@@ -190,7 +199,7 @@ pub(crate) mod __private {
         client: Option<LockClient>,
         key: LockKey,
         permits: u32,
-        spec: &'static Spec,
+        spec: &Spec,
     ) -> Result<Guard, LockError> {
         let what = format!("1 of {permits} permits of {}", key.0);
         ask(client, what, key, spec).await
@@ -199,7 +208,7 @@ pub(crate) mod __private {
     pub(crate) async fn acquire_all<const N: usize>(
         client: Option<LockClient>,
         keys: [LockKey; N],
-        spec: &'static Spec,
+        spec: &Spec,
     ) -> Result<Guard, LockError> {
         let what = keys.each_ref().map(|key| key.0.as_str()).join(" and ");
         let key = keys.into_iter().next().unwrap();
@@ -210,7 +219,7 @@ pub(crate) mod __private {
         client: Option<LockClient>,
         what: String,
         key: LockKey,
-        spec: &'static Spec,
+        spec: &Spec,
     ) -> Result<Guard, LockError> {
         tokio::task::yield_now().await;
         let client = client.map_or("global", |client| client.0);
@@ -241,15 +250,62 @@ pub(crate) mod __private {
         Ok(std::array::from_fn(|at| FencingToken(first + at as u64)))
     }
 
-    pub(crate) async fn run<F: Future>(_guard: &Guard, body: F) -> Result<F::Output, LockError> {
-        if NEXT.get() == Next::LostWhileRunning {
-            drop(body);
-            note("lost");
-            return Err(LockError::Lost);
+    pub(crate) struct Locked<'g, F, C> {
+        pub(crate) guard: &'g Guard,
+        pub(crate) body: F,
+        pub(crate) convert: C,
+    }
+
+    impl<F: Future, C: Convert<F::Output>> IntoFuture for Locked<'_, F, C> {
+        type Output = F::Output;
+        type IntoFuture = Running<F, C>;
+
+        fn into_future(self) -> Self::IntoFuture {
+            Running {
+                body: Some(Box::pin(self.body)),
+                convert: Some(self.convert),
+            }
         }
-        let output = body.await;
-        note("release");
-        Ok(output)
+    }
+
+    pub(crate) struct Running<F, C> {
+        body: Option<Pin<Box<F>>>,
+        convert: Option<C>,
+    }
+
+    impl<F, C> Unpin for Running<F, C> {}
+
+    impl<F: Future, C: Convert<F::Output>> Future for Running<F, C> {
+        type Output = F::Output;
+
+        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+            if NEXT.get() == Next::LostWhileRunning {
+                self.body = None;
+                note("lost");
+                let convert = self.convert.take().unwrap();
+                return Poll::Ready(convert.convert(LockError::Lost));
+            }
+            let output = ready!(self.body.as_mut().unwrap().as_mut().poll(cx));
+            self.body = None;
+            note("release");
+            Poll::Ready(output)
+        }
+    }
+
+    pub(crate) trait Convert<R> {
+        fn convert(self, error: LockError) -> R;
+    }
+
+    impl<R> Convert<R> for fn(LockError) -> R {
+        fn convert(self, error: LockError) -> R {
+            self(error)
+        }
+    }
+
+    impl<F, R> Convert<R> for OnError<F, R> {
+        fn convert(self, error: LockError) -> R {
+            self.call(error)
+        }
     }
 
     pub(crate) trait FromLockError: Sized {

@@ -11,7 +11,11 @@ use syn::Type;
 /// A function pointer makes of a wrong return type one error, at the return type. A bound of the
 /// call would make several, at the attribute. For the same reason a handler's type does not say
 /// what it is called with.
-pub(crate) fn of(args: &Args, output: &Type, return_span: Span) -> (TokenStream, TokenStream) {
+pub(crate) fn of(
+    args: &Args,
+    output: &Type,
+    return_span: Span,
+) -> (TokenStream, Ident, TokenStream) {
     let runtime = args.runtime();
     let name = Ident::new("__lock_convert", Span::mixed_site());
     match args.expression(Opt::OnError) {
@@ -22,6 +26,7 @@ pub(crate) fn of(args: &Args, output: &Type, return_span: Span) -> (TokenStream,
                     #handler,
                 );
             },
+            name.clone(),
             quote_spanned!(Span::mixed_site()=> #name.call(error)),
         ),
         None => (
@@ -29,6 +34,7 @@ pub(crate) fn of(args: &Args, output: &Type, return_span: Span) -> (TokenStream,
                 let #name: fn(#runtime::LockError) -> _ =
                     <#output as #runtime::__private::FromLockError>::from_lock;
             },
+            name.clone(),
             quote_spanned!(Span::mixed_site()=> #name(error)),
         ),
     }

@@ -3,7 +3,7 @@
 use crate::key::{Key, Segment};
 use crate::template::placeholder::Placeholder;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::quote_spanned;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 pub(crate) fn of(key: &Key, runtime: &TokenStream) -> TokenStream {
@@ -43,13 +43,27 @@ fn write_value(
         expression,
         root,
         calls_method,
+        is_generic,
     } = value;
+    let append = match is_generic {
+        true => quote_spanned!(Span::mixed_site()=> display),
+        false => quote_spanned!(Span::mixed_site()=> value),
+    };
     // Only the argument has the literal's span: a value that can't be displayed is one error there.
     let argument = quote_spanned!(span=> &#expression);
+    // A key may name a parameter that nothing else uses.
+    let allow = root
+        .as_ref()
+        .filter(|root| root.to_string().starts_with('_'))
+        .map(|_| quote!(#[allow(clippy::used_underscore_binding)]));
     let write = quote_spanned! {Span::mixed_site()=>
-        #runtime::__private::KeyWriter::value(&mut #writer, #shown, #argument);
+        #allow
+        #runtime::__private::KeyWriter::#append(&mut #writer, #shown, #argument);
     };
-    if *calls_method && root != "self" {
+    if let Some(root) = root
+        && *calls_method
+        && root != "self"
+    {
         // A method that takes `self` by value would take the parameter from the body.
         quote_spanned!(Span::mixed_site()=> { let #root = &#root; #write })
     } else {

@@ -7,7 +7,8 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use syn::ext::IdentExt;
-use syn::{Attribute, FnArg, Pat, ReceiverKind, Signature, Stmt, Token, parse_quote};
+use syn::spanned::Spanned;
+use syn::{Attribute, FnArg, Pat, ReceiverKind, Signature, Stmt, Token, Type, parse_quote};
 
 /// The statements that move the parameters.
 #[derive(Debug, Default)]
@@ -73,6 +74,7 @@ pub(crate) fn move_into_body(
                 };
                 for name in names {
                     match usage(&name) {
+                        Usage::None if is_reference(&typed.ty) => {}
                         Usage::None => {
                             let mutability = match &mut *typed.pat {
                                 Pat::Ident(pat) => pat.mutability.take(),
@@ -98,10 +100,21 @@ pub(crate) fn move_into_body(
     }
 }
 
+/// There is nothing to drop. Whoever moves it only makes worse what the compiler says about lifetimes.
+fn is_reference(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(_) => true,
+        Type::Group(ty) => is_reference(&ty.elem),
+        Type::Paren(ty) => is_reference(&ty.elem),
+        _ => false,
+    }
+}
+
 /// Wraps an argument that only the body uses, until the body begins.
 fn wrap_argument(attrs: &[Attribute], name: &Ident, private: &TokenStream) -> TokenStream {
+    let private = located_at(name.span(), private);
     let attrs = attrs.iter().filter(|attr| !is_expectation(attr));
-    quote_spanned! {Span::mixed_site()=>
+    quote_spanned! {Span::mixed_site().located_at(name.span())=>
         #(#attrs)*
         #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
         let #name = #private::Argument::new(#name);
@@ -114,20 +127,34 @@ fn unwrap_argument(
     name: &Ident,
     private: &TokenStream,
 ) -> TokenStream {
-    quote_spanned! {Span::mixed_site()=>
-        #(#attrs)*
-        #[allow(
-            clippy::no_effect_underscore_binding,
-            clippy::shadow_reuse,
-            clippy::used_underscore_binding
-        )]
-        let #mutability #name = #private::Argument::into_inner(#name);
+    let private = located_at(name.span(), private);
+    let at = Span::mixed_site().located_at(name.span());
+    let mut value = quote_spanned!(at=> #private::Argument::into_inner(#name));
+    if name.to_string().starts_with('_') {
+        // Only here: at the variable it would hold for the user's own uses of it.
+        value = quote_spanned! {at=>
+            { #[allow(clippy::used_underscore_binding)] #value }
+        };
     }
+    quote_spanned! {at=>
+        #(#attrs)*
+        #[allow(clippy::no_effect_underscore_binding, clippy::shadow_reuse)]
+        let #mutability #name = #value;
+    }
+}
+
+/// The same path, for errors that point to the parameter and not to the attribute.
+fn located_at(span: Span, path: &TokenStream) -> TokenStream {
+    let located = path.clone().into_iter().map(|mut token| {
+        token.set_span(token.span().located_at(span));
+        token
+    });
+    located.collect()
 }
 
 /// Mentions a variable, so that the `async move` block owns it.
 fn capture(attrs: &[Attribute], name: &Ident) -> TokenStream {
-    quote_spanned! {Span::mixed_site()=>
+    quote_spanned! {Span::mixed_site().located_at(name.span())=>
         #(#attrs)*
         #[allow(clippy::used_underscore_binding)]
         let _ = &#name;
@@ -177,5 +204,5 @@ fn parameter_name(pat: &Pat, at: usize, taken: &mut HashSet<String>) -> Ident {
     if word == "_" || !plain || !taken.insert(word.clone()) {
         word = format!("_arg{at}");
     }
-    format_ident!("{word}", span = Span::mixed_site())
+    format_ident!("{word}", span = Span::mixed_site().located_at(pat.span()))
 }

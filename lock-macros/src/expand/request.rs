@@ -1,12 +1,13 @@
 //! Writes out the request for a lock: the keys, the permits, the client and the options.
 
-use crate::args::{CANCEL, CONTINUE, EXCLUSIVE, Opt, READ, WRITE};
+use crate::args::{CANCEL, CONTINUE, DURATIONS, EXCLUSIVE, Opt, READ, SKIP, WRITE};
 use crate::expand::{client, key};
 use crate::key::Keys;
 use crate::parse::Args;
 use crate::parse::value::Value;
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::Expr;
 use syn::spanned::Spanned;
 
 pub(crate) struct Request {
@@ -54,10 +55,12 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
         }
     };
     let client = client::of(args);
+    let durations = given_durations(args);
     let spec = spec(args, &runtime);
     Request {
         prepare: quote_spanned! {Span::mixed_site()=>
             #taken
+            #durations
             let __lock_client = #client;
         },
         acquire: quote_spanned! {Span::mixed_site()=>
@@ -66,13 +69,43 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
     }
 }
 
-/// The options known at compile time, as one constant.
+/// The variables with the durations that are known only when the function is called.
+fn given_durations(args: &Args) -> TokenStream {
+    let given = DURATIONS.into_iter().filter_map(|opt| {
+        let name = given_duration(opt);
+        let value = args.expression(opt)?;
+        Some(typed_duration(&name, value))
+    });
+    given.collect()
+}
+
+/// A wrong type is one error, at the expression.
+pub(crate) fn typed_duration(name: &Ident, value: &Expr) -> TokenStream {
+    let at = Span::mixed_site().located_at(value.span());
+    let duration = quote_spanned!(at=> ::core::time::Duration);
+    quote_spanned!(Span::mixed_site()=> let #name: #duration = #value;)
+}
+
+fn given_duration(opt: Opt) -> Ident {
+    let name = match opt {
+        Opt::Lease => "__lock_lease",
+        Opt::MaxHold => "__lock_max_hold",
+        Opt::HoldAtLeast => "__lock_hold_at_least",
+        _ => "__lock_wait",
+    };
+    Ident::new(name, Span::mixed_site())
+}
+
+/// A constant, if all options are known at compile time.
 fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
     let private = quote!(#runtime::__private);
-    let duration = |millis: u64| {
-        quote! {
-            ::core::option::Option::Some(::core::time::Duration::from_millis(#millis))
+    let duration = |opt| match args.get(opt)?.value {
+        Value::Millis(millis) => Some(quote!(::core::time::Duration::from_millis(#millis))),
+        Value::Expression(_) => {
+            let name = given_duration(opt);
+            Some(quote!(#name))
         }
+        _ => None,
     };
     let mut fields = TokenStream::new();
     for (opt, field) in [
@@ -80,9 +113,8 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
         (Opt::MaxHold, quote!(max_hold)),
         (Opt::HoldAtLeast, quote!(hold_at_least)),
     ] {
-        if let Some(millis) = args.millis(opt) {
-            let duration = duration(millis);
-            fields.extend(quote!(#field: #duration,));
+        if let Some(duration) = duration(opt) {
+            fields.extend(quote!(#field: ::core::option::Option::Some(#duration),));
         }
     }
     if let Some(renew) = args.bool(Opt::Renew) {
@@ -96,13 +128,16 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
             fields.extend(quote!(#field: #value,));
         }
     }
-    if let Some(given) = args.get(Opt::Wait) {
-        let wait = match given.value {
-            Value::Millis(millis) => {
-                quote!(#private::Wait::For(::core::time::Duration::from_millis(#millis)))
-            }
-            _ => quote!(#private::Wait::Forever),
-        };
+    let wait = match duration(Opt::Wait) {
+        Some(duration) => Some(quote!(#private::Wait::For(#duration))),
+        None if args.get(Opt::Wait).is_some() => Some(quote!(#private::Wait::Forever)),
+        // What is skipped when it is busy is not waited for.
+        None if args.is_word(Opt::OnBusy, SKIP) => {
+            Some(quote!(#private::Wait::For(::core::time::Duration::ZERO)))
+        }
+        None => None,
+    };
+    if let Some(wait) = wait {
         fields.extend(quote!(wait: ::core::option::Option::Some(#wait),));
     }
     for (word, mode) in [
@@ -122,7 +157,14 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
     if args.name(Opt::Fence).is_some() {
         fields.extend(quote!(fenced: true,));
     }
-    quote_spanned! {Span::mixed_site()=>
-        const { &#private::Spec { #fields ..#private::Spec::DEFAULT } }
+    let spec = quote_spanned! {Span::mixed_site()=>
+        &#private::Spec { #fields ..#private::Spec::DEFAULT }
+    };
+    let is_known = DURATIONS
+        .into_iter()
+        .all(|opt| args.expression(opt).is_none());
+    match is_known {
+        true => quote_spanned!(Span::mixed_site()=> const { #spec }),
+        false => spec,
     }
 }

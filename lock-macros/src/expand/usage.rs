@@ -1,9 +1,9 @@
 //! Which parameters the options' expressions use, by their tokens.
 
-use crate::args::Opt;
+use crate::args::{DURATIONS, Opt};
 use crate::key::{Key, Keys, Segment};
 use crate::parse::Args;
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{Expr, FnArg, Pat, Signature, Stmt, UnOp, parse_quote};
@@ -23,8 +23,10 @@ pub(crate) fn by_options(name: &Ident, args: &Args, keys: &Keys) -> Usage {
     for key in keys.all() {
         usage = usage.max(by_key(key, name));
     }
-    if let Some(permits) = args.expression(Opt::Permits) {
-        usage = usage.max(of_number(name, permits));
+    for opt in DURATIONS.into_iter().chain([Opt::Permits]) {
+        if let Some(number) = args.expression(opt) {
+            usage = usage.max(of_number(name, number));
+        }
     }
     if let Some(client) = args.expression(Opt::Client) {
         usage = usage.max(of(name, client.to_token_stream()));
@@ -49,7 +51,7 @@ fn by_key(key: &Key, name: &Ident) -> Usage {
             let arguments = value.expression.to_token_stream();
             let arguments = arguments.into_iter().skip(1).collect();
             usage = usage.max(of(name, arguments));
-            if value.root == *name {
+            if value.root.as_ref() == Some(name) {
                 usage = usage.max(Usage::Borrowed);
             }
         }
@@ -61,7 +63,7 @@ pub(crate) fn of(name: &Ident, tokens: TokenStream) -> Usage {
     scan(&name.unraw().to_string(), tokens, false)
 }
 
-/// By an expression that gives a number. A number is copied out of a field or from behind a
+/// By an expression that gives a number or a duration. Either is copied out of a field or from behind a
 /// reference, which stay whole.
 pub(crate) fn of_number(name: &Ident, expression: &Expr) -> Usage {
     match expression {
@@ -89,8 +91,16 @@ fn of_place(name: &Ident, expression: &Expr) -> Usage {
 }
 
 fn scan(name: &str, tokens: TokenStream, formatted: bool) -> Usage {
+    scan_behind([None, None], name, tokens, formatted)
+}
+
+fn scan_behind(
+    mut before: [Option<TokenTree>; 2],
+    name: &str,
+    tokens: TokenStream,
+    formatted: bool,
+) -> Usage {
     let mut usage = Usage::None;
-    let mut before: [Option<TokenTree>; 2] = [None, None];
     for token in tokens {
         let found = match &token {
             TokenTree::Ident(ident) if ident.unraw() == name => match &before[0] {
@@ -101,6 +111,10 @@ fn scan(name: &str, tokens: TokenStream, formatted: bool) -> Usage {
             },
             TokenTree::Literal(literal) if is_captured(name, &literal.to_string()) => {
                 Usage::Borrowed
+            }
+            // What came through a `macro_rules!` parameter.
+            TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+                scan_behind(before.clone(), name, group.stream(), formatted)
             }
             TokenTree::Group(group) => scan(name, group.stream(), formatted || formats(&before)),
             _ => Usage::None,

@@ -6,7 +6,7 @@ use crate::args::Vocabulary;
 use crate::faults::Faults;
 use crate::function::Function;
 use crate::function::return_type;
-use proc_macro2::{Delimiter, Group, TokenStream};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Attribute, Block, Expr, ExprAsync, Stmt, Type};
@@ -108,6 +108,7 @@ fn future_of(block: &mut Block) -> Option<&mut Expr> {
 fn future_in(expression: &mut Expr) -> Option<&mut Expr> {
     match expression {
         Expr::Async(_) => Some(expression),
+        Expr::Group(group) => future_in(&mut group.expr),
         Expr::Call(call) => {
             let Expr::Path(callee) = &*call.func else {
                 return None;
@@ -140,6 +141,21 @@ pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>
         }
         Err(_) => (Vec::new(), statements),
     }
+}
+
+/// Whether the first statement is an item: `fn`, `const`, `use`.
+pub(crate) fn begins_with_item(statements: &TokenStream) -> bool {
+    let first = |input: syn::parse::ParseStream<'_>| {
+        let first = input.parse::<Stmt>()?;
+        input.parse::<TokenStream>()?;
+        Ok(matches!(first, Stmt::Item(_)))
+    };
+    let may_be = match statements.clone().into_iter().next() {
+        Some(TokenTree::Ident(word)) => word != "let",
+        Some(TokenTree::Punct(mark)) => mark.as_char() == '#',
+        _ => false,
+    };
+    may_be && first.parse2(statements.clone()).unwrap_or(false)
 }
 
 /// Other contents in the same braces: errors about "the body" point there.

@@ -1,19 +1,82 @@
 //! The names that a function's parameters bind.
 
 use proc_macro2::Ident;
+use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
-use syn::{FnArg, Pat, PatIdent, Signature};
+use syn::{FnArg, Pat, PatIdent, Signature, Type};
 
-/// Every name that the body gets from the parameters, `self` included.
-pub(crate) fn names(sig: &Signature) -> Vec<Ident> {
-    let mut names = Vec::new();
-    for input in &sig.inputs {
-        match input {
-            FnArg::Receiver(receiver) => names.push(Ident::new("self", receiver.self_token.span)),
-            FnArg::Typed(typed) => names.extend(bindings(&typed.pat)),
+/// What a key template may name.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// Every name that the body gets from the parameters, `self` included.
+    pub(crate) parameters: Vec<Ident>,
+    /// The function's own const generics.
+    pub(crate) constants: Vec<Ident>,
+    /// The parameters whose type is one of the function's type parameters, or `impl Trait`.
+    generic: Vec<Ident>,
+    /// The parameters that are an `Option`.
+    optional: Vec<Ident>,
+}
+
+impl Names {
+    pub(crate) fn of(sig: &Signature) -> Self {
+        let mut names = Self {
+            parameters: Vec::new(),
+            constants: Vec::new(),
+            generic: Vec::new(),
+            optional: Vec::new(),
+        };
+        for constant in sig.generics.const_params() {
+            names.constants.push(constant.ident.clone());
+        }
+        for input in &sig.inputs {
+            match input {
+                FnArg::Receiver(receiver) => {
+                    let name = Ident::new("self", receiver.self_token.span);
+                    names.parameters.push(name);
+                }
+                FnArg::Typed(typed) => {
+                    names.parameters.extend(bindings(&typed.pat));
+                    if let Pat::Ident(pat) = &*typed.pat {
+                        names.add_type(&pat.ident, &typed.ty, sig);
+                    }
+                }
+            }
+        }
+        names
+    }
+
+    fn add_type(&mut self, name: &Ident, ty: &Type, sig: &Signature) {
+        let mut type_params = sig.generics.type_params();
+        match behind_references(ty) {
+            Type::ImplTrait(_) => self.generic.push(name.clone()),
+            Type::Path(ty) => {
+                let Some(last) = ty.path.segments.last() else {
+                    return;
+                };
+                if last.ident == "Option" {
+                    self.optional.push(name.clone());
+                } else if type_params.any(|param| ty.path.is_ident(&param.ident)) {
+                    self.generic.push(name.clone());
+                }
+            }
+            _ => {}
         }
     }
-    names
+
+    pub(crate) fn is_generic(&self, name: &Ident) -> bool {
+        self.generic.contains(name)
+    }
+
+    pub(crate) fn is_optional(&self, name: &Ident) -> bool {
+        self.optional.contains(name)
+    }
+
+    /// The name that is written so in plain text, as it has to be written in Rust.
+    pub(crate) fn known(&self, text: &str) -> Option<String> {
+        let mut all = self.parameters.iter().chain(&self.constants);
+        all.find(|name| name.unraw() == text).map(Ident::to_string)
+    }
 }
 
 /// `#[async_trait]` calls a parameter with a pattern `__arg1`: not a name that anybody wrote.
@@ -31,6 +94,15 @@ pub(crate) fn unconditional_names(sig: &Signature) -> Vec<Ident> {
         })
         .flatten()
         .collect()
+}
+
+fn behind_references(ty: &Type) -> &Type {
+    match ty {
+        Type::Reference(ty) => behind_references(&ty.elem),
+        Type::Group(ty) => behind_references(&ty.elem),
+        Type::Paren(ty) => behind_references(&ty.elem),
+        ty => ty,
+    }
 }
 
 /// The names that a pattern binds.

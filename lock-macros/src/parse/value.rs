@@ -121,13 +121,16 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
         },
         ValueKind::Duration | ValueKind::DurationOrForever => {
             let forever = matches!(spelling.kind, ValueKind::DurationOrForever);
-            let Some(literal) = text(&expression) else {
-                let what = if forever {
-                    "a duration in quotes, or \"forever\""
-                } else {
-                    "a duration in quotes"
-                };
-                return wrong(&expression, what, faults);
+            let literal = match (text(&expression), &expression) {
+                (Some(literal), _) => literal,
+                (None, Expr::Lit(_)) => {
+                    let or = if forever { ", \"forever\"" } else { "" };
+                    let what = format!(
+                        "a duration in quotes{or} or an expression that gives a `Duration`"
+                    );
+                    return wrong(&expression, &what, faults);
+                }
+                _ => return Value::Expression(expression),
             };
             match duration::parse(&literal.value()) {
                 _ if forever && literal.value() == FOREVER => Value::Forever,

@@ -2,7 +2,7 @@
 
 use crate::args::Opt;
 use crate::expand::usage::{self, Usage};
-use crate::expand::{client, convert_error, key};
+use crate::expand::{client, convert_error, key, request};
 use crate::function::body::{self, Body, Shape};
 use crate::function::{Function, return_type};
 use crate::key::{Key, Keys};
@@ -56,17 +56,26 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
         .collect();
     let client = client::of(args);
     let rate = rate(args);
-    let wait = args.millis(Opt::Wait).unwrap_or(0);
+    let name = Ident::new("__lock_wait", Span::mixed_site());
+    let wait = match args.expression(Opt::Wait) {
+        Some(wait) => request::typed_duration(&name, wait),
+        None => {
+            let wait = args.millis(Opt::Wait).unwrap_or(0);
+            quote_spanned! {Span::mixed_site()=>
+                let #name = ::core::time::Duration::from_millis(#wait);
+            }
+        }
+    };
     // Only a refusal needs it, so it may take what the body would have taken.
-    let (convert, convert_error) = convert_error::of(args, output, return_span);
+    let (convert, _, convert_error) = convert_error::of(args, output, return_span);
     quote_spanned! {Span::mixed_site()=>
         {
             let __lock_key = #key;
             let __lock_client = #client;
             let __lock_rate = #rate;
-            let __lock_wait = ::core::time::Duration::from_millis(#wait);
+            #wait
             let __lock_passed =
-                #private::pass(__lock_client, __lock_key, __lock_rate, __lock_wait).await;
+                #private::pass(__lock_client, __lock_key, __lock_rate, #name).await;
             if let ::core::result::Result::Err(error) = __lock_passed {
                 #convert
                 return #convert_error;

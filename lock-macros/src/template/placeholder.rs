@@ -1,7 +1,7 @@
 //! One placeholder of a key template: reads its expression, and finds the parameter it begins with.
 
 use crate::faults::Faults;
-use crate::function::parameters;
+use crate::function::parameters::{self, Names};
 use crate::suggest;
 use proc_macro2::Ident;
 use syn::{Expr, LitStr};
@@ -10,16 +10,19 @@ pub(crate) struct Placeholder {
     /// As written, for the runtime's messages.
     pub(crate) shown: String,
     pub(crate) expression: Expr,
-    /// The parameter that it begins with.
-    pub(crate) root: Ident,
+    /// The parameter that it begins with; a constant has none.
+    pub(crate) root: Option<Ident>,
     pub(crate) calls_method: bool,
+    /// Its type is a type parameter.
+    pub(crate) is_generic: bool,
 }
 
-/// Reads `text`, a part of `literal`. With `names`, it has to begin with one of them.
+/// Reads `text`, a part of `literal`. With `names`, it has to begin with one of them, or with a
+/// constant.
 pub(crate) fn read(
     text: &str,
     literal: &LitStr,
-    names: Option<&[Ident]>,
+    names: Option<&Names>,
     faults: &mut Faults,
 ) -> Option<Placeholder> {
     let shown = text.trim().to_owned();
@@ -41,34 +44,89 @@ pub(crate) fn read(
         );
         return None;
     };
-    if let Some(names) = names {
-        let Some(name) = names.iter().find(|name| **name == *root) else {
-            faults.on(literal, unknown(&shown, &root.to_string(), names));
-            return None;
-        };
-        // Inside a macro the parameter and the literal can have different hygiene. The parameter's
-        // counts.
-        root.set_span(literal.span().resolved_at(name.span()));
+    let root = match root {
+        Root::Name(root) => variable(root, &shown, literal, names),
+        Root::Path => Ok(None),
+    };
+    let root = root.and_then(|root| match &root {
+        Some(root) if !calls_method && names.is_some_and(|names| names.is_optional(root)) => {
+            Err(optional(&shown, root, literal))
+        }
+        _ => Ok(root),
+    });
+    match root {
+        Ok(root) => Some(Placeholder {
+            is_generic: matches!(expression, Expr::Path(_))
+                && root
+                    .iter()
+                    .zip(names)
+                    .any(|(root, names)| names.is_generic(root)),
+            shown,
+            expression,
+            root,
+            calls_method,
+        }),
+        Err(message) => {
+            faults.on(literal, message);
+            None
+        }
     }
-    let root = root.clone();
-    Some(Placeholder {
-        shown,
-        expression,
-        root,
-        calls_method,
-    })
 }
 
-const FORMS: &str = "write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>` or a method call \
-                     `<order.id()>`";
+/// The variable that `root` names, if it does not name a constant.
+fn variable(
+    root: &mut Ident,
+    shown: &str,
+    literal: &LitStr,
+    names: Option<&Names>,
+) -> Result<Option<Ident>, String> {
+    let parameters = names.map_or(&[][..], |names| &names.parameters);
+    let parameter = parameters.iter().find(|name| *name == root);
+    if let Some(parameter) = parameter {
+        // Inside a macro the parameter and the literal can have different hygiene. The parameter's
+        // counts.
+        root.set_span(literal.span().resolved_at(parameter.span()));
+    } else if is_constant(root) || names.is_some_and(|names| names.constants.contains(root)) {
+        return Ok(None);
+    } else if names.is_some() {
+        return Err(unknown(shown, &root.to_string(), parameters));
+    }
+    Ok(Some(root.clone()))
+}
 
-fn root_of<'a>(expression: &'a mut Expr, calls_method: &mut bool) -> Option<&'a mut Ident> {
+fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
+    let template = literal.value();
+    format!(
+        "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller decide about `None` and \
+         take the value itself, or say what `None` locks, with this instead of the template: `if let Some({root}) = \
+         &{root} {{ lock_key!(\"{template}\") }} else {{ lock_key!(\"…\") }}`"
+    )
+}
+
+/// By its spelling: `N`, `MAX_SIZE`. Whether it is there, the compiler knows: the attribute does not
+/// see the generics of an `impl`.
+fn is_constant(name: &Ident) -> bool {
+    let name = name.to_string();
+    name.starts_with(char::is_uppercase) && !name.contains(char::is_lowercase)
+}
+
+const FORMS: &str = "write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
+                     `<order.id()>` or a constant `<Self::KIND>`";
+
+/// What a placeholder begins with.
+enum Root<'e> {
+    Name(&'e mut Ident),
+    /// `Self::KIND`.
+    Path,
+}
+
+fn root_of<'a>(expression: &'a mut Expr, calls_method: &mut bool) -> Option<Root<'a>> {
     match expression {
-        Expr::Path(path) if path.qself.is_none() && path.path.get_ident().is_some() => path
-            .path
-            .segments
-            .first_mut()
-            .map(|segment| &mut segment.ident),
+        Expr::Path(path) if path.qself.is_none() && path.path.get_ident().is_some() => {
+            let first = path.path.segments.first_mut()?;
+            Some(Root::Name(&mut first.ident))
+        }
+        Expr::Path(_) => Some(Root::Path),
         Expr::Field(field) => root_of(&mut field.base, calls_method),
         Expr::Index(index) => root_of(&mut index.expr, calls_method),
         Expr::Paren(paren) => root_of(&mut paren.expr, calls_method),

@@ -8,7 +8,8 @@ fn is_expression(text: &str) -> bool {
 }
 
 fn parse(text: &str) -> Result<Template, Vec<String>> {
-    let (template, faults) = Template::parse(text, is_expression);
+    let (template, mut faults) = Template::parse(text, is_expression);
+    faults.extend(template.check_names(Some(&|_| None)));
     if faults.is_empty() {
         Ok(template)
     } else {
@@ -54,7 +55,8 @@ fn takes_templates_apart() {
         ("<items[0].sku>", vec![placeholder("items[0].sku")]),
     ];
     for (text, parts) in table {
-        assert_eq!(parse(text), Ok(Template { parts }), "{text}");
+        let template = parse(text).expect(text);
+        assert_eq!(template.parts, parts, "{text}");
     }
 }
 
@@ -63,6 +65,8 @@ fn says_what_to_write() {
     let table = [
         ("", "an empty key"),
         ("%x", "can't begin with `%`"),
+        ("%3a:x", "can't begin with `%`"),
+        ("%<a>", "can't begin with `%`"),
         ("<>", "an empty placeholder"),
         ("< >", "an empty placeholder"),
         ("a<id", "`<` without its `>` (byte 1"),
@@ -90,6 +94,13 @@ fn says_what_to_write() {
 fn every_fault_of_one_template_is_reported() {
     let faults = parse("%<a>-<b>{}").expect_err("three faults");
     assert_eq!(faults.len(), 3, "{faults:?}");
+}
+
+#[test]
+fn accepts_an_escape_in_front() {
+    for text in ["%3A:<a>", "%25", "%20x"] {
+        assert!(parse(text).is_ok(), "{text}");
+    }
 }
 
 #[test]

@@ -23,6 +23,10 @@ use crate::error::LockError;
 /// Dropping a guard releases in the background: from any thread, with or without a runtime, also while panicking. The
 /// same client's later requests for the key come after that release. [`release`](Self::release) waits for it.
 ///
+/// Give it a name: `let _guard = ….acquire().await?` holds the lock to the end of the block. `let _ = …` keeps nothing, so
+/// it releases at once and the next line runs without the lock; the compiler does not warn. [`Lock::run`](crate::Lock::run)
+/// has no guard to forget.
+///
 /// A guard that a nested request got shares the hold of its call chain; releasing it gives back the share.
 ///
 /// # Examples

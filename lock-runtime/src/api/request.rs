@@ -138,6 +138,8 @@ impl Lock {
     /// Waits for the lock. Served in arrival order inside this process, and over all processes if
     /// [`fair`](Self::fair).
     ///
+    /// Give the [`Guard`] a name: `let _ = …` drops it, which releases at once.
+    ///
     /// # Errors
     /// [`LockError::Busy`] if another holder has it for the whole wait; [`LockError::Unavailable`] if the store did not
     /// answer or refused; [`LockError::InvalidKey`], [`LockError::Config`] and [`LockError::KeyConflict`] for a key or
@@ -157,6 +159,18 @@ impl Lock {
     /// # let client = lock_runtime::LockClient::in_memory();
     /// let guard = client.lock("k").fair().wait(Duration::from_secs(3)).acquire().await?;
     /// assert!(guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    /// The name decides how long it is held; [`run`](Self::run) needs none:
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let _ = client.lock("k").acquire().await?;
+    /// assert!(client.lock("k").try_acquire().await?.is_some(), "it is free again");
+    /// let _guard = client.lock("k").acquire().await?;
+    /// assert!(client.lock("k").try_acquire().await?.is_none(), "it is held to the end of the block");
     /// # Ok(())
     /// # }
     /// ```

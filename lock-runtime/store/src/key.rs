@@ -17,7 +17,8 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// and nothing is locked. Invalid are
 /// - the empty key, and one with an empty value in a placeholder,
 /// - more than 512 bytes,
-/// - a `%` in front, or a name as `lock:%queue:…` (kept for the library's helper keys),
+/// - a `%` in front that begins no escape (`%3A`), or a name as `lock:%queue:…`: they are kept for the library's helper
+///   keys,
 /// - braces, unless they are one non-empty `{…}` pair (Redis Cluster's hash tag),
 /// - a placeholder whose `Display` returned an error.
 ///
@@ -50,7 +51,7 @@ pub enum KeyFault {
     DisplayFailed(&'static str),
     /// The key has this many bytes; 512 are allowed, namespace not counted.
     TooLong(usize),
-    /// The key begins with `%`, which is kept for helper keys.
+    /// The key begins with `%` and not with an escape (`%3A`): such names are kept for helper keys.
     ReservedPrefix,
     /// The key is named as a helper key of some namespace, as `lock:%queue:…`, which it would be where the client's own
     /// namespace is empty.
@@ -73,7 +74,7 @@ impl fmt::Display for KeyFault {
                 write!(f, "it has {bytes} bytes and {MAX_KEY_BYTES} are allowed; lock on an id or a hash of the long value")
             }
             Self::ReservedPrefix => {
-                f.write_str("it begins with `%`, which is kept for helper keys; put a word in front, as \"stock:…\"")
+                f.write_str("it begins with `%` and no escape, which is kept for helper keys; put a word in front, as \"stock:…\"")
             }
             Self::HelperName => {
                 f.write_str("it is named as the helper key of a namespace (`lock:%queue:…`); leave out the `%`")
@@ -104,7 +105,7 @@ impl LockKey {
             Some(KeyFault::Empty)
         } else if text.len() > MAX_KEY_BYTES {
             Some(KeyFault::TooLong(text.len()))
-        } else if text.starts_with('%') {
+        } else if text.starts_with('%') && !begins_with_escape(text) {
             Some(KeyFault::ReservedPrefix)
         } else if is_helper_name(text) {
             Some(KeyFault::HelperName)
@@ -141,6 +142,15 @@ impl LockKey {
     #[must_use]
     pub fn shortened(&self) -> Shortened<'_> {
         Shortened(&self.text)
+    }
+}
+
+/// As [`KeyWriter`] writes it. A helper key goes on with a lower-case letter, so any value may stand first in a template.
+fn begins_with_escape(text: &str) -> bool {
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+    match text.as_bytes() {
+        [b'%', first, second, ..] => is_digit(first) && is_digit(second),
+        _ => false,
     }
 }
 
@@ -301,7 +311,12 @@ impl KeyWriter {
     }
 
     /// Appends the value of `<placeholder>`, escaped.
-    pub fn value<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
+    pub fn value<T: KeyValue + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
+        value.append(self, placeholder);
+    }
+
+    /// The same for a value whose type is a parameter: the compiler advises the right bound.
+    pub fn display<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
         let before = self.text.len();
         let written = write!(Escaping(&mut self.text), "{value}");
         let fault = if written.is_err() {
@@ -321,6 +336,29 @@ impl KeyWriter {
             text: self.text.into(),
             fault: self.fault,
         }
+    }
+}
+
+/// What a placeholder can show: everything that has `Display`.
+///
+/// A trait of its own, so that the compiler's message says what to write instead.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a placeholder shows its value with `Display`, which `{Self}` does not have",
+    label = "its type is `{Self}`",
+    note = "write a field or a method of it that has `Display`, for example `<order.id>` or `<path.display()>`",
+    note = "for an `Option`, say what `None` locks, with this instead of the template: \
+            `if let Some(id) = &id {{ lock_key!(\"stock:<id>\") }} else {{ lock_key!(\"…\") }}`"
+)]
+pub trait KeyValue {
+    /// Appends it as the value of `<placeholder>`.
+    fn append(&self, key: &mut KeyWriter, placeholder: &'static str);
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: fmt::Display + ?Sized> KeyValue for T {
+    fn append(&self, key: &mut KeyWriter, placeholder: &'static str) {
+        key.display(placeholder, self);
     }
 }
 
@@ -367,7 +405,13 @@ mod tests {
         assert_eq!(fault(""), Some(KeyFault::Empty));
         assert_eq!(fault(&"x".repeat(512)), None);
         assert_eq!(fault(&"x".repeat(513)), Some(KeyFault::TooLong(513)));
-        assert_eq!(fault("%queue"), Some(KeyFault::ReservedPrefix));
+        for reserved in ["%", "%queue", "%3", "%3a", "%aA", "%G0:k", "%granted:x"] {
+            assert_eq!(
+                fault(reserved),
+                Some(KeyFault::ReservedPrefix),
+                "{reserved}"
+            );
+        }
         for helper in ["lock:%queue:{lock:k}", ":%fence:{k}", "shop:%call:{t}:x"] {
             assert_eq!(fault(helper), Some(KeyFault::HelperName), "{helper}");
         }
@@ -386,6 +430,9 @@ mod tests {
             "a:b:%queue:c",
             "a:%:b",
             "a:%queue",
+            "%3A",
+            "%25queue:x",
+            "%FE",
         ] {
             assert_eq!(fault(fine), None, "{fine}");
         }

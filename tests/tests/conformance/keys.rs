@@ -7,6 +7,7 @@ use lock_testkit::Backend;
 
 crate::on_every_store!(
     a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run,
+    any_value_may_stand_first_in_a_key,
     keys_of_different_values_differ,
     options_outside_their_limits_are_config_errors,
 );
@@ -22,7 +23,7 @@ impl std::fmt::Display for Broken {
 async fn a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run(store: Backend) {
     let client = store.client().await;
     let (empty, broken, percent) = ("", Broken, "50%");
-    let bad: [(LockKey, KeyFault); 8] = [
+    let bad: [(LockKey, KeyFault); 10] = [
         ("".into(), KeyFault::Empty),
         (
             lock_key!("stock:<empty>"),
@@ -34,6 +35,8 @@ async fn a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run(store: B
         ),
         ("x".repeat(513).into(), KeyFault::TooLong(513)),
         ("%queue".into(), KeyFault::ReservedPrefix),
+        ("%3a:x".into(), KeyFault::ReservedPrefix),
+        ("%".into(), KeyFault::ReservedPrefix),
         ("lock:%queue:{lock:k}".into(), KeyFault::HelperName),
         ("a{b".into(), KeyFault::Braces),
         ("{}".into(), KeyFault::Braces),
@@ -47,6 +50,25 @@ async fn a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run(store: B
         assert!(!ran);
     }
     assert_eq!(lock_key!("stock:<percent>").as_str(), "stock:50%25");
+    assert_eq!(store.leftovers().await, 0);
+}
+
+async fn any_value_may_stand_first_in_a_key(store: Backend) {
+    let client = store.client().await;
+    let values = ["::1", " ", "%queue:{k}", "{tag}", "%3A", "\u{7f}", "Ä:"];
+    let mut held = Vec::new();
+    for ip in values {
+        let key = lock_key!("<ip>");
+        held.push(client.lock(&key).acquire().await.unwrap());
+        let second = client.lock(&key).try_acquire().await.unwrap();
+        assert!(second.is_none(), "{key}");
+        let found = client.inspect(&key).await.unwrap();
+        assert!(found.holder.is_some(), "{key}");
+    }
+    assert_eq!(held[0].key().as_str(), "%3A%3A1");
+    for guard in held {
+        guard.release().await.unwrap();
+    }
     assert_eq!(store.leftovers().await, 0);
 }
 

@@ -78,4 +78,9 @@ async fn guard_hides_parameter((sku, _): (u64, u64)) -> Result<(), LockError> {
     Ok(())
 }
 
+#[distributed_lock(key = "a", lease = "10s", max_hold = LONGEST)]
+async fn max_hold_given_by_a_constant_without_renewal() -> Result<(), LockError> {
+    Ok(())
+}
+
 fn main() {}

@@ -39,6 +39,15 @@ async fn moved_into_the_key(name: String) -> Result<LockKey> {
     Ok(key_of(lock))
 }
 
+// What the message about an `Option` says to write.
+#[distributed_lock(
+    key = if let Some(id) = &id { lock_key!("order:<id>") } else { lock_key!("order") },
+    guard = lock
+)]
+async fn optional(id: Option<u64>) -> Result<(Option<u64>, LockKey)> {
+    Ok((id, key_of(lock)))
+}
+
 fn key_of(lock: &Guard) -> LockKey {
     lock.key().clone()
 }
@@ -48,6 +57,10 @@ pub(crate) fn main() {
         assert_eq!(template(7).await.unwrap(), LockKey::from("order:7"));
         assert_eq!(constant().await.unwrap(), LockKey::from(NAME));
         assert_eq!(formatted(7).await.unwrap(), LockKey::from("order:7"));
+        let (id, key) = optional(Some(7)).await.unwrap();
+        assert_eq!((id, key), (Some(7), LockKey::from("order:7")));
+        let (id, key) = optional(None).await.unwrap();
+        assert_eq!((id, key), (None, LockKey::from("order")));
         let key = key_macro(Order { id: 7 }).await.unwrap();
         assert_eq!(key, LockKey::from("made:7"));
         let key = moved_into_the_key("name".to_owned()).await.unwrap();

@@ -17,4 +17,9 @@ async fn wrong_value() -> Result<(), LockError> {
     Ok(())
 }
 
+#[distributed_lock(key = "a", hold_at_least = 5 * 1000)]
+async fn not_a_duration() -> Result<u32, LockError> {
+    Ok(1)
+}
+
 fn main() {}

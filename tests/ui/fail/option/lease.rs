@@ -32,4 +32,9 @@ async fn above_24h() -> Result<(), LockError> {
     Ok(())
 }
 
+#[distributed_lock(key = "a", lease = 5 * 1000)]
+async fn not_a_duration() -> Result<u32, LockError> {
+    Ok(1)
+}
+
 fn main() {}

@@ -23,4 +23,9 @@ async fn wrong_value() -> Result<(), LockError> {
     Ok(())
 }
 
+#[distributed_lock(key = "a", max_hold = 5 * 1000)]
+async fn not_a_duration() -> Result<u32, LockError> {
+    Ok(1)
+}
+
 fn main() {}

@@ -22,4 +22,9 @@ async fn forever() -> Result<(), LockError> {
     Ok(())
 }
 
+#[rate_limited(key = "a", rate = "1/s", wait = 5 * 1000)]
+async fn not_a_duration() -> Result<u32, LockError> {
+    Ok(1)
+}
+
 fn main() {}
