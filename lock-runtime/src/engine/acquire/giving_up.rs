@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use lock_store::timing::FALLBACK_POLL;
 use lock_store::{Instant, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
@@ -11,6 +12,15 @@ use crate::engine::liveness::key::Said;
 use crate::engine::local_queue::{Doing, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
+
+/// What a request has heard of the store itself.
+#[derive(Clone, Copy)]
+pub(super) struct Heard {
+    /// It has asked.
+    pub(super) asked: bool,
+    /// It was told that the key is taken.
+    pub(super) busy: bool,
+}
 
 impl AcquireTask<'_> {
     /// When it gives up if the store stays silent. Those that wait for the same key do so together.
@@ -46,7 +56,7 @@ impl AcquireTask<'_> {
     }
 
     /// Whether to stop waiting, and with which error.
-    pub(super) async fn gives_up(&self, waiter: &Waiter, told_busy: bool) -> Option<LockError> {
+    pub(super) async fn gives_up(&self, waiter: &Waiter, heard: Heard) -> Option<LockError> {
         let asks_from = match self.budget.last_recheck() {
             Some(last_recheck) => last_recheck,
             None => self.gives_up_at(Some(waiter)),
@@ -56,10 +66,10 @@ impl AcquireTask<'_> {
         }
         // Boxed, like everything rare: every waiting task has room for the largest of what it may
         // wait for.
-        Box::pin(self.verdict(waiter, told_busy, asks_from)).await
+        Box::pin(self.verdict(waiter, heard, asks_from)).await
     }
 
-    async fn verdict(&self, waiter: &Waiter, told_busy: bool, since: Instant) -> Option<LockError> {
+    async fn verdict(&self, waiter: &Waiter, heard: Heard, since: Instant) -> Option<LockError> {
         let (engine, key) = (self.engine, &self.request.claim.key);
         let now = engine.clock.now();
         let by = match self.budget.ends() {
@@ -79,11 +89,22 @@ impl AcquireTask<'_> {
             // A failing store may come back in time for another try.
             return None;
         }
-        let may_be_free = || !told_busy && waiter.standing().is_first;
+        // The first of them asks again at least so often.
+        let lately = self.budget.started.checked_sub(FALLBACK_POLL);
+        let told_busy = || heard.busy || waiter.liveness().was_taken(lately);
+        if let (Some(Said::Alive), Some(_)) = (&known, self.budget.ends())
+            && !(heard.asked || told_busy())
+        {
+            // It has its one try yet, when it is its turn.
+            let _ = engine.clock.by(by, waiter.signal.notified()).await;
+            if engine.clock.now() < by {
+                return None;
+            }
+        }
         match known {
             Some(Said::Failing(error)) => Some(unavailable(Some(key), error)),
             Some(Said::Taken | Said::Alive) if self.budget.ends().is_none() => None,
-            Some(Said::Alive) if may_be_free() => Some(unavailable(Some(key), not_to_this_one())),
+            Some(Said::Alive) if !told_busy() => Some(unavailable(Some(key), not_to_this_one())),
             Some(Said::Taken | Said::Alive) => Some(engine.busy(key, &self.budget)),
             None => Some(unavailable(Some(key), not_in_time())),
         }

@@ -11,6 +11,7 @@ use lock_store::timing::BACKOFF_MIN;
 use lock_store::{Instant, Queue, StoreError, StoreErrorKind};
 
 use super::command::Step;
+use super::giving_up::Heard;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
@@ -127,8 +128,12 @@ impl<'e> AcquireTask<'e> {
                 now = engine.clock.now();
                 continue;
             }
-            let (waiter, told_busy) = (&waiting.queued.waiter, waiting.was_told_busy);
-            if let Some(error) = self.gives_up(waiter, told_busy).await {
+            let waiter = &waiting.queued.waiter;
+            let heard = Heard {
+                asked: waiting.asked,
+                busy: waiting.was_told_busy,
+            };
+            if let Some(error) = self.gives_up(waiter, heard).await {
                 let key = &self.request.claim.key;
                 return Err(match waiting.unusable.take() {
                     None => error,

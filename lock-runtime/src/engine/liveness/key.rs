@@ -18,7 +18,8 @@ pub(crate) struct KeyLiveness {
 struct KeyLivenessState {
     /// Send time of the last command that was answered.
     answered: Option<Instant>,
-    /// Send time of the last command after which the store said that the key is taken.
+    /// Send time of the last command after which the key was taken: as the store said, or because it
+    /// was granted to a request of this client.
     busy: Option<Instant>,
     failing: Option<KeyFailure>,
     /// A look is under way. One at a time; everyone shares its answer.
@@ -51,6 +52,12 @@ impl KeyLiveness {
         self.state.lock().answered
     }
 
+    /// Whether the key was taken after a command sent at `since` or later.
+    pub(crate) fn was_taken(&self, since: Option<Instant>) -> bool {
+        let busy = self.state.lock().busy;
+        busy.is_some() && busy >= since
+    }
+
     pub(crate) fn failing(&self) -> Option<KeyFailure> {
         self.state.lock().failing.clone()
     }
@@ -72,7 +79,7 @@ impl KeyLiveness {
             Ok(answer) => {
                 state.answered = state.answered.max(Some(sent));
                 state.failing = None;
-                if matches!(answer.value, Acquired::Busy { .. }) {
+                if !matches!(answer.value, Acquired::Conflict) {
                     state.busy = state.busy.max(Some(sent));
                 }
             }
