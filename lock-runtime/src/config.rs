@@ -6,6 +6,7 @@ use lock_store::Permits;
 use lock_store::timing::{MAX_LEASE, MIN_LEASE};
 
 use crate::error::LockError;
+use crate::mends::TakenOut;
 
 /// The lease when none is given; the watchdog renews it at a third.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -209,6 +210,7 @@ pub(crate) struct Defaults {
     pub(crate) command_timeout: Duration,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
+    pub(crate) taken_out: TakenOut,
 }
 
 #[cfg(test)]
@@ -224,6 +226,7 @@ mod tests {
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
+        taken_out: TakenOut::NOTHING,
     };
 
     #[test]

@@ -19,6 +19,9 @@ use tokio::runtime::Handle;
 use crate::config::{
     DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE,
 };
+#[cfg(feature = "__internals")]
+use crate::mends::Mend;
+use crate::mends::TakenOut;
 
 /// The settings of a [`LockClient`](crate::LockClient).
 ///
@@ -69,8 +72,6 @@ struct Simulated {
     runtime: Handle,
     id: ClientId,
     pause: Pause,
-    /// Whether tasks that are not polled are passed over.
-    patrolled: bool,
 }
 
 /// Makes a store that this crate does not know.
@@ -85,6 +86,7 @@ impl Default for LockClientBuilder {
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
             local_handoffs: LOCAL_HANDOFFS,
             local_tenure: LOCAL_TENURE,
+            taken_out: TakenOut::default(),
         };
         Self {
             url: None,
@@ -149,21 +151,14 @@ impl LockClientBuilder {
     #[cfg(feature = "__internals")]
     pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
         let id = ClientId(id);
-        self.simulated = Some(Simulated {
-            runtime,
-            id,
-            pause,
-            patrolled: true,
-        });
+        self.simulated = Some(Simulated { runtime, id, pause });
         self
     }
 
-    /// A simulated client that passes no task over, so that a simulation can show that it would find this.
+    /// A client without this mend, so that a simulation can show that it would find what was wrong.
     #[cfg(feature = "__internals")]
-    pub fn unpatrolled(mut self) -> Self {
-        if let Some(simulated) = &mut self.simulated {
-            simulated.patrolled = false;
-        }
+    pub fn without(mut self, mend: Mend) -> Self {
+        self.defaults.taken_out = TakenOut::only(mend);
         self
     }
 

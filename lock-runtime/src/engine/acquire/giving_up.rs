@@ -12,6 +12,7 @@ use crate::engine::liveness::key::Said;
 use crate::engine::local_queue::{Doing, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
+use crate::mends::Mend;
 
 /// What a request has heard of the store itself.
 #[derive(Clone, Copy)]
@@ -28,6 +29,9 @@ impl AcquireTask<'_> {
         let Some(waiter) = waiter.filter(|_| self.budget.ends().is_none()) else {
             return self.budget.gives_up(None);
         };
+        if self.lacks(Mend::PatienceOfTheKey) {
+            return self.budget.gives_up(self.engine.liveness.answered());
+        }
         let silent = self.budget.gives_up(waiter.liveness().answered());
         waiter.liveness().failing().map_or(silent, |failing| {
             self.budget.loses_patience(failing.since).min(silent)
@@ -50,6 +54,9 @@ impl AcquireTask<'_> {
         {
             return Some(unavailable(Some(&self.request.claim.key), error.clone()));
         }
+        if self.lacks(Mend::PatienceOfTheKey) {
+            return None;
+        }
         let failing = waiter.liveness().failing()?;
         let over = now >= self.budget.loses_patience(failing.since);
         over.then(|| unavailable(Some(&self.request.claim.key), failing.error))
@@ -57,6 +64,10 @@ impl AcquireTask<'_> {
 
     /// Whether to stop waiting, and with which error.
     pub(super) async fn gives_up(&self, waiter: &Waiter, heard: Heard) -> Option<LockError> {
+        if self.takes_keys_as_one() {
+            let key = &self.request.claim.key;
+            return Box::pin(self.engine.time_is_up(key, &self.budget, None)).await;
+        }
         let asks_from = match self.budget.last_recheck() {
             Some(last_recheck) => last_recheck,
             None => self.gives_up_at(Some(waiter)),
@@ -107,6 +118,18 @@ impl AcquireTask<'_> {
             Some(Said::Alive) if !told_busy() => Some(unavailable(Some(key), not_to_this_one())),
             Some(Said::Taken | Said::Alive) => Some(engine.busy(key, &self.budget)),
             None => Some(unavailable(Some(key), not_in_time())),
+        }
+    }
+
+    fn lacks(&self, mend: Mend) -> bool {
+        self.engine.defaults.taken_out.has(mend)
+    }
+
+    /// Whether one sign of life of the store stands for all of its keys.
+    fn takes_keys_as_one(&self) -> bool {
+        match self.budget.ends() {
+            Some(_) => self.lacks(Mend::VerdictOfTheKey),
+            None => self.lacks(Mend::PatienceOfTheKey),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Each rule exactly at its limit.
 
 use crate::engine::timing::*;
+use crate::mends::TakenOut;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 const NANO: Duration = Duration::from_nanos(1);
@@ -10,6 +11,7 @@ pub(super) const DEFAULTS: Defaults = Defaults {
     command_timeout: Duration::from_millis(500),
     local_handoffs: 64,
     local_tenure: Duration::from_millis(10),
+    taken_out: TakenOut::NOTHING,
 };
 
 fn budget(started: Instant, wait: Wait) -> Budget {
