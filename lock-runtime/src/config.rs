@@ -6,6 +6,7 @@ use lock_store::Permits;
 use lock_store::timing::{MAX_LEASE, MIN_LEASE};
 
 use crate::error::LockError;
+use crate::mends::TakenOut;
 
 /// The lease when none is given; the watchdog renews it at a third.
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
@@ -219,6 +220,7 @@ pub(crate) struct Defaults {
     pub(crate) local_tenure: Duration,
     /// Whether what the store tells on its own is believed: if not, it is a reason to ask.
     pub(crate) trusts_messages: bool,
+    pub(crate) taken_out: TakenOut,
 }
 
 #[cfg(test)]
@@ -237,6 +239,7 @@ mod tests {
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,
         trusts_messages: true,
+        taken_out: TakenOut::NOTHING,
     };
 
     #[test]

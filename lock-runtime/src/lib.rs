@@ -31,6 +31,7 @@ mod client;
 mod config;
 mod engine;
 mod error;
+mod mends;
 #[cfg(feature = "__internals")]
 mod probe;
 
@@ -55,5 +56,7 @@ pub use lock_store::{
     FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
     StoreErrorKind,
 };
+#[cfg(feature = "__internals")]
+pub use mends::Mend;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;

@@ -20,6 +20,9 @@ use crate::config::{
     DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, Defaults, FAR,
     LOCAL_HANDOFFS, LOCAL_TENURE,
 };
+#[cfg(feature = "__internals")]
+use crate::mends::Mend;
+use crate::mends::TakenOut;
 
 /// The settings of a [`LockClient`](crate::LockClient).
 ///
@@ -73,8 +76,6 @@ struct Simulated {
     runtime: Handle,
     id: ClientId,
     pause: Pause,
-    /// Whether tasks that are not polled are passed over.
-    patrolled: bool,
 }
 
 /// Makes a store that this crate does not know.
@@ -92,6 +93,7 @@ impl Default for LockClientBuilder {
             local_handoffs: LOCAL_HANDOFFS,
             local_tenure: LOCAL_TENURE,
             trusts_messages: true,
+            taken_out: TakenOut::default(),
         };
         Self {
             url: None,
@@ -188,21 +190,14 @@ impl LockClientBuilder {
     #[cfg(feature = "__internals")]
     pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
         let id = ClientId(id);
-        self.simulated = Some(Simulated {
-            runtime,
-            id,
-            pause,
-            patrolled: true,
-        });
+        self.simulated = Some(Simulated { runtime, id, pause });
         self
     }
 
-    /// A simulated client that passes no task over, so that a simulation can show that it would find this.
+    /// A client without this mend, so that a simulation can show that it would find what was wrong.
     #[cfg(feature = "__internals")]
-    pub fn unpatrolled(mut self) -> Self {
-        if let Some(simulated) = &mut self.simulated {
-            simulated.patrolled = false;
-        }
+    pub fn without(mut self, mend: Mend) -> Self {
+        self.defaults.taken_out = TakenOut::only(mend);
         self
     }
 

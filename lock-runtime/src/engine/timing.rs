@@ -110,6 +110,13 @@ impl Budget {
     }
 }
 
+/// From when a command that was not answered counts as such: from when it was sent, or from shortly
+/// before now if this process stood still meanwhile, which says nothing about the store.
+pub(crate) fn unanswered_from(sent: Instant, now: Instant, command_timeout: Duration) -> Instant {
+    now.checked_sub(2 * command_timeout)
+        .map_or(sent, |lately| lately.max(sent))
+}
+
 /// When a waiter rechecks although nobody told it to: messages can be lost, and a dead holder's
 /// lease ends silently.
 pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {

@@ -31,6 +31,11 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         own
     }
 
+    /// The link that the client sees for an acquire of this key; `own` is the store's.
+    fn link_of(&self, _key: &LockKey, own: Link) -> Link {
+        self.link(own)
+    }
+
     /// Called before the store itself is closed.
     fn close(&self) {}
 
@@ -149,7 +154,7 @@ macro_rules! verbs {
                 self.interceptor.link(self.store.link())
             }
             fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
-                self.interceptor.link(self.store.link_of(key, queue))
+                self.interceptor.link_of(key, self.store.link_of(key, queue))
             }
             fn only_hints(&self) -> bool {
                 self.store.only_hints()

@@ -80,11 +80,7 @@ impl LockClientBuilder {
         let id = self.id()?;
         let runtime = self.runtime()?;
         let clock = runtime.clock.clone();
-        let local_queues = LocalQueues::default();
-        #[cfg(feature = "__internals")]
-        if self.simulated.as_ref().is_some_and(|it| !it.patrolled) {
-            local_queues.are_unpatrolled();
-        }
+        let local_queues = LocalQueues::new(self.defaults.taken_out);
         let numbers = RequestNumbers::new(id, self.draws());
         let messages = Arc::new(Messages::new(local_queues, numbers));
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);

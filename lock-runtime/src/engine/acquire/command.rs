@@ -93,7 +93,9 @@ impl AcquireTask<'_> {
             && !waiter.signal.was_passed_over()
         {
             let looked = queue == Queue::Join && self.confirmed.is_some();
-            waiter.liveness().note(sent, looked, &result);
+            let timeout = engine.defaults.command_timeout;
+            let from = timing::unanswered_from(sent, engine.clock.now(), timeout);
+            waiter.liveness().note(sent, from, looked, &result);
         }
         if result.is_ok() {
             // Whatever the reply, the hold of the handoff has ended.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use lock_store::timing::FALLBACK_POLL;
 use lock_store::{Instant, StoreError, StoreErrorKind};
 
 use super::task::AcquireTask;
@@ -11,6 +12,16 @@ use crate::engine::liveness::key::Said;
 use crate::engine::local_queue::{Doing, Waiter};
 use crate::engine::timing;
 use crate::error::LockError;
+use crate::mends::Mend;
+
+/// What a request has heard of the store itself.
+#[derive(Clone, Copy)]
+pub(super) struct Heard {
+    /// It has asked.
+    pub(super) asked: bool,
+    /// It was told that the key is taken.
+    pub(super) busy: bool,
+}
 
 impl AcquireTask<'_> {
     /// When it gives up if the store stays silent. Those that wait for the same key do so together.
@@ -30,6 +41,9 @@ impl AcquireTask<'_> {
         let Some(waiter) = waiter.filter(|_| self.budget.ends().is_none()) else {
             return self.budget.gives_up(None);
         };
+        if self.lacks(Mend::PatienceOfTheKey) {
+            return self.budget.gives_up(self.engine.liveness.answered());
+        }
         let silent = self.budget.gives_up(waiter.liveness().answered());
         waiter.liveness().failing().map_or(silent, |failing| {
             self.budget.loses_patience(failing.since).min(silent)
@@ -57,13 +71,20 @@ impl AcquireTask<'_> {
         {
             return Some(unavailable(Some(&self.request.claim.key), error.clone()));
         }
+        if self.lacks(Mend::PatienceOfTheKey) {
+            return None;
+        }
         let failing = waiter.liveness().failing()?;
         let over = now >= self.budget.loses_patience(failing.since);
         over.then(|| unavailable(Some(&self.request.claim.key), failing.error))
     }
 
     /// Whether to stop waiting, and with which error.
-    pub(super) async fn gives_up(&self, waiter: &Waiter, told_busy: bool) -> Option<LockError> {
+    pub(super) async fn gives_up(&self, waiter: &Waiter, heard: Heard) -> Option<LockError> {
+        if self.takes_keys_as_one() {
+            let key = &self.request.claim.key;
+            return Box::pin(self.engine.time_is_up(key, &self.budget, None)).await;
+        }
         let asks_from = match self.budget.last_recheck() {
             Some(last_recheck) => last_recheck,
             None => self.gives_up_at(Some(waiter)),
@@ -73,10 +94,10 @@ impl AcquireTask<'_> {
         }
         // Boxed, like everything rare: every waiting task has room for the largest of what it may
         // wait for.
-        Box::pin(self.verdict(waiter, told_busy, asks_from)).await
+        Box::pin(self.verdict(waiter, heard, asks_from)).await
     }
 
-    async fn verdict(&self, waiter: &Waiter, told_busy: bool, since: Instant) -> Option<LockError> {
+    async fn verdict(&self, waiter: &Waiter, heard: Heard, since: Instant) -> Option<LockError> {
         let (engine, key) = (self.engine, &self.request.claim.key);
         let now = engine.clock.now();
         let by = match self.budget.ends() {
@@ -96,13 +117,36 @@ impl AcquireTask<'_> {
             // A failing store may come back in time for another try.
             return None;
         }
-        let may_be_free = || !told_busy && waiter.standing().is_first;
+        // The first of them asks again at least so often.
+        let lately = self.budget.started.checked_sub(FALLBACK_POLL);
+        let told_busy = || heard.busy || waiter.liveness().was_taken(lately);
+        if let (Some(Said::Alive), Some(_)) = (&known, self.budget.ends())
+            && !(heard.asked || told_busy())
+        {
+            // It has its one try yet, when it is its turn.
+            let _ = engine.clock.by(by, waiter.signal.notified()).await;
+            if engine.clock.now() < by {
+                return None;
+            }
+        }
         match known {
             Some(Said::Failing(error)) => Some(unavailable(Some(key), error)),
             Some(Said::Taken | Said::Alive) if self.budget.ends().is_none() => None,
-            Some(Said::Alive) if may_be_free() => Some(unavailable(Some(key), not_to_this_one())),
+            Some(Said::Alive) if !told_busy() => Some(unavailable(Some(key), not_to_this_one())),
             Some(Said::Taken | Said::Alive) => Some(engine.busy(key, &self.budget)),
             None => Some(unavailable(Some(key), not_in_time())),
+        }
+    }
+
+    fn lacks(&self, mend: Mend) -> bool {
+        self.engine.defaults.taken_out.has(mend)
+    }
+
+    /// Whether one sign of life of the store stands for all of its keys.
+    fn takes_keys_as_one(&self) -> bool {
+        match self.budget.ends() {
+            Some(_) => self.lacks(Mend::VerdictOfTheKey),
+            None => self.lacks(Mend::PatienceOfTheKey),
         }
     }
 
@@ -110,12 +154,14 @@ impl AcquireTask<'_> {
     fn looks(&self, waiter: &Waiter, era: u64, by: Instant) {
         let (store, clock) = (Arc::clone(&self.engine.store), self.engine.clock.clone());
         let (queue, key) = (Arc::clone(waiter.queue()), self.request.claim.key.clone());
+        let timeout = self.engine.defaults.command_timeout;
         self.engine.clock.spawn(async move {
             let sent = clock.now();
             // A store of several servers may say at the very end of its time what most of them said.
             let time = by.saturating_duration_since(sent) * 9 / 10;
             let result = store.inspect(key, sent + time).await;
-            queue.liveness.looked(era, sent, &result);
+            let from = timing::unanswered_from(sent, clock.now(), timeout);
+            queue.liveness.looked(era, sent, from, &result);
         });
     }
 

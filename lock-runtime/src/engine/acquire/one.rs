@@ -12,6 +12,7 @@ use lock_store::{Instant, Queue, StoreError, StoreErrorKind};
 
 use super::command::Step;
 use super::foreign::ForeignHolder;
+use super::giving_up::Heard;
 use super::long_wait::LongWait;
 use super::task::AcquireTask;
 use crate::engine::Engine;
@@ -133,8 +134,12 @@ impl<'e> AcquireTask<'e> {
                 now = engine.clock.now();
                 continue;
             }
-            let (waiter, told_busy) = (&waiting.queued.waiter, waiting.was_told_busy);
-            if let Some(error) = self.gives_up(waiter, told_busy).await {
+            let waiter = &waiting.queued.waiter;
+            let heard = Heard {
+                asked: waiting.asked,
+                busy: waiting.was_told_busy,
+            };
+            if let Some(error) = self.gives_up(waiter, heard).await {
                 let key = &self.request.claim.key;
                 return Err(match waiting.unusable.take() {
                     None => error,

@@ -13,6 +13,7 @@ use crate::engine::background::active::Active;
 use crate::engine::background::undo::{Job, PendingRelease};
 use crate::engine::errors::unavailable;
 use crate::error::{LockError, LostReason};
+use crate::mends::Mend;
 
 impl Hold {
     fn releases(&self, keep: Duration) -> Vec<Release> {
@@ -109,6 +110,15 @@ impl Engine {
         }
     }
 
+    /// When the store has ended the hold by itself: a renewal may be under way, or not be heard of.
+    fn expires(&self, hold: &Hold, now: Instant) -> Instant {
+        let may_be_stored = match self.defaults.taken_out.has(Mend::ReleaseOfWhatMayBeStored) {
+            false => hold.stored_until(),
+            true => hold.deadline(),
+        };
+        (now + hold.lease).max(may_be_stored)
+    }
+
     /// Releases in the background. `in_order` has later requests of this client wait for it.
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
@@ -116,8 +126,7 @@ impl Engine {
         self.undo.send(Job::Release(PendingRelease {
             requests: hold.releases(Duration::ZERO),
             keep_until: now + hold.keep(now),
-            // A renewal may be under way.
-            expires: (now + hold.lease).max(hold.stored_until()),
+            expires: self.expires(hold, now),
             first: parts
                 .map(|part| self.local_queues.releasing(&part.key))
                 .collect(),

@@ -18,7 +18,8 @@ pub(crate) struct KeyLiveness {
 struct KeyLivenessState {
     /// Send time of the last command that was answered.
     answered: Option<Instant>,
-    /// Send time of the last command after which the store said that the key is taken.
+    /// Send time of the last command after which the key was taken: as the store said, or because it
+    /// was granted to a request of this client.
     busy: Option<Instant>,
     /// Send time of the last command by which a request that had a place in the store's queue asked again.
     looked: Option<Instant>,
@@ -67,6 +68,12 @@ impl KeyLiveness {
         self.state.lock().silent_since
     }
 
+    /// Whether the key was taken after a command sent at `since` or later.
+    pub(crate) fn was_taken(&self, since: Option<Instant>) -> bool {
+        let busy = self.state.lock().busy;
+        busy.is_some() && busy >= since
+    }
+
     pub(crate) fn failing(&self) -> Option<KeyFailure> {
         self.state.lock().failing.clone()
     }
@@ -86,15 +93,16 @@ impl KeyLiveness {
         self.state.lock().looked
     }
 
-    /// Notes what an acquire sent at `sent` came to, and whether its request had a place in the store's queue.
+    /// Notes what an acquire sent at `sent` came to, from when it counts if it was not answered, and whether its request had a place in the store's queue.
     pub(crate) fn note(
         &self,
         sent: Instant,
+        from: Instant,
         had_place: bool,
         result: &Result<Answer<Acquired>, Failure>,
     ) {
         let mut state = self.state.lock();
-        state.silent_since = silent_since(state.silent_since, sent, result);
+        state.silent_since = silent_since(state.silent_since, from, result);
         match result {
             Ok(answer) => {
                 if had_place {
@@ -103,11 +111,13 @@ impl KeyLiveness {
                 state.answered = state.answered.max(Some(sent));
                 state.failing = None;
                 if let Acquired::Busy { holder, .. } = answer.value {
-                    state.busy = state.busy.max(Some(sent));
                     state.holder = holder;
                 }
+                if !matches!(answer.value, Acquired::Conflict) {
+                    state.busy = state.busy.max(Some(sent));
+                }
             }
-            Err(failure) => state.fails(sent, failure),
+            Err(failure) => state.fails(sent, from, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -118,12 +128,13 @@ impl KeyLiveness {
         &self,
         era: u64,
         sent: Instant,
+        from: Instant,
         result: &Result<Answer<Option<Inspection>>, Failure>,
     ) {
         let mut state = self.state.lock();
         state.looking = false;
         if state.era == era {
-            state.silent_since = silent_since(state.silent_since, sent, result);
+            state.silent_since = silent_since(state.silent_since, from, result);
         }
         match result {
             _ if state.era != era => {}
@@ -142,7 +153,7 @@ impl KeyLiveness {
                     state.busy = state.busy.max(Some(sent));
                 }
             }
-            Err(failure) => state.fails(sent, failure),
+            Err(failure) => state.fails(sent, from, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -178,12 +189,12 @@ impl KeyLivenessState {
         }
     }
 
-    fn fails(&mut self, sent: Instant, failure: &Failure) {
+    fn fails(&mut self, sent: Instant, from: Instant, failure: &Failure) {
         // A later command was answered: this one was lost.
         if self.answered > Some(sent) {
             return;
         }
-        let since = self.failing.as_ref().map_or(sent, |it| it.since);
+        let since = self.failing.as_ref().map_or(from, |it| it.since);
         let error = failure.error.clone();
         self.failing = Some(KeyFailure { since, error });
     }

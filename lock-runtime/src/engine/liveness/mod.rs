@@ -12,6 +12,8 @@ use std::time::Duration;
 use lock_store::{Answer, Clock, Failure, Instant, Mutex, Store, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
+use super::timing;
+
 /// When the store last answered, and what it last failed with. Shared by all requests of a client.
 #[derive(Debug)]
 pub(crate) struct Liveness {
@@ -46,8 +48,9 @@ impl Liveness {
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
     /// except `Denied`: without permission we cannot tell whether a key is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
+        let from = timing::unanswered_from(sent, self.clock.now(), self.command_timeout);
         let mut state = self.state.lock();
-        state.silent_since = silent_since(state.silent_since, sent, result);
+        state.silent_since = silent_since(state.silent_since, from, result);
         match result {
             Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()))
@@ -134,14 +137,14 @@ impl Liveness {
     }
 }
 
-/// Since when there is silence, after a command that was sent then.
+/// Since when there is silence, after a command that counts from then.
 fn silent_since<T>(
     before: Option<Instant>,
-    sent: Instant,
+    from: Instant,
     result: &Result<Answer<T>, Failure>,
 ) -> Option<Instant> {
     match result {
-        Err(failure) if is_silence(&failure.error) => before.or(Some(sent)),
+        Err(failure) if is_silence(&failure.error) => before.or(Some(from)),
         // A refusal is an answer.
         _ => None,
     }

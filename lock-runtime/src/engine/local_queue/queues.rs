@@ -15,6 +15,7 @@ use super::state::{
     Doing, Handoff, HandoffMarker, LocalQueue, QueueEntry, QueueState, QueuedRequest, Signal,
 };
 use super::waiter::Waiter;
+use crate::mends::{Mend, TakenOut};
 
 /// All local queues of a client.
 #[derive(Debug, Default)]
@@ -25,12 +26,17 @@ pub(crate) struct LocalQueues {
     patrolled: Mutex<Vec<Arc<LocalQueue>>>,
     /// Calls the patrol.
     patrol: Notify,
-    /// Simulation: nobody is passed over.
-    #[cfg(feature = "__internals")]
-    unpatrolled: std::sync::atomic::AtomicBool,
+    taken_out: TakenOut,
 }
 
 impl LocalQueues {
+    pub(crate) fn new(taken_out: TakenOut) -> Self {
+        Self {
+            taken_out,
+            ..Self::default()
+        }
+    }
+
     fn enter(&self, key: &LockKey, change: impl FnOnce(&mut QueueState)) -> Arc<LocalQueue> {
         enter(&mut self.table.lock(), key, change)
     }
@@ -129,8 +135,7 @@ impl LocalQueues {
 
     /// The patrol looks after this queue as long as anybody waits in it.
     pub(crate) fn patrols(&self, queue: &Arc<LocalQueue>) {
-        #[cfg(feature = "__internals")]
-        if self.unpatrolled.load(Ordering::Relaxed) {
+        if self.taken_out.has(Mend::Patrol) {
             return;
         }
         if std::mem::replace(&mut queue.state.lock().patrolled, true) {
@@ -138,11 +143,6 @@ impl LocalQueues {
         }
         self.patrolled.lock().push(Arc::clone(queue));
         self.patrol.notify_one();
-    }
-
-    #[cfg(feature = "__internals")]
-    pub(crate) fn are_unpatrolled(&self) {
-        self.unpatrolled.store(true, Ordering::Relaxed);
     }
 
     /// Ends when there is a queue to look after; or at a stop.

@@ -10,7 +10,8 @@ use lock_store::Pause;
 use lock_store::Store;
 use tokio::sync::{Notify, mpsc};
 
-use crate::world::{now, sleep, sleep_until};
+use crate::server::Arrival;
+use crate::world::{World, now, sleep, sleep_until};
 
 /// Whether a connection was cut, and whether what is under way to the server gets there.
 #[derive(Default)]
@@ -66,6 +67,7 @@ impl Ends {
 pub(crate) async fn there(
     mut commands: mpsc::UnboundedReceiver<Command>,
     back: mpsc::UnboundedSender<Parcel>,
+    (world, server): (Arc<World>, usize),
     served: Arc<dyn Store>,
     ends: Arc<Ends>,
 ) {
@@ -88,6 +90,18 @@ pub(crate) async fn there(
         if command.lost {
             continue;
         }
+        let server = &world.servers[server];
+        let mut arrival = server.arrives();
+        if let Arrival::Kept(until) = arrival {
+            sleep_until(until).await;
+            if ends.is_cut() && command.expires.is_some_and(|expires| now() >= expires) {
+                continue;
+            }
+            arrival = Arrival::Answered;
+        }
+        if arrival == Arrival::Lost {
+            continue;
+        }
         let mut deliver = (command.carry_out)(&*served);
         if let Some(pause) = command.twice {
             sleep(pause).await;
@@ -97,7 +111,7 @@ pub(crate) async fn there(
                 deliver = again;
             }
         }
-        if !command.lost_reply {
+        if !command.lost_reply && arrival == Arrival::Answered {
             let at = now() + command.back;
             let _ = back.send(Parcel { at, deliver });
         }

@@ -9,6 +9,21 @@ use crate::rng::Rng;
 /// What can go wrong. Chances are per mille of messages; the other numbers are mean pauses between events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
+    pub(crate) servers: usize,
+    /// Which of them each key belongs to.
+    pub(crate) placement: u64,
+    /// Leases that the network's delay may eat up.
+    pub(crate) short_leases: bool,
+    /// Requests that are not polled for a while, per mille.
+    pub(crate) unpolled: u64,
+    /// A server is silent for a while.
+    pub(crate) silence_every: Option<Duration>,
+    /// A server has no memory, or takes a right away.
+    pub(crate) refusal_every: Option<Duration>,
+    /// Of a cluster: a slot has half moved for a while.
+    pub(crate) half_moved_every: Option<Duration>,
+    /// The machines sleep, and their timers with them.
+    pub(crate) suspend_every: Option<Duration>,
     /// One way, in milliseconds.
     pub(crate) delay: (u64, u64),
     /// Messages that take up to ten times as long, and beyond the command timeout.
@@ -33,6 +48,7 @@ impl Faults {
     /// Nothing but a short way.
     pub(crate) fn none() -> Self {
         Self {
+            servers: 1,
             delay: (1, 3),
             ..Self::default()
         }
@@ -54,6 +70,21 @@ impl Faults {
                 .then(|| Duration::from_millis(from + rng.below(to - from)))
         };
         let restart_every = now_and_then(150, 5_000, 40_000);
+        let cut_every = now_and_then(400, 500, 20_000);
+        let pause_every = now_and_then(400, 1_000, 20_000);
+        let back_every = now_and_then(150, 2_000, 20_000);
+        let forward_every = now_and_then(100, 5_000, 40_000);
+        let silence_every = now_and_then(200, 3_000, 25_000);
+        let refusal_every = now_and_then(150, 3_000, 30_000);
+        let half_moved_every = now_and_then(400, 2_000, 20_000);
+        let suspend_every = now_and_then(120, 5_000, 60_000);
+        let servers = rng.pick(&[1, 1, 2, 3]);
+        let short_leases = rng.chance(100);
+        let delays: &[(u64, u64)] = if short_leases {
+            &[(1, 40), (20, 80), (50, 150)]
+        } else {
+            &[(0, 0), (0, 2), (1, 10), (1, 40), (20, 80)]
+        };
         Self {
             slow,
             lost_request,
@@ -61,13 +92,46 @@ impl Faults {
             lost_grant,
             twice,
             late,
-            cut_every: now_and_then(400, 500, 20_000),
-            pause_every: now_and_then(400, 1_000, 20_000),
+            cut_every,
+            pause_every,
             // Tokens can't rise when the data and the time are both lost, and nobody promises that they do.
-            back_every: now_and_then(150, 2_000, 20_000).filter(|_| restart_every.is_none()),
-            forward_every: now_and_then(100, 5_000, 40_000),
+            back_every: back_every.filter(|_| restart_every.is_none()),
+            forward_every,
             restart_every,
-            delay: rng.pick(&[(0, 0), (0, 2), (1, 10), (1, 40), (20, 80)]),
+            silence_every,
+            refusal_every,
+            half_moved_every: half_moved_every.filter(|_| servers > 1),
+            suspend_every,
+            servers,
+            placement: rng.below(u64::MAX),
+            short_leases,
+            unpolled: rng.pick(&[0, 70, 70]),
+            delay: rng.pick(delays),
+        }
+    }
+
+    /// Nothing happens after which two may hold at once.
+    pub(crate) fn are_inside_the_model(&self) -> bool {
+        self.restart_every.is_none() && self.forward_every.is_none()
+    }
+
+    /// Counts what kind of world this is.
+    pub(crate) fn count(&self, counts: &Counts) {
+        let kinds = [
+            (self.servers > 1, "worlds: clusters"),
+            (self.silence_every.is_some(), "worlds: silent servers"),
+            (self.refusal_every.is_some(), "worlds: refusals"),
+            (self.half_moved_every.is_some(), "worlds: half-moved slots"),
+            (self.suspend_every.is_some(), "worlds: suspends"),
+            (self.short_leases, "worlds: short leases"),
+            (self.pause_every.is_some(), "worlds: stopped clients"),
+            (self.unpolled > 0, "worlds: tasks that are not polled"),
+        ];
+        for (_, kind) in kinds.iter().filter(|(is_so, _)| *is_so) {
+            counts.add(kind);
+        }
+        if kinds.iter().all(|(is_so, _)| !is_so) {
+            counts.add("worlds: none of the others");
         }
     }
 }

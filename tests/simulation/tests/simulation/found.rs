@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::faults::Faults;
 use crate::rng::Rng;
 use crate::run::{clean_up, connect, in_simulation};
+use crate::server::Silence;
 use crate::world::{World, now, sleep};
 
 /// The last command of a request for several locks, which renews those that were got first, had a command timeout of
@@ -46,4 +47,28 @@ fn several_locks_are_had_or_given_up_within_the_wait() {
             assert_eq!(world.violations(), []);
         });
     }
+}
+
+/// A release that was not answered kept others of its process from a free lock, and they were told that it is busy.
+#[test]
+fn a_short_wait_behind_a_release_that_is_not_answered_gets_the_lock() {
+    in_simulation(async {
+        let world = World::new(Faults::none(), None, false);
+        let (timeout, lease) = (Duration::from_millis(500), Duration::from_secs(30));
+        let service = connect(&world, 0, &mut Rng::new(1), timeout, lease).await;
+        let guard = service.client.lock("k").acquire().await.unwrap();
+        let until = now() + Duration::from_millis(10);
+        world.servers[0].be_silent(Silence {
+            hears_until: until,
+            until,
+            keeps: false,
+        });
+        drop(guard);
+        sleep(Duration::from_millis(15)).await;
+        let request = service.client.lock("k").wait(Duration::from_millis(20));
+        let guard = request.acquire().await.unwrap();
+        drop(guard);
+        clean_up(&world, vec![service]).await;
+        assert_eq!(world.violations(), []);
+    });
 }

@@ -15,17 +15,25 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod asking;
 mod cancellation;
 mod couriers;
 mod faults;
 mod found;
+mod holding;
+mod lies;
 mod mistakes;
+mod nesting;
 mod network;
 mod oracle;
+mod refusals;
 mod rng;
 mod run;
 mod seeds;
 mod server;
 mod troubles;
 mod users;
+mod wires;
+mod witness;
 mod world;
+mod wrong;

@@ -2,21 +2,27 @@
 //! which check.
 
 use crate::run::run;
-use crate::server::Mistake;
 use crate::world::Check;
+use crate::wrong::Mistake;
 
 /// So many seeds find every mistake.
-const ENOUGH: u64 = 300;
+const ENOUGH: u64 = 1000;
+/// And those that a rare world shows.
+const ENOUGH_WORLDS: u64 = 3000;
 
 #[track_caller]
 fn is_found(mistake: Mistake, by: Check) {
+    let seeds = match mistake.mend() {
+        None => ENOUGH,
+        Some(_) => ENOUGH_WORLDS,
+    };
     let finds = |seed: &u64| {
         let violations = run(*seed, Some(mistake), false).violations;
         violations.iter().any(|(check, _)| *check == by)
     };
-    match (0..ENOUGH).find(finds) {
+    match (0..seeds).find(finds) {
         Some(seed) => println!("{mistake:?} is found by {by:?} with seed {seed}"),
-        None => panic!("{ENOUGH} seeds do not find {mistake:?} by {by:?}"),
+        None => panic!("{seeds} seeds do not find {mistake:?} by {by:?}"),
     }
 }
 
@@ -88,4 +94,24 @@ fn a_writer_beside_readers_is_found_by_exclusion() {
 #[test]
 fn a_task_that_is_not_polled_and_not_passed_over_is_found_by_who_waits() {
     is_found(Mistake::PassesNobodyOver, Check::Waiting);
+}
+
+#[test]
+fn patience_with_all_keys_as_one_is_found_by_who_waits_for_a_silent_server() {
+    is_found(Mistake::IsPatientWithAllKeysAsOne, Check::Waiting);
+}
+
+#[test]
+fn a_verdict_on_all_keys_as_one_is_found_by_its_lies() {
+    is_found(Mistake::JudgesAllKeysAsOne, Check::Lies);
+}
+
+#[test]
+fn holds_of_a_half_moved_slot_that_are_renewed_only_together_are_found_by_their_loss() {
+    is_found(Mistake::RenewsOnlyTogether, Check::Loss);
+}
+
+#[test]
+fn an_extension_that_outlives_its_release_is_found_by_leftovers() {
+    is_found(Mistake::ForgetsExtensionsUnheardOf, Check::Leftover);
 }

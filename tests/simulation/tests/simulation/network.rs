@@ -1,429 +1,272 @@
-//! The network between a client and the server: delays, losses, repeats, cuts, and what arrives late.
-//!
-//! As the store contract has it, one connection keeps its order in both directions, so reordering is between clients
-//! and, after a cut, between the old connection and the new one. Whatever is carried out is carried out when it arrives.
+//! What lies between a client and its servers: each key belongs to one of them, and what names keys of several is sent
+//! in parts.
 
-use std::fmt::Debug;
-use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
 
-use lock_runtime::{StoreError, StoreErrorKind};
+use futures_util::future::join_all;
+use lock_runtime::{LockKey, StoreErrorKind};
 use lock_store::{
-    Answer, ClientId, Failure, Instant, Link, Listener, Owner, Store, StoreFuture, WakeUp,
+    AcquiredAll, Answer, Clock, Failure, Instant, Link, Listener, Release, Released, Renewal,
+    Renewed, Store, StoreFuture,
 };
-use lock_store::{Clock, Pause};
+use lock_store::{ClientId, Pause};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::couriers::{Command, Deliver, Ends, Parcel, back_again, there};
 use crate::rng::Rng;
-use crate::server::answer;
-use crate::world::{World, now, sleep, sleep_until};
+use crate::wires::{Told, Wires, id};
+use crate::world::World;
+use crate::wrong::Mistake;
 
-/// So many commands in a row without an answer, and the connection is replaced, as the Redis store does it.
-const SILENT_COMMANDS: u32 = 2;
+/// What goes to one server, and where it stands in the whole.
+type Part<'r, T> = Vec<(usize, &'r T)>;
 
-/// What lies between a client and the server: what it asks goes over its wires.
-#[derive(Debug)]
+/// A client's way to each server.
 pub(crate) struct Network {
-    wires: Arc<Wires>,
-    /// What the server tells; kept here, since the server keeps only a weak one.
-    _listener: Arc<dyn Listener>,
-}
-
-/// One client's connection, and the ones after it.
-pub(crate) struct Wires {
     world: Arc<World>,
-    pub(crate) client: usize,
-    pause: Pause,
-    lines: Weak<dyn Listener>,
-    served: Mutex<Option<Weak<dyn Store>>>,
-    /// A connection is up, or none will be any more. (Of tokio's `watch`, who is woken first is left to chance.)
-    up: Notify,
-    state: Mutex<State>,
+    wires: Vec<Arc<Wires>>,
+    served: Vec<Arc<dyn Store>>,
+    /// What the servers tell; kept here, since they keep only weak ones.
+    _listeners: Vec<Arc<dyn Listener>>,
 }
 
-struct State {
-    rng: Rng,
-    link: u64,
-    wire: Option<Wire>,
-    silent: u32,
-    closed: bool,
-}
-
-#[derive(Clone)]
-struct Wire {
-    to_server: mpsc::UnboundedSender<Command>,
-    to_client: mpsc::UnboundedSender<Parcel>,
-    ends: Arc<Ends>,
-}
-
-impl Debug for Wires {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Wires")
-            .field("client", &self.client)
+impl Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network")
+            .field("wires", &self.wires)
             .finish_non_exhaustive()
     }
-}
-
-/// What the server tells one client.
-#[derive(Debug)]
-struct Told(Weak<Wires>);
-
-impl Listener for Told {
-    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
-        if let Some(wires) = self.0.upgrade() {
-            wires.push(owner, token);
-        }
-        WakeUp::default()
-    }
-
-    /// What a server's restart looks like is up to the wires.
-    fn recheck(&self) {}
-}
-
-/// Client ids are no secrets here.
-pub(crate) fn id(client: usize) -> ClientId {
-    ClientId((client as u128 + 1) << 96)
 }
 
 impl Network {
     pub(crate) fn connect(
         world: &Arc<World>,
-        rng: Rng,
+        rng: &Rng,
         client: usize,
-        pause: Pause,
+        pause: &Pause,
         lines: &Arc<dyn Listener>,
-        connect: impl FnOnce(&Arc<dyn Listener>, Clock) -> Arc<dyn Store>,
+        namespace: &str,
     ) -> Arc<dyn Store> {
-        let wires = Arc::new(Wires {
-            world: Arc::clone(world),
-            client,
-            pause,
-            lines: Arc::downgrade(lines),
-            served: Mutex::default(),
-            up: Notify::new(),
-            state: Mutex::new(State {
-                rng,
-                link: 1,
-                wire: None,
-                silent: 0,
-                closed: false,
-            }),
-        });
-        let listener: Arc<dyn Listener> = Arc::new(Told(Arc::downgrade(&wires)));
-        let clock = Clock::simulated(Handle::current()).ahead(world.server.ahead());
-        let served = world.server.serve(connect(&listener, clock));
-        *wires.served.lock().unwrap() = Some(Arc::downgrade(&served));
-        wires.plug_in(&served);
-        world.wires.lock().unwrap().push(Arc::downgrade(&wires));
+        let (mut wires, mut served, mut listeners) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rng = rng.clone();
+        for (number, server) in world.servers.iter().enumerate() {
+            let draws = match number {
+                0 => rng.clone(),
+                _ => rng.fork(),
+            };
+            let wire = Wires::new(world, draws, client, number, pause.clone(), lines);
+            let listener: Arc<dyn Listener> = Arc::new(Told(Arc::downgrade(&wire)));
+            let clock = Clock::simulated(Handle::current()).ahead(server.ahead());
+            let id: ClientId = id(client);
+            let store = server.memory().connect(namespace, id, &listener, clock);
+            let store = server.serve(store);
+            wire.start(&store);
+            world.wires.lock().unwrap().push(Arc::downgrade(&wire));
+            wires.push(wire);
+            served.push(store);
+            listeners.push(listener);
+        }
+        let first = Arc::clone(&served[0]);
         let network = Arc::new(Self {
+            world: Arc::clone(world),
             wires,
-            _listener: listener,
+            served,
+            _listeners: listeners,
         });
-        decorated(served, network)
+        decorated(first, network)
+    }
+
+    fn to(&self, key: &LockKey) -> &Arc<Wires> {
+        &self.wires[self.world.server_of(key.as_str())]
+    }
+
+    /// Where each of them goes.
+    fn by_server<'r, T>(
+        &self,
+        all: &'r [T],
+        key: impl Fn(&T) -> &LockKey,
+    ) -> Vec<(&Arc<Wires>, Part<'r, T>)> {
+        let mut parts = BTreeMap::<usize, Part<'_, T>>::new();
+        for (at, one) in all.iter().enumerate() {
+            let server = self.world.server_of(key(one).as_str());
+            parts.entry(server).or_default().push((at, one));
+        }
+        let parts = parts.into_iter();
+        parts
+            .map(|(server, part)| (&self.wires[server], part))
+            .collect()
+    }
+
+    /// Those of a server that does not answer are a failure only if they are all.
+    async fn renew(&self, holds: Vec<Renewal>, by: Instant) -> Result<Answer<Reply>, Failure> {
+        let parts = self.by_server(&holds, |hold| &hold.claim.key);
+        let (places, sent): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .map(|(wires, part)| {
+                let (at, part): (Vec<_>, Vec<_>) = part.into_iter().unzip();
+                let part: Vec<Renewal> = part.into_iter().cloned().collect();
+                (at, self.renew_at(wires, part, by))
+            })
+            .unzip();
+        let mut replies = vec![Renewed::Unanswered; holds.len()];
+        let (mut links, mut failed) = (Vec::new(), None);
+        for (at, outcome) in places.into_iter().zip(join_all(sent).await) {
+            match outcome {
+                Ok(answer) => {
+                    links.push(answer.link);
+                    for (at, reply) in at.into_iter().zip(answer.value) {
+                        replies[at] = reply;
+                    }
+                }
+                Err(failure) => failed = Some(failure),
+            }
+        }
+        match failed {
+            Some(failure) if links.is_empty() => Err(failure),
+            _ => Ok(Answer {
+                value: Reply::Renew(replies),
+                link: of_all(&links),
+            }),
+        }
+    }
+
+    /// Of a slot that has half moved, key by key.
+    async fn renew_at(
+        &self,
+        wires: &Arc<Wires>,
+        holds: Vec<Renewal>,
+        by: Instant,
+    ) -> Result<Answer<Vec<Renewed>>, Failure> {
+        let together = wires.exchange(Request::Renew(holds.clone()), by).await;
+        let lie_apart = |failure: &Failure| failure.error.kind() == StoreErrorKind::Loading;
+        let mistaken = wires.server().wrong().is(Mistake::RenewsOnlyTogether);
+        if mistaken || !together.as_ref().is_err_and(lie_apart) {
+            return together.map(|answer| answer.map(renewed));
+        }
+        let each = holds.into_iter().map(async |hold| {
+            let one = wires.exchange(Request::Renew(vec![hold]), by).await?;
+            Ok::<_, Failure>(one.map(renewed).value[0])
+        });
+        let each = join_all(each).await;
+        if let Some(Err(failure)) = each.first()
+            && each.iter().all(Result::is_err)
+        {
+            return Err(failure.clone());
+        }
+        let value = each.into_iter();
+        Ok(Answer {
+            value: value
+                .map(|one| one.unwrap_or(Renewed::Unanswered))
+                .collect(),
+            link: Link::SEVERAL,
+        })
+    }
+
+    async fn release(&self, requests: Vec<Release>, by: Instant) -> Result<Answer<Reply>, Failure> {
+        let parts = self.by_server(&requests, |request| &request.claim.key);
+        let (places, sent): (Vec<_>, Vec<_>) = parts
+            .into_iter()
+            .map(|(wires, part)| {
+                let (at, part): (Vec<_>, Vec<_>) = part.into_iter().unzip();
+                let part: Vec<Release> = part.into_iter().cloned().collect();
+                (at, wires.exchange(Request::Release(part), by))
+            })
+            .unzip();
+        let mut replies = vec![Released::NotHeld; requests.len()];
+        let mut links = Vec::new();
+        for (at, outcome) in places.into_iter().zip(join_all(sent).await) {
+            let answer = outcome?;
+            links.push(answer.link);
+            let Reply::Release(part) = answer.value else {
+                panic!("a release gets {:?}", answer.value)
+            };
+            for (at, reply) in at.into_iter().zip(part) {
+                replies[at] = reply;
+            }
+        }
+        Ok(Answer {
+            value: Reply::Release(replies),
+            link: of_all(&links),
+        })
+    }
+
+    /// A sign of life of each.
+    async fn ping(&self, by: Instant) -> Result<Answer<Reply>, Failure> {
+        let pings = self
+            .wires
+            .iter()
+            .map(|wires| wires.exchange(Request::Ping(), by));
+        let mut links = Vec::new();
+        for outcome in join_all(pings).await {
+            links.push(outcome?.link);
+        }
+        Ok(Answer {
+            value: Reply::Ping(()),
+            link: of_all(&links),
+        })
     }
 }
 
-/// The engine counts an acquire that has not arrived when its lease is over as lost.
-fn expires(request: &Request) -> Option<Instant> {
-    let after = match request {
-        Request::Acquire(_) | Request::AcquireAll(_) => request.lease(),
-        // A place of a process that is gone is forgotten after a minute.
-        Request::LatchLook(_) => Some(Duration::from_secs(1)),
-        other => other.latch_call().map(|_| Duration::from_secs(1)),
-    };
-    after.map(|after| now() + after)
+fn renewed(reply: Reply) -> Vec<Renewed> {
+    match reply {
+        Reply::Renew(replies) => replies,
+        other => panic!("a renewal gets {other:?}"),
+    }
+}
+
+fn of_all(links: &[Link]) -> Link {
+    match links {
+        [link] => *link,
+        _ => Link::SEVERAL,
+    }
 }
 
 impl Interceptor for Network {
-    /// Sends the command over the connection that is up, or will be in time.
     fn intercept<'s>(
         &'s self,
         _: &'s dyn Store,
         request: Request,
         by: Instant,
     ) -> StoreFuture<'s, Reply> {
-        let (name, expires) = (request.verb(), expires(&request));
-        let sent = now();
-        let wires = Arc::clone(&self.wires);
-        Box::pin(async move {
-            let wire = wires.wire(by).await?;
-            let link = Link(wires.state().link);
-            let (reply, replied) = oneshot::channel::<Reply>();
-            let reply = Arc::new(Mutex::new(Some(reply)));
-            let (world, client) = (Arc::clone(&wires.world), wires.client);
-            wires.send(&wire, expires, move |served| {
-                let value = answer(request.clone().send(served, now()));
-                world.note(format_args!("c{client} {name} -> {value:?}"));
-                let reply = Arc::clone(&reply);
-                Box::new(move || {
-                    let reply = reply.lock().unwrap().take();
-                    reply.map(|reply| reply.send(value));
-                })
-            });
-            let answer = async {
-                match replied.await {
-                    Ok(value) => value,
-                    // Lost: nobody tells.
-                    Err(_) => pending().await,
+        if let [wires] = &*self.wires {
+            return Box::pin(wires.exchange(request, by));
+        }
+        match request {
+            Request::Renew(holds) => Box::pin(self.renew(holds, by)),
+            Request::Release(requests) => Box::pin(self.release(requests, by)),
+            Request::Ping() => Box::pin(self.ping(by)),
+            request => {
+                let keys = request.keys();
+                let wires = Arc::clone(self.to(keys[0]));
+                if keys.iter().any(|key| !Arc::ptr_eq(self.to(key), &wires)) {
+                    let value = Reply::AcquireAll(AcquiredAll::Apart);
+                    let link = Link::SEVERAL;
+                    return Box::pin(std::future::ready(Ok(Answer { value, link })));
                 }
-            };
-            let cut = wire.ends.until_cut();
-            let unknown = |kind, detail: &'static str| Failure {
-                error: StoreError::new(kind, detail),
-                unknown: Some(link),
-            };
-            tokio::select! {
-                biased;
-                value = answer => {
-                    wires.state().silent = 0;
-                    Ok(Answer { value, link })
-                }
-                () = cut => {
-                    Err(unknown(StoreErrorKind::Disconnected, "the connection was cut"))
-                }
-                () = sleep_until(by) => {
-                    wires.world.note(format_args!("c{client} {name} timed out"));
-                    wires.note_silence(link, by - sent);
-                    Err(unknown(StoreErrorKind::Timeout, "the command was not answered"))
-                }
+                Box::pin(async move { wires.exchange(request, by).await })
             }
-        })
+        }
     }
 
     fn link(&self, _: Link) -> Link {
-        self.wires.link()
+        match &*self.wires {
+            [wires] => wires.link(),
+            _ => Link(0),
+        }
+    }
+
+    fn link_of(&self, key: &LockKey, _: Link) -> Link {
+        self.to(key).link()
     }
 
     fn close(&self) {
-        self.wires.close();
+        self.wires.iter().for_each(|wires| wires.close());
+        self.served[1..].iter().for_each(|store| store.close());
     }
 
     fn is_closed(&self) -> bool {
-        self.wires.is_closed()
-    }
-}
-
-impl Wires {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
-    }
-
-    /// The connection that is up, as soon as there is one.
-    async fn wire(&self, by: Instant) -> Result<Wire, Failure> {
-        let failure = |kind, detail: &'static str| Failure {
-            error: StoreError::new(kind, detail),
-            unknown: None,
-        };
-        loop {
-            let up = self.up.notified();
-            {
-                let state = self.state();
-                if state.closed {
-                    return Err(failure(StoreErrorKind::Refused, "the client was shut down"));
-                }
-                if let Some(wire) = &state.wire {
-                    return Ok(wire.clone());
-                }
-            }
-            tokio::select! {
-                biased;
-                () = up => {}
-                () = sleep_until(by) => {
-                    return Err(failure(StoreErrorKind::Timeout, "connecting takes too long"));
-                }
-            }
-        }
-    }
-
-    fn send(
-        &self,
-        wire: &Wire,
-        expires: Option<Instant>,
-        carry_out: impl FnMut(&dyn Store) -> Deliver + Send + 'static,
-    ) {
-        let calm = self.world.is_calm();
-        let faults = &self.world.faults;
-        let counts = &self.world.counts;
-        let mut state = self.state();
-        let mut chance = |per_mille: u64, what: &'static str| {
-            let happens = state.rng.chance(per_mille) && !calm;
-            if happens {
-                counts.add(what);
-            }
-            happens
-        };
-        let lost = chance(faults.lost_request, "lost requests");
-        let lost_reply = chance(faults.lost_reply, "lost replies");
-        let repeated = chance(faults.twice, "requests carried out twice");
-        let slow = chance(faults.slow, "slow messages");
-        let mut way = || {
-            let (from, to) = faults.delay;
-            let delay = state.rng.ms(from..=to);
-            delay
-                + if slow {
-                    state.rng.ms(0..=800)
-                } else {
-                    Duration::ZERO
-                }
-        };
-        let (there, back) = (way(), way());
-        let command = Command {
-            at: now() + there,
-            lost,
-            lost_reply,
-            twice: repeated.then(|| state.rng.ms(0..=20)),
-            back,
-            expires,
-            carry_out: Box::new(carry_out),
-        };
-        // A wire that was cut just now takes nothing any more.
-        let _ = wire.to_server.send(command);
-    }
-
-    /// The server tells this client of a grant.
-    pub(crate) fn push(&self, owner: Owner, token: Option<u64>) {
-        let faults = &self.world.faults;
-        let mut state = self.state();
-        let (from, to) = faults.delay;
-        let delay = state.rng.ms(from..=to);
-        let lost = state.rng.chance(faults.lost_grant) && !self.world.is_calm();
-        let Some(wire) = &state.wire else { return };
-        self.world
-            .note(format_args!("c{} push {owner:?} lost={lost}", self.client));
-        if lost {
-            self.world.counts.add("lost grants");
-            return;
-        }
-        let token = self.world.server.wrong().token(token);
-        if let Some(second) = self.world.server.wrong().second(owner) {
-            let at = self.world.all_wires().into_iter();
-            for other in at.filter(|other| other.is_of(second) && other.client != self.client) {
-                other.tell(second, token, delay);
-            }
-        }
-        self.put(wire, Link(state.link), owner, token, delay);
-    }
-
-    /// Whether the owner is this client's.
-    fn is_of(&self, owner: Owner) -> bool {
-        owner.client == id(self.client)
-    }
-
-    fn tell(&self, owner: Owner, token: Option<u64>, delay: Duration) {
-        let state = self.state();
-        if let Some(wire) = &state.wire {
-            self.put(wire, Link(state.link), owner, token, delay);
-        }
-    }
-
-    fn put(&self, wire: &Wire, link: Link, owner: Owner, token: Option<u64>, delay: Duration) {
-        let lines = Weak::clone(&self.lines);
-        let deliver = move || {
-            if let Some(lines) = lines.upgrade() {
-                drop(lines.granted(link, owner, token));
-            }
-        };
-        let _ = wire.to_client.send(Parcel {
-            at: now() + delay,
-            deliver: Box::new(deliver),
-        });
-    }
-
-    fn note_silence(self: &Arc<Self>, link: Link, waited: Duration) {
-        let whole = waited >= Duration::from_millis(150);
-        let replace = {
-            let mut state = self.state();
-            state.silent += u32::from(whole);
-            state.silent >= SILENT_COMMANDS && state.link == link.0
-        };
-        if replace {
-            self.cut("replaced");
-        }
-    }
-
-    /// Ends the connection; soon there is another. What was under way back is lost, what was under way there mostly is.
-    pub(crate) fn cut(self: &Arc<Self>, why: &'static str) {
-        let delay = {
-            let mut state = self.state();
-            let Some(wire) = state.wire.take() else {
-                return;
-            };
-            state.link += 1;
-            state.silent = 0;
-            let late = self.world.faults.late;
-            if why != "restart" && state.rng.chance(late) && !self.world.is_calm() {
-                *wire.ends.late.lock().unwrap() = Some(state.rng.ms(0..=1500));
-                self.world.counts.add("late arrivals after a cut");
-            }
-            wire.ends.cut();
-            state.rng.ms(1..=200)
-        };
-        self.world.counts.add("cuts");
-        self.world.note(format_args!("c{} cut: {why}", self.client));
-        self.recheck();
-        let wires = Arc::downgrade(self);
-        let (pause, world) = (self.pause.clone(), Arc::clone(&self.world));
-        tokio::spawn(async move {
-            sleep(delay).await;
-            sleep_until(world.server.down_until()).await;
-            pause.gate(std::future::ready(())).await;
-            let Some(wires) = wires.upgrade() else { return };
-            let served = wires
-                .served
-                .lock()
-                .unwrap()
-                .as_ref()
-                .and_then(Weak::upgrade);
-            if let Some(served) = served {
-                wires.plug_in(&served);
-                wires.recheck();
-            }
-        });
-    }
-
-    fn recheck(&self) {
-        if let Some(lines) = self.lines.upgrade() {
-            lines.recheck();
-        }
-    }
-
-    fn link(&self) -> Link {
-        Link(self.state().link)
-    }
-
-    fn close(&self) {
-        let mut state = self.state();
-        state.closed = true;
-        state.wire = None;
-        drop(state);
-        self.up.notify_waiters();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.state().closed
-    }
-
-    /// A new connection, and the tasks that carry what goes over it.
-    fn plug_in(&self, served: &Arc<dyn Store>) {
-        let (to_server, requests) = mpsc::unbounded_channel();
-        let (to_client, parcels) = mpsc::unbounded_channel();
-        let ends = Arc::<Ends>::default();
-        let back = to_client.clone();
-        tokio::spawn(there(requests, back, Arc::clone(served), Arc::clone(&ends)));
-        tokio::spawn(back_again(parcels, self.pause.clone(), Arc::clone(&ends)));
-        let mut state = self.state();
-        if !state.closed {
-            state.wire = Some(Wire {
-                to_server,
-                to_client,
-                ends,
-            });
-        }
-        drop(state);
-        self.up.notify_waiters();
+        self.wires.iter().any(|wires| wires.is_closed())
     }
 }

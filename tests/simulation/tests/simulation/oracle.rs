@@ -87,7 +87,7 @@ impl Oracle {
         self.outside.lock().unwrap().push(now());
     }
 
-    fn is_outside(&self, since: Instant) -> bool {
+    pub(crate) fn is_outside(&self, since: Instant) -> bool {
         self.outside.lock().unwrap().iter().any(|at| *at >= since)
     }
 

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError};
 use lock_store::Pause;
+use lock_store::timing::QUEUE_TTL;
 use tokio::runtime::{Builder, Handle};
 
 use crate::faults::Faults;
-use crate::network::{Network, id};
+use crate::network::Network;
 use crate::rng::Rng;
-use crate::server::Mistake;
 use crate::users::{Service, User, start};
-use crate::world::{Check, World, sleep};
+use crate::wires::id;
+use crate::world::{Check, World, now, sleep};
+use crate::wrong::Mistake;
 
 /// Whoever still waits after that much time without faults waits for ever.
 const FOR_EVER: Duration = Duration::from_secs(60 * 60);
@@ -34,6 +36,7 @@ pub(crate) fn run(seed: u64, mistake: Option<Mistake>, traced: bool) -> Report {
         let mut rng = Rng::new(seed);
         let faults = Faults::draw(&mut rng);
         let world = World::new(faults, mistake, traced);
+        world.faults.count(&world.counts);
         world.note(format_args!("seed {seed}: {:?}", world.faults));
         play(&world, &mut rng).await;
         Report {
@@ -58,7 +61,12 @@ pub(crate) fn in_simulation<T>(future: impl Future<Output = T>) -> T {
 
 /// One more client of the world, with settings of its own.
 async fn service(world: &Arc<World>, number: usize, rng: &mut Rng) -> Service {
-    let command_timeout = Duration::from_millis(rng.pick(&[200, 500, 500, 1000]));
+    let timeouts: &[u64] = match world.faults.delay.1 {
+        0..=80 => &[200, 500, 500, 1000],
+        // There and back, and a command before it.
+        _ => &[700, 1000],
+    };
+    let command_timeout = Duration::from_millis(rng.pick(timeouts));
     let lease = Duration::from_millis(rng.pick(&[600, 1000, 3000, 10_000, 30_000]));
     connect(world, number, rng, command_timeout, lease).await
 }
@@ -75,20 +83,18 @@ pub(crate) async fn connect(
     let (network, wires) = (Arc::clone(world), rng.fork());
     let mut builder =
         LockClient::builder().simulated(Handle::current(), id(number).0, pause.clone());
-    if network.server.wrong().is(Mistake::PassesNobodyOver) {
-        builder = builder.unpatrolled();
+    if let Some(mend) = network.servers[0].wrong().mend() {
+        builder = builder.without(mend);
     }
+    let wait = Duration::from_millis(wires.clone().pick(&[3000, 10_000]));
     let client = builder
         .store({
             let pause = pause.clone();
-            move |namespace, id, listener, _| {
-                let memory = network.server.memory();
-                let (rng, pause) = (wires.clone(), pause.clone());
-                Network::connect(&network, rng, number, pause, listener, |told, clock| {
-                    memory.connect(namespace, id, told, clock)
-                })
+            move |namespace, _, listener, _| {
+                Network::connect(&network, &wires, number, &pause, listener, namespace)
             }
         })
+        .wait(wait)
         .command_timeout(command_timeout)
         .lease(lease)
         .connect()
@@ -101,6 +107,8 @@ pub(crate) async fn connect(
         pause,
         stopped: Arc::new(AtomicU64::new(0)),
         command_timeout,
+        lease,
+        wait,
     }
 }
 
@@ -150,16 +158,31 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     for service in services {
         let health = match service.client.health().await {
             Err(LockError::Shutdown) => continue,
-            health => health.unwrap(),
+            Ok(health) => health,
+            Err(error) => {
+                let what = format!("c{}: {error}", service.number);
+                world.violated(Check::Leftover, what);
+                continue;
+            }
         };
         if health.held + health.waiting > 0 {
             let what = format!("c{}: {health:?}", service.number);
             world.violated(Check::Leftover, what);
         }
     }
-    let leftovers = world.server.memory().leftovers(world.server.now());
+    let servers = world.servers.iter();
+    let left = servers.map(|server| server.memory().leftovers(server.now()));
+    let mut leftovers: usize = left.sum();
     if leftovers > 0 {
-        world.note(format_args!("{:?}", world.server.memory()));
+        // A queue that nobody touches for so long is forgotten, which the embedded store need not do.
+        let forgotten = world.witness.untouched(QUEUE_TTL);
+        let places = world.servers.iter().map(|server| server.places(&forgotten));
+        leftovers = leftovers.saturating_sub(places.sum());
+    }
+    if leftovers > 0 {
+        for server in &world.servers {
+            world.note(format_args!("{:?}", server.memory()));
+        }
         let what = format!("{leftovers} in the store");
         world.violated(Check::Leftover, what);
     }
@@ -176,6 +199,10 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
 /// Time for what goes on in the background. An undo must not take until the lease ends, except where a connection was
 /// replaced under it; and a command that was sent before the calm may have that replaced after it.
 async fn settle(world: &World) {
+    for server in &world.servers {
+        server.refusals.end_all();
+        sleep(server.unreachable_until() - now()).await;
+    }
     sleep(Duration::from_secs(5)).await;
     let counts = world.counts.all();
     let strange = ["cuts", "clock set back"].iter();

@@ -1,77 +1,50 @@
-//! The server: the embedded store, a clock that jumps, restarts, and deliberate mistakes.
+//! One server: the embedded store, a clock that jumps, restarts, silences, and what it refuses for a while.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use lock_runtime::LockKey;
+use lock_runtime::{LockKey, StoreError};
 use lock_store::memory::MemoryStore;
-use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Instant, Link, Owner, Permits, Queue,
-    Release, Released, Renewal, Renewed, Store, StoreFuture,
-};
-use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
+use lock_store::{ClientId, Clock, Instant, Link, Listener, Owner, Store, StoreFuture, WakeUp};
+use lock_testkit::runtime_now;
+use lock_testkit::store_decorator::{Reply, Request, decorated};
+use tokio::runtime::Handle;
 
+use crate::refusals::Refusals;
 use crate::world::now;
-
-/// What the server does wrong on purpose, to see that a check finds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
-    /// A release ends the hold of whoever has it.
-    ReleasesWithoutOwnerCheck,
-    /// A renewal that finds its key gone, or another's, makes it its own again.
-    RenewsBySetting,
-    /// A renewal that finds its key gone says that all is well.
-    RenewsWhatIsGone,
-    /// Tokens come from a counter that is lost with the data.
-    PlainCounter,
-    /// A grant is trusted longer than the store keeps it: leases are half as long as was asked for.
-    GrantsForTooShort,
-    /// What came of an unknown outcome is not undone.
-    NeverUndoes,
-    /// An undo ends the hold, and leaves the place in the queue.
-    LeavesThePlace,
-    /// A hand-over is told to a second one who waits.
-    HandsOverToTwo,
-    /// The reply to one acquire is given to the next one of another owner, too.
-    RepliesToAnother,
-    /// A hold that is granted again brings the token of the last grant, whoever had it.
-    RepeatsTokens,
-    /// A semaphore has one more permit than it says.
-    OnePermitTooMany,
-    /// A writer is let in beside readers.
-    WritesBesideReaders,
-    /// Of the client: a task that is not polled keeps its place.
-    PassesNobodyOver,
-}
+use crate::wrong::{Mistake, Wrong};
 
 /// One server, for all clients.
 pub(crate) struct Server {
     memory: MemoryStore,
     ahead: Arc<AtomicI64>,
     down_until: Mutex<Instant>,
+    silence: Mutex<Silence>,
+    pub(crate) refusals: Refusals,
     wrong: Arc<Wrong>,
 }
 
-/// What mistakes need to remember.
-pub(crate) struct Wrong {
-    mistake: Option<Mistake>,
-    state: Mutex<State>,
+/// For how long a server is not heard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Silence {
+    /// At first, only its answers are lost.
+    pub(crate) hears_until: Instant,
+    pub(crate) until: Instant,
+    /// It stands still: what arrives is carried out when it goes on. Otherwise that is lost.
+    pub(crate) keeps: bool,
 }
 
-#[derive(Default)]
-struct State {
-    counter: u64,
-    granted: BTreeMap<LockKey, Acquired>,
-    queued: BTreeMap<LockKey, Vec<Owner>>,
-}
-
-impl std::fmt::Debug for Wrong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.mistake)
-    }
+/// What becomes of a command that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    Answered,
+    /// Carried out, and the answer is lost.
+    Heard,
+    Lost,
+    /// Carried out then.
+    Kept(Instant),
 }
 
 impl Server {
@@ -80,10 +53,13 @@ impl Server {
             memory: MemoryStore::started_at(1_700_000_000_000_000),
             ahead: Arc::default(),
             down_until: Mutex::new(now()),
-            wrong: Arc::new(Wrong {
-                mistake,
-                state: Mutex::default(),
+            silence: Mutex::new(Silence {
+                hears_until: now(),
+                until: now(),
+                keeps: false,
             }),
+            refusals: Refusals::default(),
+            wrong: Arc::new(Wrong::new(mistake)),
         }
     }
 
@@ -104,18 +80,57 @@ impl Server {
     pub(crate) fn now(&self) -> Instant {
         let ahead = self.ahead.load(Ordering::Relaxed);
         let by = Duration::from_millis(ahead.unsigned_abs());
-        if ahead < 0 { now() - by } else { now() + by }
+        let now = runtime_now();
+        if ahead < 0 { now - by } else { now + by }
     }
 
-    pub(crate) fn down_until(&self) -> Instant {
-        *self.down_until.lock().unwrap()
+    /// How many places there are in the queues of these keys.
+    pub(crate) fn places(&self, keys: &[LockKey]) -> usize {
+        let nobody: Arc<dyn Listener> = Arc::new(Nobody);
+        let clock = Clock::simulated(Handle::current()).ahead(self.ahead());
+        let store = self.memory.connect("lock", ClientId(0), &nobody, clock);
+        let inspect = |key: &LockKey| answer(store.inspect(key.clone(), now()));
+        let found = keys.iter().filter_map(inspect);
+        found.map(|found| found.waiting).sum()
+    }
+
+    /// Until then nobody can connect.
+    pub(crate) fn unreachable_until(&self) -> Instant {
+        let down_until = *self.down_until.lock().unwrap();
+        down_until.max(self.silence.lock().unwrap().until)
+    }
+
+    pub(crate) fn be_silent(&self, silence: Silence) {
+        *self.silence.lock().unwrap() = silence;
+    }
+
+    pub(crate) fn arrives(&self) -> Arrival {
+        let silence = *self.silence.lock().unwrap();
+        match now() {
+            now if now >= silence.until => Arrival::Answered,
+            now if now < silence.hears_until => Arrival::Heard,
+            _ if silence.keeps => Arrival::Kept(silence.until),
+            _ => Arrival::Lost,
+        }
+    }
+
+    /// Does what is asked, or refuses.
+    pub(crate) fn carry_out(
+        &self,
+        request: &Request,
+        served: &dyn Store,
+    ) -> Result<Reply, StoreError> {
+        match self.refusals.refuses(request) {
+            Some(error) => Err(error),
+            None => Ok(answer(request.clone().send(served, now()))),
+        }
     }
 
     /// Loses everything, and is not to be reached for a while.
     pub(crate) fn restart(&self, down: Duration) {
         *self.down_until.lock().unwrap() = now() + down;
         self.memory.lose_everything();
-        *self.wrong.state() = State::default();
+        self.wrong.forget();
     }
 
     /// One client's handle to the server, with its mistakes.
@@ -128,41 +143,16 @@ impl Server {
     }
 }
 
-impl Wrong {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+/// One who waits for nothing.
+#[derive(Debug)]
+struct Nobody;
+
+impl Listener for Nobody {
+    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+        WakeUp::default()
     }
 
-    pub(crate) fn is(&self, mistake: Mistake) -> bool {
-        self.mistake == Some(mistake)
-    }
-
-    pub(crate) fn token(&self, token: Option<u64>) -> Option<u64> {
-        let token = token?;
-        if self.is(Mistake::PlainCounter) {
-            let mut state = self.state();
-            state.counter += 1;
-            return Some(state.counter);
-        }
-        if self.is(Mistake::RepeatsTokens) {
-            let mut state = self.state();
-            if state.counter == 0 || token % 3 == 0 {
-                state.counter = token;
-            }
-            return Some(state.counter);
-        }
-        Some(token)
-    }
-
-    /// Somebody else who is told of this hand-over, too.
-    pub(crate) fn second(&self, owner: Owner) -> Option<Owner> {
-        if !self.is(Mistake::HandsOverToTwo) {
-            return None;
-        }
-        let state = self.state();
-        let line = state.queued.values().find(|line| line.contains(&owner))?;
-        line.iter().rev().find(|other| **other != owner).copied()
-    }
+    fn recheck(&self) {}
 }
 
 /// The embedded store answers at once.
@@ -174,189 +164,5 @@ pub(crate) fn answer<T>(mut future: StoreFuture<'_, T>) -> T {
         Poll::Ready(Ok(answer)) => answer.value,
         Poll::Ready(Err(failure)) => panic!("{failure:?}"),
         Poll::Pending => panic!("the embedded store waits"),
-    }
-}
-
-impl Wrong {
-    fn wrong_share(&self, permits: &mut Option<Permits>) {
-        let Some(permits) = permits else { return };
-        if self.is(Mistake::OnePermitTooMany) && permits.of != Permits::READ_WRITE {
-            permits.of += 1;
-        }
-        if self.is(Mistake::WritesBesideReaders) && permits.of == Permits::READ_WRITE {
-            permits.count = 1;
-        }
-    }
-
-    fn wrong_claim(&self, claim: &Claim) -> Claim {
-        let mut claim = claim.clone();
-        self.wrong_share(&mut claim.permits);
-        claim
-    }
-
-    fn wrong_acquire(&self, request: &Acquire) -> Acquire {
-        let mut request = request.clone();
-        self.wrong_share(&mut request.claim.permits);
-        if self.is(Mistake::GrantsForTooShort) {
-            request.lease /= 2;
-            request.first_lease /= 2;
-        }
-        request
-    }
-
-    fn wrong_reply(&self, request: &Acquire, reply: Acquired) -> Acquired {
-        let mut state = self.state();
-        let key = &request.claim.key;
-        match reply {
-            Acquired::Busy { queued, .. } => {
-                if queued {
-                    let line = state.queued.entry(key.clone()).or_default();
-                    line.push(request.claim.owner);
-                }
-                if self.is(Mistake::RepliesToAnother)
-                    && let Some(other) = state.granted.remove(key)
-                {
-                    return other;
-                }
-                reply
-            }
-            Acquired::Granted { token, limit } => {
-                state.granted.insert(key.clone(), reply);
-                drop(state);
-                let token = self.token(token);
-                Acquired::Granted { token, limit }
-            }
-            Acquired::Conflict => reply,
-        }
-    }
-
-    fn acquire(&self, store: &dyn Store, request: &Acquire) -> Acquired {
-        let wrong = self.wrong_acquire(request);
-        let reply = answer(store.acquire(wrong, now()));
-        self.wrong_reply(request, reply)
-    }
-
-    fn acquire_all(&self, store: &dyn Store, requests: &[Acquire]) -> AcquiredAll {
-        let wrong = requests.iter().map(|one| self.wrong_acquire(one));
-        match answer(store.acquire_all(wrong.collect(), now())) {
-            AcquiredAll::Granted { tokens } => AcquiredAll::Granted {
-                tokens: tokens.into_iter().map(|token| self.token(token)).collect(),
-            },
-            other => other,
-        }
-    }
-
-    fn renew(&self, store: &dyn Store, holds: &[Renewal]) -> Vec<Renewed> {
-        let wrong = |hold: &Renewal| Renewal {
-            claim: self.wrong_claim(&hold.claim),
-            lease: if self.is(Mistake::GrantsForTooShort) {
-                hold.lease / 2
-            } else {
-                hold.lease
-            },
-        };
-        let wrong = holds.iter().map(wrong).collect();
-        let mut replies = answer(store.renew(wrong, now()));
-        for (hold, reply) in holds.iter().zip(&mut replies) {
-            if *reply == Renewed::Gone && self.is(Mistake::RenewsBySetting) {
-                Self::end_any(store, &hold.claim);
-                let request = Acquire {
-                    claim: hold.claim.clone(),
-                    lease: hold.lease,
-                    first_lease: hold.lease,
-                    wait: None,
-                    tokens: 0,
-                    queue: Queue::Barge,
-                    instead_of: None,
-                    via: Link(0),
-                };
-                let _ = answer(store.acquire(request, now()));
-                *reply = Renewed::Renewed;
-            }
-            if self.is(Mistake::RenewsWhatIsGone) {
-                *reply = Renewed::Renewed;
-            }
-        }
-        replies
-    }
-
-    /// Ends whatever hold there is of an exclusive lock.
-    fn end_any(store: &dyn Store, claim: &Claim) -> bool {
-        let found = answer(store.inspect(claim.key.clone(), now()));
-        let owner = found.and_then(|found| Owner::parse(&found.holder?));
-        let Some(owner) = owner.filter(|_| claim.permits.is_none()) else {
-            return false;
-        };
-        let request = Release {
-            claim: Claim {
-                owner,
-                ..claim.clone()
-            },
-            keep: Duration::ZERO,
-        };
-        let _ = answer(store.release(vec![request], now()));
-        true
-    }
-
-    fn fence(&self, store: &dyn Store, claim: &Claim) -> Fenced {
-        match answer(store.fence(self.wrong_claim(claim), now())) {
-            Fenced::Token(token) => Fenced::Token(self.token(Some(token)).unwrap_or(token)),
-            other => other,
-        }
-    }
-
-    fn release(&self, store: &dyn Store, requests: &[Release]) -> Vec<Released> {
-        let wrong = |request: &Release| Release {
-            claim: self.wrong_claim(&request.claim),
-            keep: request.keep,
-        };
-        let wrong = requests.iter().map(wrong).collect();
-        let mut replies = answer(store.release(wrong, now()));
-        if self.is(Mistake::ReleasesWithoutOwnerCheck) {
-            for (request, reply) in requests.iter().zip(&mut replies) {
-                if *reply == Released::NotHeld && Self::end_any(store, &request.claim) {
-                    *reply = Released::Released;
-                }
-            }
-        }
-        replies
-    }
-
-    fn abandon(&self, store: &dyn Store, request: &Acquire) -> Released {
-        if self.is(Mistake::NeverUndoes) {
-            return Released::Released;
-        }
-        if self.is(Mistake::LeavesThePlace) {
-            let release = Release {
-                claim: request.claim.clone(),
-                keep: Duration::ZERO,
-            };
-            return self.release(store, &[release])[0];
-        }
-        answer(store.abandon(self.wrong_acquire(request), now()))
-    }
-}
-
-impl Interceptor for Wrong {
-    fn intercept<'s>(
-        &'s self,
-        store: &'s dyn Store,
-        request: Request,
-        by: Instant,
-    ) -> StoreFuture<'s, Reply> {
-        let value = match request {
-            Request::Acquire(request) => Reply::Acquire(self.acquire(store, &request)),
-            Request::AcquireAll(requests) => Reply::AcquireAll(self.acquire_all(store, &requests)),
-            Request::Renew(holds) => Reply::Renew(self.renew(store, &holds)),
-            Request::Fence(claim) => Reply::Fence(self.fence(store, &claim)),
-            Request::Release(requests) => Reply::Release(self.release(store, &requests)),
-            Request::Abandon(request) => Reply::Abandon(self.abandon(store, &request)),
-            Request::Shrink(claim, permits) => {
-                return Request::Shrink(self.wrong_claim(&claim), permits).send(store, by);
-            }
-            right => return right.send(store, by),
-        };
-        let link = store.link();
-        Box::pin(std::future::ready(Ok(Answer { value, link })))
     }
 }

@@ -1,5 +1,6 @@
 //! What all parts of one run share: time, the trace, and what was found wrong.
 
+use std::cell::Cell;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +13,11 @@ use lock_testkit::runtime_now;
 use lock_runtime::{Guard, LockError};
 
 use crate::faults::{Counts, Faults};
-use crate::network::Wires;
 use crate::oracle::Oracle;
-use crate::server::{Mistake, Server};
+use crate::server::Server;
+use crate::wires::Wires;
+use crate::witness::Witness;
+use crate::wrong::Mistake;
 
 /// What a run is checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +34,10 @@ pub(crate) enum Check {
     Body,
     /// Nobody waits longer than the wait allows, nor for ever.
     Waiting,
+    /// Busy is what somebody held; unavailable is what a server did not answer, or refused.
+    Lies,
+    /// A hold that is renewed is kept as long as its servers answer.
+    Loss,
     /// No lock, place in a queue, or count of a client is left.
     Leftover,
     /// No task and no client is left.
@@ -39,8 +46,10 @@ pub(crate) enum Check {
 
 pub(crate) struct World {
     pub(crate) faults: Faults,
-    pub(crate) server: Server,
+    /// Each key belongs to one of them.
+    pub(crate) servers: Vec<Server>,
     pub(crate) oracle: Oracle,
+    pub(crate) witness: Witness,
     pub(crate) counts: Counts,
     /// The network of each client, as long as it exists.
     pub(crate) wires: Mutex<Vec<Weak<Wires>>>,
@@ -65,25 +74,41 @@ struct Trace {
     lines: Option<Vec<String>>,
 }
 
-/// Of the runtime that this runs on, whose time is paused.
+thread_local! {
+    /// For how long the machines of this thread's run were suspended, together.
+    static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Of the runtime that this runs on, whose time is paused, and for how long the machines were suspended.
 pub(crate) fn now() -> Instant {
-    runtime_now()
+    runtime_now() + SUSPENDED.get()
 }
 
 pub(crate) async fn sleep(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
+/// Networks and servers are not suspended: later by a second at most if the machines were.
 pub(crate) async fn sleep_until(at: Instant) {
-    lock_testkit::sleep_until(at).await;
+    const SLICE: Duration = Duration::from_secs(1);
+    loop {
+        let left = at - now();
+        sleep(left.min(SLICE)).await;
+        if left <= SLICE {
+            return;
+        }
+    }
 }
 
 impl World {
     pub(crate) fn new(faults: Faults, mistake: Option<Mistake>, traced: bool) -> Arc<Self> {
+        SUSPENDED.set(Duration::ZERO);
+        let servers = (0..faults.servers).map(|_| Server::new(mistake));
         Arc::new(Self {
+            servers: servers.collect(),
             faults,
-            server: Server::new(mistake),
             oracle: Oracle::default(),
+            witness: Witness::default(),
             counts: Counts::default(),
             wires: Mutex::default(),
             calm: AtomicBool::new(false),
@@ -95,6 +120,24 @@ impl World {
             violations: Mutex::default(),
             parked: Mutex::default(),
         })
+    }
+
+    /// Which server has the key.
+    pub(crate) fn server_of(&self, key: &str) -> usize {
+        let hash = key.bytes().fold(self.faults.placement, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let servers = u64::try_from(self.servers.len()).unwrap();
+        usize::try_from((hash >> 32) % servers).unwrap()
+    }
+
+    /// All machines sleep, and their timers with them. Their clocks go on.
+    pub(crate) fn suspend(&self, milliseconds: u64) {
+        let time = Duration::from_millis(milliseconds);
+        SUSPENDED.set(SUSPENDED.get() + time);
+        for server in &self.servers {
+            server.jump(i64::try_from(milliseconds).unwrap());
+        }
     }
 
     /// Keeps a request until the end, and does not poll it.

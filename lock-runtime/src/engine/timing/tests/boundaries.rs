@@ -1,6 +1,7 @@
 //! Each rule exactly at its limit.
 
 use crate::engine::timing::*;
+use crate::mends::TakenOut;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 const NANO: Duration = Duration::from_nanos(1);
@@ -13,6 +14,7 @@ pub(super) const DEFAULTS: Defaults = Defaults {
     unavailable_after: None,
     local_tenure: Duration::from_millis(10),
     trusts_messages: true,
+    taken_out: TakenOut::NOTHING,
 };
 
 fn budget(started: Instant, wait: Wait) -> Budget {

@@ -10,9 +10,9 @@ use super::subjects::{Case, LEASE, MS, PERMITS, guards, others, requests, waits_
 use crate::faults::Faults;
 use crate::rng::Rng;
 use crate::run::{clean_up, connect, in_simulation};
-use crate::server::Mistake;
 use crate::users::Service;
 use crate::world::{Check, World, sleep};
+use crate::wrong::Mistake;
 
 /// What is so while the future runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ async fn quietly(world: &World, lock: lock_runtime::Lock) -> Guard {
     guard
 }
 
-fn subject_wires(world: &World) -> Arc<crate::network::Wires> {
+fn subject_wires(world: &World) -> Arc<crate::wires::Wires> {
     world.all_wires().remove(0)
 }
 

@@ -1,0 +1,178 @@
+//! One command over a connection: what may happen to it on its way, and what comes back.
+
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lock_runtime::{StoreError, StoreErrorKind};
+use lock_store::{Answer, Failure, Instant, Link, Store};
+use lock_testkit::store_decorator::{Reply, Request};
+use tokio::sync::oneshot;
+
+use super::{AFTERMATH, Wire, Wires};
+use crate::couriers::{Command, Deliver};
+use crate::world::{now, sleep_until};
+
+/// The engine counts an acquire that has not arrived when its lease is over as lost.
+fn expires(request: &Request) -> Option<Instant> {
+    let after = match request {
+        Request::Acquire(_) | Request::AcquireAll(_) => request.lease(),
+        // A place of a process that is gone is forgotten after a minute.
+        Request::LatchLook(_) => Some(Duration::from_secs(1)),
+        other => other.latch_call().map(|_| Duration::from_secs(1)),
+    };
+    after.map(|after| now() + after)
+}
+
+/// A slot that has half moved is no excuse for a lost hold: renewals can go key by key.
+fn is_half_moved(request: &Request, error: &StoreError) -> bool {
+    matches!(request, Request::Renew(_)) && error.kind() == StoreErrorKind::Loading
+}
+
+impl Wires {
+    /// Sends the command over the connection that is up, or will be in time.
+    pub(crate) fn exchange(
+        self: &Arc<Self>,
+        request: Request,
+        by: Instant,
+    ) -> impl Future<Output = Result<Answer<Reply>, Failure>> + Send + use<> {
+        let (name, expires) = (request.verb(), expires(&request));
+        let sent = now();
+        let wires = Arc::clone(self);
+        async move {
+            let wire = wires.wire(by).await.inspect_err(|_| wires.learn_soon())?;
+            let link = Link(wires.state().link);
+            let (reply, replied) = oneshot::channel::<Result<Reply, StoreError>>();
+            let reply = Arc::new(Mutex::new(Some(reply)));
+            let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
+            wires.send(&wire, expires, move |served| {
+                let value = world.servers[number].carry_out(&request, served);
+                let key = request.keys().first().map_or("", |key| key.as_str());
+                world.note(format_args!(
+                    "c{client} {name} {key} at s{number} -> {value:?}"
+                ));
+                if let Err(error) = &value
+                    && !is_half_moved(&request, error)
+                {
+                    let until = now() + AFTERMATH;
+                    world.witness.disturbed(client, number, until);
+                }
+                world.witness.saw(&request, served);
+                let reply = Arc::clone(&reply);
+                Box::new(move || {
+                    let reply = reply.lock().unwrap().take();
+                    reply.map(|reply| reply.send(value));
+                })
+            });
+            let answer = async {
+                match replied.await {
+                    Ok(value) => value,
+                    // Lost: nobody tells.
+                    Err(_) => pending().await,
+                }
+            };
+            let cut = wire.ends.until_cut();
+            let unknown = |kind, detail: &'static str| Failure {
+                error: StoreError::new(kind, detail),
+                unknown: Some(link),
+            };
+            tokio::select! {
+                biased;
+                answer = answer => {
+                    wires.state().silent = 0;
+                    match answer {
+                        Ok(value) => Ok(Answer { value, link }),
+                        Err(error) => Err(Failure { error, unknown: None }),
+                    }
+                }
+                () = cut => {
+                    wires.learn_soon();
+                    Err(unknown(StoreErrorKind::Disconnected, "the connection was cut"))
+                }
+                () = sleep_until(by) => {
+                    wires.world.note(format_args!("c{} {name} at s{} timed out", wires.client, wires.number));
+                    wires.note_silence(link, by - sent);
+                    wires.learn_soon();
+                    Err(unknown(StoreErrorKind::Timeout, "the command was not answered"))
+                }
+            }
+        }
+    }
+
+    /// The connection that is up, as soon as there is one.
+    async fn wire(&self, by: Instant) -> Result<Wire, Failure> {
+        let failure = |kind, detail: &'static str| Failure {
+            error: StoreError::new(kind, detail),
+            unknown: None,
+        };
+        loop {
+            let up = self.up.notified();
+            {
+                let state = self.state();
+                if state.closed {
+                    return Err(failure(StoreErrorKind::Refused, "the client was shut down"));
+                }
+                if let Some(wire) = &state.wire {
+                    return Ok(wire.clone());
+                }
+            }
+            tokio::select! {
+                biased;
+                () = up => {}
+                () = sleep_until(by) => {
+                    return Err(failure(StoreErrorKind::Timeout, "connecting takes too long"));
+                }
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        wire: &Wire,
+        expires: Option<Instant>,
+        carry_out: impl FnMut(&dyn Store) -> Deliver + Send + 'static,
+    ) {
+        let calm = self.world.is_calm();
+        let faults = &self.world.faults;
+        let counts = &self.world.counts;
+        let mut state = self.state();
+        let mut chance = |per_mille: u64, what: &'static str| {
+            let happens = state.rng.chance(per_mille) && !calm;
+            if happens {
+                counts.add(what);
+            }
+            happens
+        };
+        let lost = chance(faults.lost_request, "lost requests");
+        let lost_reply = chance(faults.lost_reply, "lost replies");
+        let repeated = chance(faults.twice, "requests carried out twice");
+        let slow = chance(faults.slow, "slow messages");
+        let mut way = || {
+            let (from, to) = faults.delay;
+            let delay = state.rng.ms(from..=to);
+            delay
+                + if slow {
+                    state.rng.ms(0..=800)
+                } else {
+                    Duration::ZERO
+                }
+        };
+        let (there, back) = (way(), way());
+        if lost || lost_reply || repeated || slow {
+            let until = now() + there + back + AFTERMATH;
+            let witness = &self.world.witness;
+            witness.disturbed(self.client, self.number, until);
+        }
+        let command = Command {
+            at: now() + there,
+            lost,
+            lost_reply,
+            twice: repeated.then(|| state.rng.ms(0..=20)),
+            back,
+            expires,
+            carry_out: Box::new(carry_out),
+        };
+        // A wire that was cut just now takes nothing any more.
+        let _ = wire.to_server.send(command);
+    }
+}
