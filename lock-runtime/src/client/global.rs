@@ -3,7 +3,6 @@
 use once_cell::sync::OnceCell;
 
 use super::LockClient;
-use crate::engine::reentrancy::call_chain;
 use crate::error::LockError;
 
 static GLOBAL: OnceCell<LockClient> = OnceCell::new();
@@ -54,8 +53,9 @@ impl LockClient {
         GLOBAL.get().cloned().ok_or(LockError::NotInitialized)
     }
 
-    /// Runs a future in which annotated functions use this client: for tests, and for a client per tenant. Tasks
-    /// spawned in there are outside again, and so is it outside of every lock that the caller holds.
+    /// Runs a future in which annotated functions use this client: for tests, and for a client per tenant. It says
+    /// which client, and nothing else: a call in there that needs a lock which its call chain holds shares that hold. Tasks
+    /// spawned in there are outside, of the scope and of the call chain.
     ///
     /// # Cancel safety
     /// Dropping the future drops the inner one.
@@ -76,9 +76,7 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        SCOPED
-            .scope(self.clone(), call_chain::outside(future))
-            .await
+        SCOPED.scope(self.clone(), future).await
     }
 }
 
