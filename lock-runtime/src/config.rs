@@ -39,7 +39,8 @@ pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLost {
     /// The body's future is dropped at the moment the lock can no longer be trusted, and the call returns
-    /// [`LockError::Lost`]. The default.
+    /// [`LockError::Lost`]. A body that had blocked its thread past that moment, and ended, gives `Lost` as well
+    /// ([`LockError::body_ended`]). The default.
     #[default]
     Cancel,
     /// The body runs on and its result is returned. Ask [`Guard::is_held`](crate::Guard::is_held) or rely on the

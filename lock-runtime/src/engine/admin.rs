@@ -7,7 +7,7 @@ use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHeal
 use super::Engine;
 use super::errors::unavailable;
 use crate::config::check_permits;
-use crate::error::LockError;
+use crate::error::{KeyKind, LockError};
 
 impl Engine {
     /// Changes the number of a semaphore's permits.
@@ -19,7 +19,7 @@ impl Engine {
         if self.ask(Some(&key), command).await? {
             Ok(())
         } else {
-            Err(LockError::KeyConflict { key })
+            Err(LockError::key_conflict(key, KeyKind::Unknown))
         }
     }
 
@@ -27,14 +27,33 @@ impl Engine {
         self.check(&key)?;
         let command = self.store.inspect(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
-        answer.ok_or(LockError::KeyConflict { key })
+        answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
+    }
+
+    /// The same error. A conflict is a mistake that somebody has to find, so it says what the store has in the key,
+    /// after one more command.
+    pub(crate) async fn explain(&self, error: LockError) -> LockError {
+        let LockError::KeyConflict {
+            key,
+            found: KeyKind::Unknown,
+        } = error
+        else {
+            return error;
+        };
+        let command = self.store.inspect(key.clone(), self.command_by());
+        let found = match self.ask(Some(&key), command).await {
+            Ok(Some(inspection)) => held_as(inspection.holder.as_deref()),
+            Ok(None) => KeyKind::NoLock,
+            Err(_) => KeyKind::Unknown,
+        };
+        LockError::key_conflict(key, found)
     }
 
     pub(crate) async fn force_release(&self, key: LockKey) -> Result<bool, LockError> {
         self.check(&key)?;
         let command = self.store.force_release(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
-        answer.ok_or(LockError::KeyConflict { key })
+        answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
     /// What the servers say of themselves, and how long the store took to answer just now. An error
@@ -76,5 +95,47 @@ impl Engine {
         result
             .map(|answer| answer.value)
             .map_err(|failure| unavailable(key, failure.error))
+    }
+}
+
+/// What kind of lock a holder's value is of: `<owner>:<permits>` where it is held in shares.
+fn held_as(holder: Option<&str>) -> KeyKind {
+    let Some(holder) = holder else {
+        return KeyKind::Unknown;
+    };
+    let hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_owner = |text: &str| {
+        text.split_once('-').is_some_and(|(client, request)| {
+            client.len() == 32 && hexadecimal(client) && hexadecimal(request)
+        })
+    };
+    let shares = holder.rsplit_once(':').filter(|(owner, _)| is_owner(owner));
+    match shares.and_then(|(_, permits)| permits.parse().ok()) {
+        None => KeyKind::Exclusive,
+        Some(Permits::READ_WRITE) => KeyKind::ReadWrite,
+        Some(_) => KeyKind::Shares,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holders_value_tells_the_kind_of_its_lock() {
+        let owner = format!("{:032x}-2a", 7);
+        for (holder, kind) in [
+            (None, KeyKind::Unknown),
+            (Some(owner.clone()), KeyKind::Exclusive),
+            (Some(format!("{owner}:kept")), KeyKind::Exclusive),
+            (Some("theirs:5".to_owned()), KeyKind::Exclusive),
+            (Some(format!("{owner}:1")), KeyKind::Shares),
+            (
+                Some(format!("{owner}:{}", Permits::READ_WRITE)),
+                KeyKind::ReadWrite,
+            ),
+        ] {
+            assert_eq!(held_as(holder.as_deref()), kind, "{holder:?}");
+        }
     }
 }
