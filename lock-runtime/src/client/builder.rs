@@ -1,7 +1,9 @@
 //! [`LockClientBuilder`]: settings, and then a connection.
 
+mod client_name;
 mod connect;
 mod servers;
+mod url_settings;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,15 +18,14 @@ use lock_store_redis::Replicas;
 #[cfg(feature = "__internals")]
 use tokio::runtime::Handle;
 
-use crate::config::{
-    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE,
-};
+use crate::config::{DEFAULT_LEASE, DEFAULT_WAIT, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE};
 
 /// The settings of a [`LockClient`](crate::LockClient).
 ///
 /// # Default
 /// - no URL: it must be given
 /// - namespace `lock`
+/// - name `host:pid`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
 /// - replicas: none have to confirm a hold
@@ -51,7 +52,8 @@ use crate::config::{
 #[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
 pub struct LockClientBuilder {
     url: Option<String>,
-    namespace: String,
+    namespace: Option<String>,
+    name: Option<String>,
     defaults: Defaults,
     connect_timeout: Duration,
     #[cfg(feature = "redis")]
@@ -88,7 +90,8 @@ impl Default for LockClientBuilder {
         };
         Self {
             url: None,
-            namespace: DEFAULT_NAMESPACE.to_owned(),
+            namespace: None,
+            name: None,
             defaults,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             #[cfg(feature = "redis")]
@@ -102,10 +105,18 @@ impl Default for LockClientBuilder {
 }
 
 impl LockClientBuilder {
-    /// What every key and channel of this client begins with, so that one ACL rule `~shop:* &shop:*` covers it. No
-    /// `:` `{` `}` `%`. The empty namespace shares names with existing `SET NX` code. Default: `lock`.
+    /// What every key and channel of this client begins with, so that one ACL rule `~shop:* &shop:*` covers it. Letters,
+    /// digits, `-`, `_` and `.`, so that namespaces never nest. The empty namespace shares names with existing `SET NX`
+    /// code. In the URL: `?namespace=shop`. Default: `lock`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = namespace.into();
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Who this client is, in the servers' lists of clients (`CLIENT LIST`). Visible ASCII without spaces, at most 128
+    /// bytes. In the URL: `?name=orders-7f9c`. Default: `host:pid`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -184,6 +195,7 @@ impl fmt::Debug for LockClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockClientBuilder")
             .field("namespace", &self.namespace)
+            .field("name", &self.name)
             .field("defaults", &self.defaults)
             .field("connect_timeout", &self.connect_timeout)
             .finish_non_exhaustive()

@@ -22,6 +22,7 @@ mod semaphore;
 mod server;
 mod several;
 mod tls;
+mod urls;
 
 use std::time::{Duration, Instant};
 

@@ -24,6 +24,11 @@ impl LockClientBuilder {
     ///   for sentinels, too
     /// - `memory:`: a store of its own in this process
     ///
+    /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for [`namespace`](Self::namespace) and
+    /// [`name`](Self::name); all but `memory:` and a quorum take `?replicas=1&replicas_timeout=100ms`
+    /// ([`replicas`](Self::replicas)). A socket's database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL
+    /// is ignored: an option that is not known is an error at `connect`, and so is one that the builder gives as well.
+    ///
     /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
         self.url = Some(url.into());

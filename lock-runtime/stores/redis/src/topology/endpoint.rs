@@ -59,9 +59,11 @@ impl Endpoint {
         Ok(Self::Member(client(server)?, member))
     }
 
+    /// Connects as the client of this name.
     pub(crate) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
+        name: &str,
     ) -> Result<Reached, StoreError> {
         let (client, master) = match self {
             Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
@@ -74,7 +76,7 @@ impl Endpoint {
             }
         };
         let (client, mut connection) = server::connect(&client, config).await?;
-        let hello = Hello::of(&mut connection).await;
+        let hello = Hello::greet(&mut connection, name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
             Self::Node(_) => hello.expect_cluster()?,

@@ -141,7 +141,10 @@ impl Supervisor {
             believes: self.believes.clone(),
             subscriptions: Arc::clone(&subscriptions),
         };
-        let reached = self.endpoint.connect(&handler.config()).await?;
+        let reached = self
+            .endpoint
+            .connect(&handler.config(), &self.context.name)
+            .await?;
         let up = Connected {
             link,
             connection: reached.connection.clone(),
