@@ -117,7 +117,7 @@ pub enum LockError {
     NotInitialized,
     /// There is a global client already.
     #[error(
-        "the global lock client was installed before; `init` and `install` are for once, at startup"
+        "there is a global lock client already; `init` and `install` are for once, at startup, or after the `shutdown` of the one before"
     )]
     AlreadyInitialized,
     /// The client was shut down.

@@ -105,7 +105,8 @@ impl Engine {
         self.numbers.next_owner()
     }
 
-    fn is_closing(&self) -> bool {
+    /// Whether it was shut down.
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
