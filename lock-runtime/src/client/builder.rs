@@ -62,6 +62,8 @@ pub struct LockClientBuilder {
     #[cfg(feature = "__internals")]
     simulated: Option<Simulated>,
     store: Option<Arc<StoreFactory>>,
+    /// Whoever made it wants its locks in this process.
+    is_for_one_process: bool,
 }
 
 /// What a simulation decides for a client.
@@ -100,6 +102,7 @@ impl Default for LockClientBuilder {
             #[cfg(feature = "__internals")]
             simulated: None,
             store: None,
+            is_for_one_process: false,
         }
     }
 }
@@ -176,6 +179,15 @@ impl LockClientBuilder {
             simulated.patrolled = false;
         }
         self
+    }
+
+    /// Of a client whose locks are meant to be in this process.
+    fn for_one_process() -> Self {
+        Self {
+            url: Some("memory:".to_owned()),
+            is_for_one_process: true,
+            ..Self::default()
+        }
     }
 
     /// Uses a store of the caller's own instead of the URL's. Exempt from semantic versioning, as the contract

@@ -51,6 +51,8 @@ pub use self::health::Health;
 pub struct LockClient {
     engine: Arc<Engine>,
     namespace: Arc<str>,
+    /// By the URL `memory:`, perhaps by mistake.
+    in_process: bool,
 }
 
 /// Who holds a lock, and who waits for it; see [`LockClient::inspect`].
@@ -70,8 +72,12 @@ pub struct Inspection {
 }
 
 impl LockClient {
-    pub(crate) fn new(engine: Arc<Engine>, namespace: Arc<str>) -> Self {
-        Self { engine, namespace }
+    pub(crate) fn new(engine: Arc<Engine>, namespace: Arc<str>, in_process: bool) -> Self {
+        Self {
+            engine,
+            namespace,
+            in_process,
+        }
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -287,7 +293,8 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn health(&self) -> Result<Health, LockError> {
-        let (round_trip, servers) = self.engine.diagnose().await?;
+        let (round_trip, mut servers) = self.engine.diagnose().await?;
+        servers.extend(self.in_process.then(diagnosis::of_this_process));
         Ok(Health {
             round_trip,
             held: self.engine.held(),

@@ -11,7 +11,7 @@ use super::LockClientBuilder;
 use super::client_name;
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
-use crate::client::diagnosis::{diagnosis, refuse};
+use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
 use crate::config::{DEFAULT_NAMESPACE, check_lease};
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
@@ -41,7 +41,9 @@ impl LockClientBuilder {
         };
         store.connected(by()).await.map_err(failed)?;
         if strict {
-            refuse(&store.servers(by()).await.map_err(failed)?)?;
+            let mut servers = store.servers(by()).await.map_err(failed)?;
+            servers.extend(client.in_process.then(of_this_process));
+            refuse(&servers)?;
         }
         Ok(client)
     }
@@ -131,7 +133,18 @@ impl LockClientBuilder {
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
         clock.spawn(diagnosis);
-        Ok((LockClient::new(engine, namespace.as_str().into()), opened))
+        let in_process = self.is_in_process();
+        if in_process {
+            log_in_process();
+        }
+        let client = LockClient::new(engine, namespace.as_str().into(), in_process);
+        Ok((client, opened))
+    }
+
+    /// Whether its locks are in this process, and nobody has said that they are meant to be.
+    fn is_in_process(&self) -> bool {
+        let url = self.url.as_deref().unwrap_or_default();
+        self.store.is_none() && url.starts_with("memory:") && !self.is_for_one_process
     }
 
     fn timeouts(&self) -> Timeouts {
@@ -291,7 +304,7 @@ impl LockClient {
         reason = "as `std::thread::spawn`, which panics when there is no thread to be had"
     )]
     pub fn in_memory() -> Self {
-        match Self::builder().url("memory:").connect_lazy() {
+        match LockClientBuilder::for_one_process().connect_lazy() {
             Ok(client) => client,
             Err(error) => panic!("{error}"),
         }
