@@ -63,6 +63,8 @@ pub enum Wait {
 pub struct Spec {
     /// The lease; given here, it is fixed unless `renew` says otherwise.
     pub lease: Option<Duration>,
+    /// The lease if none is given, of a view of the client.
+    pub default_lease: Option<Duration>,
     /// Whether the watchdog renews: by default if no lease is given.
     pub renew: Option<bool>,
     /// No hold outlives this.
@@ -100,6 +102,7 @@ impl Spec {
     /// What a request has when nothing is said.
     pub const DEFAULT: Self = Self {
         lease: None,
+        default_lease: None,
         renew: None,
         max_hold: None,
         wait: None,
@@ -113,7 +116,7 @@ impl Spec {
 
     /// Fills in the client's defaults and checks what has limits.
     pub(crate) fn resolve(&self, defaults: &Defaults) -> Result<Resolved, LockError> {
-        let lease = self.lease.unwrap_or(defaults.lease);
+        let lease = self.lease.or(self.default_lease).unwrap_or(defaults.lease);
         check_lease("lease", lease)?;
         let renew = self.renew.unwrap_or(self.lease.is_none());
         if let Some(max_hold) = self.max_hold {

@@ -97,6 +97,10 @@ impl Engine {
         self.undo.release_failures()
     }
 
+    pub(crate) fn tells_namespaces_apart(&self) -> bool {
+        self.store.tells_namespaces_apart()
+    }
+
     fn count_loss(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }

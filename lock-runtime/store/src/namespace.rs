@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::ConfigError;
 
 /// A namespace that can't nest in another. The empty one is allowed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace(Arc<str>);
 
 impl Namespace {

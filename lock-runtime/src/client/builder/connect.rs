@@ -137,7 +137,7 @@ impl LockClientBuilder {
         if in_process {
             log_in_process();
         }
-        let client = LockClient::new(engine, namespace.as_str().into(), in_process);
+        let client = LockClient::new(engine, namespace, in_process);
         Ok((client, opened))
     }
 

@@ -197,6 +197,10 @@ impl Store for QuorumStore {
         })
     }
 
+    fn tells_namespaces_apart(&self) -> bool {
+        true
+    }
+
     fn link(&self) -> Link {
         LINK
     }
