@@ -1,7 +1,9 @@
 //! What a URL says is done, or it is an error.
 
+use std::time::Duration;
+
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::RedisServer;
+use lock_testkit::{Proxy, RedisServer};
 
 use crate::client;
 
@@ -73,4 +75,88 @@ async fn namespace_and_name_in_a_url_are_those_of_the_client() {
     }
     let embedded = client("memory:?namespace=shop").await;
     assert!(format!("{embedded:?}").contains("shop"), "{embedded:?}");
+}
+
+/// What a client says when it can't connect, and what one says that is used all the same.
+async fn unreachable(url: &str) -> Vec<String> {
+    let builder = || {
+        let builder = LockClient::builder().url(url);
+        builder.connect_timeout(Duration::from_millis(300))
+    };
+    let connected = builder().connect().await.map(drop);
+    let lazy = builder().connect_lazy().unwrap();
+    let one_try = lazy.lock("k").try_acquire().await.map(drop);
+    let waits = lazy.lock("k").wait(Duration::from_secs(1)).acquire().await;
+    let health = lazy.health().await.map(drop);
+    let errors = [connected, one_try, waits.map(drop), health];
+    errors
+        .into_iter()
+        .map(|result| {
+            let error = result.unwrap_err();
+            assert!(error.is_unavailable(), "{url}: {error}");
+            error.to_string()
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_error_about_a_connection_names_the_server_and_no_password() {
+    let refuses = RedisServer::start().await;
+    let addr = refuses.addr().to_string();
+    refuses.kill();
+    // It takes connections and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mute = silent.local_addr().unwrap().to_string();
+    for (url, names) in [
+        (format!("redis://u:canary@{addr}/"), addr.clone()),
+        (format!("rediss://u:canary@{addr}/"), addr.clone()),
+        (format!("redis-cluster://u:canary@{addr}"), addr.clone()),
+        (format!("redis-sentinel://u:canary@{addr}/m"), addr.clone()),
+        (
+            format!("redis-quorum://u:canary@{addr},{mute},127.0.0.1:1"),
+            addr.clone(),
+        ),
+        (format!("redis://u:canary@{mute}/"), mute.clone()),
+        (format!("rediss://u:canary@{mute}/"), mute.clone()),
+        (format!("redis-cluster://u:canary@{mute}"), mute.clone()),
+        (format!("redis-sentinel://u:canary@{mute}/m"), mute.clone()),
+        (
+            "redis://u:canary@no-such-host.invalid:7/".to_owned(),
+            "no-such-host.invalid:7".to_owned(),
+        ),
+        (
+            "redis+unix:///no/such.sock?user=u&pass=canary".to_owned(),
+            "/no/such.sock".to_owned(),
+        ),
+    ] {
+        for said in unreachable(&url).await {
+            assert!(said.contains(&names), "{url}: {said}");
+            assert!(!said.contains("canary"), "{url}: {said}");
+            assert_eq!(
+                said.matches(&format!("{names}: {names}")).count(),
+                0,
+                "{said}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_or_falls_silent_names_the_server() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let client = client(&format!("redis://{}/", proxy.addr())).await;
+    proxy.drop_replies(true);
+    let silent = client.lock("k").try_acquire().await.unwrap_err();
+    let (name, silent) = (proxy.addr().to_string(), silent.to_string());
+    assert!(silent.contains(&name), "{silent}");
+    proxy.refuse(true);
+    proxy.cut();
+    let broken = client
+        .lock("k")
+        .try_acquire()
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(broken.contains(&name), "{broken}");
 }
