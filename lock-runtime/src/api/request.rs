@@ -172,7 +172,7 @@ impl Lock {
                         Ok(held) => Ok(Guard::new(engine, keys, held, spec.on_lost)),
                         // Boxed, like everything rare.
                         Err(error @ LockError::KeyConflict { .. }) => {
-                            Err(Box::pin(engine.explain(error)).await)
+                            Err(Box::pin(engine.explain(error, options.permits)).await)
                         }
                         Err(error) => Err(error),
                     }

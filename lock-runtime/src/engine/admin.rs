@@ -32,7 +32,7 @@ impl Engine {
 
     /// The same error. A conflict is a mistake that somebody has to find, so it says what the store has in the key,
     /// after one more command.
-    pub(crate) async fn explain(&self, error: LockError) -> LockError {
+    pub(crate) async fn explain(&self, error: LockError, wanted: Option<Permits>) -> LockError {
         let LockError::KeyConflict {
             key,
             found: KeyKind::Unknown,
@@ -42,7 +42,7 @@ impl Engine {
         };
         let command = self.store.inspect(key.clone(), self.command_by());
         let found = match self.ask(Some(&key), command).await {
-            Ok(Some(inspection)) => held_as(inspection.holder.as_deref()),
+            Ok(Some(inspection)) => in_the_way(held_as(inspection.holder.as_deref()), wanted),
             Ok(None) => KeyKind::NoLock,
             Err(_) => KeyKind::Unknown,
         };
@@ -98,6 +98,14 @@ impl Engine {
     }
 }
 
+/// An exclusive lock is in nobody's way who wants one: then it is a helper key, as the fence counter.
+fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
+    match (held, wanted) {
+        (KeyKind::Exclusive, None) => KeyKind::Unknown,
+        (held, _) => held,
+    }
+}
+
 /// What kind of lock a holder's value is of: `<owner>:<permits>` where it is held in shares.
 fn held_as(holder: Option<&str>) -> KeyKind {
     let Some(holder) = holder else {
@@ -120,6 +128,14 @@ fn held_as(holder: Option<&str>) -> KeyKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_of_the_kind_that_is_asked_for_explains_no_conflict() {
+        let exclusive = KeyKind::Exclusive;
+        assert_eq!(in_the_way(exclusive, None), KeyKind::Unknown);
+        assert_eq!(in_the_way(exclusive, Some(Permits::READ)), exclusive);
+        assert_eq!(in_the_way(KeyKind::Shares, None), KeyKind::Shares);
+    }
 
     #[test]
     fn a_holders_value_tells_the_kind_of_its_lock() {

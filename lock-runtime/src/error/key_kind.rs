@@ -33,7 +33,7 @@ impl fmt::Display for KeyKind {
                  everywhere, or `resize` it)"
             }
             Self::NoLock => "something that is no lock",
-            Self::Unknown => "something else",
+            Self::Unknown => "something else, in itself or in a helper key as the fence counter,",
         })
     }
 }
