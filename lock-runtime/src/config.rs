@@ -44,7 +44,8 @@ pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLost {
     /// The body's future is dropped at the moment the lock can no longer be trusted, and the call returns
-    /// [`LockError::Lost`]. The default.
+    /// [`LockError::Lost`]. A body that had blocked its thread past that moment, and ended, gives `Lost` as well
+    /// ([`LockError::body_ended`]). The default.
     #[default]
     Cancel,
     /// The body runs on and its result is returned. Ask [`Guard::is_held`](crate::Guard::is_held) or rely on the
@@ -67,6 +68,8 @@ pub enum Wait {
 pub struct Spec {
     /// The lease; given here, it is fixed unless `renew` says otherwise.
     pub lease: Option<Duration>,
+    /// The lease if none is given, of a view of the client.
+    pub default_lease: Option<Duration>,
     /// Whether the watchdog renews: by default if no lease is given.
     pub renew: Option<bool>,
     /// No hold outlives this.
@@ -104,6 +107,7 @@ impl Spec {
     /// What a request has when nothing is said.
     pub const DEFAULT: Self = Self {
         lease: None,
+        default_lease: None,
         renew: None,
         max_hold: None,
         wait: None,
@@ -117,7 +121,7 @@ impl Spec {
 
     /// Fills in the client's defaults and checks what has limits.
     pub(crate) fn resolve(&self, defaults: &Defaults) -> Result<Resolved, LockError> {
-        let lease = self.lease.unwrap_or(defaults.lease);
+        let lease = self.lease.or(self.default_lease).unwrap_or(defaults.lease);
         check_lease("lease", lease)?;
         let renew = self.renew.unwrap_or(self.lease.is_none());
         if let Some(max_hold) = self.max_hold {

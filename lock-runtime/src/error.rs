@@ -1,9 +1,18 @@
 //! [`LockError`]: everything that can keep a caller from its lock, told apart.
 
+mod constructors;
+mod key_kind;
+mod lost;
+
 use std::fmt;
 use std::time::Duration;
 
 use lock_store::{ConfigError, KeyFault, LockKey, StoreError};
+
+use self::lost::WasLost;
+
+pub use self::key_kind::KeyKind;
+pub use self::lost::LostReason;
 
 /// Why a lock could not be had, or was lost.
 ///
@@ -14,7 +23,7 @@ use lock_store::{ConfigError, KeyFault, LockKey, StoreError};
 /// |---|---|---|
 /// | [`Busy`](Self::Busy) | somebody else holds it, the wait is used up | 409 or 423 |
 /// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
-/// | [`Lost`](Self::Lost) | held, but no more; the body was stopped, perhaps half done | 503 |
+/// | [`Lost`](Self::Lost) | held, but no more; the body was stopped, perhaps half done, or [ended](Self::body_ended) without the lock | 503 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
 /// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it | 500 (a bug) |
 /// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |
@@ -45,15 +54,18 @@ pub enum LockError {
         /// When the same request could pass, if nobody else does meanwhile.
         retry_after: Duration,
     },
-    /// The lock was held and can no longer be trusted, so the body was stopped. Or there is no [`Latch`](crate::Latch)
-    /// to count down, or none any more to wait for.
-    #[error("{}", WasLost(.key, *.reason))]
+    /// The lock was held and can no longer be trusted. The body was stopped, or had gone on to its end
+    /// ([`body_ended`](Self::body_ended)). Or there is no [`Latch`](crate::Latch) to count down, or none any more to wait
+    /// for.
+    #[error("{}", WasLost(.key, *.reason, *.body_ended))]
     #[non_exhaustive]
     Lost {
         /// What was locked.
         key: LockKey,
         /// How it was lost.
         reason: LostReason,
+        /// Whether the body had ended by itself.
+        body_ended: bool,
     },
     /// The store did not answer, or refused. Whether the lock is free is not known; the body did not run.
     #[error("the lock store can't be used{}: {source}", OnKey(.key))]
@@ -82,11 +94,13 @@ pub enum LockError {
         fault: KeyFault,
     },
     /// The key, or one of its helper keys, holds something in the store that is not this kind of lock.
-    #[error("the key {} holds something in the store that is not this kind of lock: another kind of lock, or something else; choose another key or namespace, or delete it there", .key.shortened())]
+    #[error("the key {} holds {found} in the store, and not what was asked for; choose another key or namespace, or delete it there", .key.shortened())]
     #[non_exhaustive]
     KeyConflict {
         /// What was to be locked.
         key: LockKey,
+        /// What it holds instead.
+        found: KeyKind,
     },
     /// An option or the URL is wrong, or two options contradict each other.
     #[error("lock configuration: {message}")]
@@ -102,7 +116,7 @@ pub enum LockError {
     NotInitialized,
     /// There is a global client already.
     #[error(
-        "the global lock client was installed before; `init` and `install` are for once, at startup"
+        "there is a global lock client already; `init` and `install` are for once, at startup, or after the `shutdown` of the one before"
     )]
     AlreadyInitialized,
     /// The client was shut down.
@@ -111,9 +125,21 @@ pub enum LockError {
 }
 
 impl LockError {
-    pub(crate) fn config(message: impl Into<Box<str>>) -> Self {
-        Self::Config {
-            message: message.into(),
+    /// What was to be locked, where the error is about a key.
+    #[must_use]
+    pub fn key(&self) -> Option<&LockKey> {
+        match self {
+            Self::Busy { key, .. }
+            | Self::RateLimited { key, .. }
+            | Self::Lost { key, .. }
+            | Self::WouldDeadlock { key }
+            | Self::InvalidKey { key, .. }
+            | Self::KeyConflict { key, .. } => Some(key),
+            Self::Unavailable { key, .. } => key.as_ref(),
+            Self::Config { .. }
+            | Self::NotInitialized
+            | Self::AlreadyInitialized
+            | Self::Shutdown => None,
         }
     }
 
@@ -121,6 +147,38 @@ impl LockError {
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. })
+    }
+
+    /// Whether the lock was held and lost. What was done under it has to be checked; see
+    /// [`body_ended`](Self::body_ended).
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
+    /// Whether the store did not answer, or refused. The body did not run.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+
+    /// Whether the body of a [`Lost`](Self::Lost) lock had gone on to its end: because it blocked its thread, or because
+    /// the lock was lost during its last poll.
+    ///
+    /// - `false`: it was stopped at an await point, and may have done a part of its work. Look what is there; then do the
+    ///   rest, undo it, or run it again if it may run twice.
+    /// - `true`: all of its work is done, and what it returned was dropped. A retry does it a second time. Another holder
+    ///   may have worked at the same time: what the two wrote has to be checked, or a
+    ///   [fencing token](crate::FencingToken) has kept the late writes out.
+    #[must_use]
+    pub fn body_ended(&self) -> bool {
+        matches!(
+            self,
+            Self::Lost {
+                body_ended: true,
+                ..
+            }
+        )
     }
 }
 
@@ -141,59 +199,61 @@ impl fmt::Display for OnKey<'_> {
     }
 }
 
-struct WasLost<'e>(&'e LockKey, LostReason);
-
-impl fmt::Display for WasLost<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(key, reason) = self;
-        let key = key.shortened();
-        match reason {
-            LostReason::NotSet => write!(
-                f,
-                "the latch {key} can't open: {reason}; set it again, for as long as it takes"
-            ),
-            _ => write!(
-                f,
-                "the lock {key} was lost: {reason}; what the body did so far may be half done, check it before a retry"
-            ),
-        }
-    }
-}
-
-/// How a hold came to its end before it was released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LostReason {
-    /// Its lease ended on this machine's monotonic clock: a fixed lease was too short for the body, renewals went
-    /// unanswered, or the process was stopped, or the machine suspended.
-    Expired,
-    /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took the lock away.
-    Gone,
-    /// `max_hold` was reached.
-    MaxHold,
-    /// The client was shut down and its timeout ran out.
-    Shutdown,
-    /// Of a latch: it was never set, or its time to live has ended, or the store lost it.
-    NotSet,
-}
-
-impl fmt::Display for LostReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "its lease ended: the body outlived a fixed lease, or renewals got no answer, or the process stood still",
-            Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
-            Self::MaxHold => "`max_hold` was reached",
-            Self::Shutdown => "the client was shut down",
-            Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use lock_store::StoreErrorKind;
 
     use super::*;
+
+    #[test]
+    fn errors_made_by_hand_are_what_their_names_say() {
+        let busy = LockError::busy("k");
+        assert!(busy.is_busy() && !busy.is_lost() && !busy.is_unavailable());
+        let lost = LockError::lost("k", LostReason::Gone);
+        assert!(lost.is_lost() && !lost.body_ended());
+        let lost_after = LockError::lost_after_body("k", LostReason::Gone);
+        assert!(lost_after.is_lost() && lost_after.body_ended() && !busy.body_ended());
+        let unavailable = LockError::unavailable(StoreErrorKind::Timeout, "500ms");
+        assert!(unavailable.is_unavailable() && !unavailable.is_busy());
+        for about_a_key in [
+            busy,
+            lost,
+            lost_after,
+            LockError::rate_limited("k", Duration::from_secs(1)),
+            LockError::would_deadlock("k"),
+            LockError::invalid_key("k", KeyFault::Braces),
+            LockError::key_conflict("k", KeyKind::NoLock),
+        ] {
+            assert_eq!(about_a_key.key(), Some(&"k".into()), "{about_a_key}");
+        }
+        for about_none in [
+            unavailable,
+            LockError::config("bad"),
+            LockError::Shutdown,
+            LockError::NotInitialized,
+            LockError::AlreadyInitialized,
+        ] {
+            assert_eq!(about_none.key(), None, "{about_none}");
+        }
+        let source = StoreError::new(StoreErrorKind::Timeout, "500ms");
+        let key = Some("k".into());
+        assert_eq!(
+            LockError::Unavailable { key, source }.key(),
+            Some(&"k".into())
+        );
+    }
+
+    #[test]
+    fn a_conflict_says_what_was_found() {
+        for (found, says) in [
+            (KeyKind::Exclusive, "an exclusive lock"),
+            (KeyKind::Shares, "a semaphore"),
+            (KeyKind::NoLock, "no lock"),
+        ] {
+            let text = LockError::key_conflict("k", found).to_string();
+            assert!(text.contains(says), "{text}");
+        }
+    }
 
     #[test]
     fn errors_are_small_and_name_the_key() {

@@ -78,7 +78,11 @@ fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, 
         Some(client) => client,
         None => client::current()?,
     };
-    Ok(Lock::new(client.engine(), keys, *spec))
+    let keys = match keys {
+        Keys::One(key) => Keys::One(client.key(key)),
+        Keys::Several(keys) => Keys::Several(keys.into_iter().map(|key| client.key(key)).collect()),
+    };
+    Ok(Lock::new(client.engine(), keys, client.spec(*spec)))
 }
 
 /// Asks the rate limiter of the given client, or else of the scoped or the global one.

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lock_runtime::{
-    Decision, FencingToken, Finding, Guard, Health, Inspection, KeyFault, Latch, Lock, LockClient,
-    LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, Role, RwLock,
-    Semaphore, ServerHealth, StoreError, StoreErrorKind, distributed_lock, rate_limited,
+    Decision, FencingToken, Finding, Guard, Health, Inspection, KeyFault, KeyKind, Latch, Lock,
+    LockClient, LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, Role,
+    RwLock, Semaphore, ServerHealth, StoreError, StoreErrorKind, distributed_lock, rate_limited,
 };
 
 fn send_sync_debug<T: Send + Sync + Debug>() {}
@@ -53,6 +53,7 @@ fn types_are_send_sync_and_debug() {
         Inspection,
         (Finding, Role, ServerHealth),
         KeyFault,
+        KeyKind,
         LostReason,
         OnLost,
         StoreErrorKind,

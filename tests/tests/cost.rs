@@ -48,6 +48,20 @@ async fn connected() -> (RedisServer, LockClient) {
 }
 
 #[tokio::test]
+async fn two_hundred_tenants_have_the_connections_of_one_client() {
+    let (server, client) = connected().await;
+    let before = server.client_count().await;
+    let mut held = Vec::new();
+    for number in 0..200 {
+        let tenant = client.namespaced(&format!("tenant-{number}"));
+        held.push(tenant.lock("k").acquire().await.unwrap());
+    }
+    assert_eq!(client.health().await.unwrap().held, 200);
+    assert_eq!(server.keys("tenant-*").await.len(), 200);
+    assert_eq!(server.client_count().await, before);
+}
+
+#[tokio::test]
 async fn an_uncontended_acquire_and_release_are_exactly_two_commands() {
     let (server, client) = connected().await;
     let calls = async || {

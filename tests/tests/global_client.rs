@@ -1,6 +1,8 @@
 //! One global client for the whole process, and test functions that each have a runtime of their own.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+use std::time::Duration;
+
 use lock_runtime::{LockClient, LockError, distributed_lock, init};
 use lock_testkit::{RedisServer, eventually};
 
@@ -88,6 +90,22 @@ fn the_global_client_outlives_the_runtimes_of_its_callers() {
             .await;
         });
     }
+    on_a_new_runtime(async {
+        // After a shutdown, calls say so until there is another one.
+        let first = LockClient::global().unwrap();
+        first.shutdown(Duration::ZERO).await;
+        assert!(matches!(locked().await, Err(LockError::Shutdown)));
+        assert!(matches!(first.install(), Err(LockError::Shutdown)));
+        init(&url).await.unwrap();
+        assert!(locked().await.unwrap());
+        let refused = LockClient::in_memory().install();
+        assert!(matches!(refused, Err(LockError::AlreadyInitialized)));
+        LockClient::global().unwrap().shutdown(Duration::ZERO).await;
+        LockClient::in_memory().install().unwrap();
+        assert!(locked().await.unwrap());
+        LockClient::global().unwrap().shutdown(Duration::ZERO).await;
+        init(&url).await.unwrap();
+    });
     on_a_new_runtime(async {
         let scoped = LockClient::in_memory();
         let held_globally = scoped.scope(locked()).await.unwrap();

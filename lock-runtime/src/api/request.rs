@@ -183,8 +183,14 @@ impl Lock {
                 Err(error) => Err(error),
                 Ok(ref options) => {
                     let keys = keys.as_slice();
-                    let held = engine.acquire(keys, options).await?;
-                    Ok(Guard::new(engine, keys, held, spec.on_lost))
+                    match engine.acquire(keys, options).await {
+                        Ok(held) => Ok(Guard::new(engine, keys, held, spec.on_lost)),
+                        // Boxed, like everything rare.
+                        Err(error @ LockError::KeyConflict { .. }) => {
+                            Err(Box::pin(engine.explain(error, options.permits)).await)
+                        }
+                        Err(error) => Err(error),
+                    }
                 }
             }
         }
@@ -225,7 +231,8 @@ impl Lock {
     /// given after the release.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the body was stopped.
+    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the body was stopped, or if the lock was lost before the
+    /// body had ended; [`LockError::body_ended`] tells one from the other, and what to do then.
     ///
     /// # Cancel safety
     /// Dropping the future drops the body and releases in the background.

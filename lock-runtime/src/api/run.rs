@@ -18,7 +18,9 @@ pin_project! {
     /// Runs a body inside a hold, stops it when the hold is lost, releases, and then gives the body's output.
     ///
     /// Before every poll of the body the hold is checked, so a process that was stopped past its lease runs no line of
-    /// the body more, its destructors excepted. What the body returns is never replaced by what happens at the release.
+    /// the body more, its destructors excepted. It is checked once more right after the last poll: a body that blocked its
+    /// thread past the lease gives [`LockError::Lost`], whatever it returned. Apart from that, what the body returns is
+    /// never replaced by what happens at the release.
     ///
     /// Written by hand because an `async fn` would hold the body twice.
     ///
@@ -82,6 +84,10 @@ impl<F: Future> Future for Run<'_, F> {
             match call_chain::within(this.frame, || body.poll(cx)) {
                 Poll::Ready(output) => {
                     this.body.set(None);
+                    if cancels && let Some(reason) = hold.loss() {
+                        drop(output);
+                        return Poll::Ready(Err(ended_late::<F>(guard, reason)));
+                    }
                     *this.output = Some(output);
                     *this.release = Some(Box::pin(guard.finish()));
                 }
@@ -105,6 +111,16 @@ impl<F: Future> Future for Run<'_, F> {
             None => Poll::Pending,
         }
     }
+}
+
+/// Ends the hold without waiting, after a body that went on to its end when the hold was lost.
+fn ended_late<F: Future>(guard: &Guard, reason: LostReason) -> LockError {
+    tracing::warn!(
+        key = %guard.key().shortened(), output = std::any::type_name::<F::Output>(),
+        "a body ended after its lock was lost, and what it returned is dropped"
+    );
+    guard.finish_in_background();
+    LockError::lost_after_body(guard.hold().key().clone(), reason)
 }
 
 /// Drops the body and ends the hold without waiting.

@@ -38,11 +38,12 @@ use crate::engine::Engine;
 pub struct RwLock {
     engine: Arc<Engine>,
     key: LockKey,
+    spec: Spec,
 }
 
 impl RwLock {
-    pub(crate) fn new(engine: Arc<Engine>, key: LockKey) -> Self {
-        Self { engine, key }
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, spec: Spec) -> Self {
+        Self { engine, key, spec }
     }
 
     /// A request to read; see [`Lock`] for its options.
@@ -57,6 +58,6 @@ impl RwLock {
 
     fn request(&self, mode: Mode) -> Lock {
         let key = Keys::One(self.key.clone());
-        Lock::new(&self.engine, key, Spec::DEFAULT).mode(mode)
+        Lock::new(&self.engine, key, self.spec).mode(mode)
     }
 }

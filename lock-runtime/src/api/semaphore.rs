@@ -42,14 +42,16 @@ pub struct Semaphore {
     engine: Arc<Engine>,
     key: LockKey,
     permits: u32,
+    spec: Spec,
 }
 
 impl Semaphore {
-    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, permits: u32) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, permits: u32, spec: Spec) -> Self {
         Self {
             engine,
             key,
             permits,
+            spec,
         }
     }
 
@@ -66,6 +68,6 @@ impl Semaphore {
             of: self.permits,
         };
         let key = Keys::One(self.key.clone());
-        Lock::new(&self.engine, key, Spec::DEFAULT).mode(Mode::Permits(permits))
+        Lock::new(&self.engine, key, self.spec).mode(Mode::Permits(permits))
     }
 }

@@ -1,7 +1,9 @@
 //! [`LockClientBuilder`]: settings, and then a connection.
 
+mod client_name;
 mod connect;
 mod servers;
+mod url_settings;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +19,7 @@ use lock_store_redis::Replicas;
 use tokio::runtime::Handle;
 
 use crate::config::{
-    DEFAULT_LEASE, DEFAULT_NAMESPACE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, Defaults, FAR,
-    LOCAL_HANDOFFS, LOCAL_TENURE,
+    DEFAULT_LEASE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE,
 };
 #[cfg(feature = "__internals")]
 use crate::mends::Mend;
@@ -29,6 +30,7 @@ use crate::mends::TakenOut;
 /// # Default
 /// - no URL: it must be given
 /// - namespace `lock`
+/// - name `host:pid`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
 /// - a wait of more than 30 s is logged
@@ -58,7 +60,8 @@ use crate::mends::TakenOut;
 #[must_use = "a builder does nothing until `connect` or `connect_lazy`"]
 pub struct LockClientBuilder {
     url: Option<String>,
-    namespace: String,
+    namespace: Option<String>,
+    name: Option<String>,
     defaults: Defaults,
     connect_timeout: Duration,
     #[cfg(feature = "redis")]
@@ -67,6 +70,8 @@ pub struct LockClientBuilder {
     #[cfg(feature = "__internals")]
     simulated: Option<Simulated>,
     store: Option<Arc<StoreFactory>>,
+    /// Whoever made it wants its locks in this process.
+    is_for_one_process: bool,
 }
 
 /// What a simulation decides for a client.
@@ -97,7 +102,8 @@ impl Default for LockClientBuilder {
         };
         Self {
             url: None,
-            namespace: DEFAULT_NAMESPACE.to_owned(),
+            namespace: None,
+            name: None,
             defaults,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             #[cfg(feature = "redis")]
@@ -106,15 +112,24 @@ impl Default for LockClientBuilder {
             #[cfg(feature = "__internals")]
             simulated: None,
             store: None,
+            is_for_one_process: false,
         }
     }
 }
 
 impl LockClientBuilder {
-    /// What every key and channel of this client begins with, so that one ACL rule `~shop:* &shop:*` covers it. No
-    /// `:` `{` `}` `%`. The empty namespace shares names with existing `SET NX` code. Default: `lock`.
+    /// What every key and channel of this client begins with, so that one ACL rule `~shop:* &shop:*` covers it. Letters,
+    /// digits, `-`, `_` and `.`, so that namespaces never nest. The empty namespace shares names with existing `SET NX`
+    /// code. In the URL: `?namespace=shop`. Default: `lock`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = namespace.into();
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Who this client is, in the servers' lists of clients (`CLIENT LIST`). Visible ASCII without spaces, at most 128
+    /// bytes. In the URL: `?name=orders-7f9c`. Default: `host:pid`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -201,6 +216,15 @@ impl LockClientBuilder {
         self
     }
 
+    /// Of a client whose locks are meant to be in this process.
+    fn for_one_process() -> Self {
+        Self {
+            url: Some("memory:".to_owned()),
+            is_for_one_process: true,
+            ..Self::default()
+        }
+    }
+
     /// Uses a store of the caller's own instead of the URL's. Exempt from semantic versioning, as the contract
     /// `lock-store` is.
     #[doc(hidden)]
@@ -218,6 +242,7 @@ impl fmt::Debug for LockClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockClientBuilder")
             .field("namespace", &self.namespace)
+            .field("name", &self.name)
             .field("defaults", &self.defaults)
             .field("connect_timeout", &self.connect_timeout)
             .finish_non_exhaustive()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_store::timing::{BACKOFF_MAX, Timeouts};
-use lock_store::{Clock, ServerHealth, Store};
+use lock_store::{Clock, Finding, Role, ServerHealth, Store};
 
 use crate::error::LockError;
 
@@ -16,6 +16,23 @@ pub(super) async fn diagnosis(store: Arc<dyn Store>, clock: Clock, timeouts: Tim
         }
         clock.sleep_until(clock.now() + BACKOFF_MAX).await;
     }
+}
+
+const MEMORY: &str = "memory:";
+
+/// The store of the URL `memory:`, which is no server, among servers: a service that was configured so by mistake has to
+/// see it.
+pub(super) fn of_this_process() -> ServerHealth {
+    let mut server = ServerHealth::new(MEMORY.to_owned());
+    server.role = Role::Master;
+    server.findings.push(Finding::InProcess);
+    server
+}
+
+/// Says so in the log.
+pub(super) fn log_in_process() {
+    let finding = Finding::InProcess;
+    tracing::warn!(server = %MEMORY, "the lock store: {finding}");
 }
 
 /// The error of a client with strict checks.

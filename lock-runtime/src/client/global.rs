@@ -1,21 +1,21 @@
 //! The client that annotated functions use: the scoped one, or the global one.
 
-use once_cell::sync::OnceCell;
+use std::sync::{PoisonError, RwLock};
 
 use super::LockClient;
-use crate::engine::reentrancy::call_chain;
 use crate::error::LockError;
 
-static GLOBAL: OnceCell<LockClient> = OnceCell::new();
+static GLOBAL: RwLock<Option<LockClient>> = RwLock::new(None);
 
 tokio::task_local! {
     static SCOPED: LockClient;
 }
 
-/// Connects to the store and installs the client as the global one: once, at startup.
+/// Connects to the store and installs the client as the global one: once, at startup, and again after the
+/// [`shutdown`](LockClient::shutdown) of that client.
 ///
 /// # Errors
-/// [`LockError::AlreadyInitialized`] for the second call, [`LockError::Config`] for a bad URL,
+/// [`LockError::AlreadyInitialized`] for a second call, [`LockError::Config`] for a bad URL,
 /// [`LockError::Unavailable`] if the store can't be reached within the connect timeout (1 s).
 ///
 /// # Cancel safety
@@ -29,33 +29,48 @@ tokio::task_local! {
 /// # }
 /// ```
 pub async fn init(url: impl Into<String>) -> Result<(), LockError> {
-    if GLOBAL.get().is_some() {
+    if installed().is_some_and(|client| !client.engine().is_closing()) {
         return Err(LockError::AlreadyInitialized);
     }
     LockClient::builder().url(url).connect().await?.install()
 }
 
 impl LockClient {
-    /// Makes this the global client, which annotated functions use outside of any [`scope`](Self::scope).
+    /// Makes this the global client, which annotated functions use outside of any [`scope`](Self::scope). One that was
+    /// [shut down](Self::shutdown) makes room for it.
     ///
     /// # Errors
-    /// [`LockError::AlreadyInitialized`] if there is one.
+    /// [`LockError::AlreadyInitialized`] if there is one; [`LockError::Shutdown`] if this one was shut down.
     pub fn install(&self) -> Result<(), LockError> {
-        GLOBAL
-            .set(self.clone())
-            .map_err(|_| LockError::AlreadyInitialized)
+        if self.engine().is_closing() {
+            return Err(LockError::Shutdown);
+        }
+        let mut global = GLOBAL.write().unwrap_or_else(PoisonError::into_inner);
+        if global
+            .as_ref()
+            .is_some_and(|client| !client.engine().is_closing())
+        {
+            return Err(LockError::AlreadyInitialized);
+        }
+        let before = global.replace(self.clone());
+        // The last clone of a client ends its thread, which is not waited for under the lock.
+        drop(global);
+        drop(before);
+        Ok(())
     }
 
-    /// The global client.
+    /// The global client. After its [`shutdown`](Self::shutdown) it is the same one, and refuses requests, until another
+    /// is installed.
     ///
     /// # Errors
     /// [`LockError::NotInitialized`] before [`init`] or [`install`](Self::install).
     pub fn global() -> Result<Self, LockError> {
-        GLOBAL.get().cloned().ok_or(LockError::NotInitialized)
+        installed().ok_or(LockError::NotInitialized)
     }
 
-    /// Runs a future in which annotated functions use this client: for tests, and for a client per tenant. Tasks
-    /// spawned in there are outside again, and so is it outside of every lock that the caller holds.
+    /// Runs a future in which annotated functions use this client: for tests, and for a client per tenant. It says
+    /// which client, and nothing else: a call in there that needs a lock which its call chain holds shares that hold. Tasks
+    /// spawned in there are outside, of the scope and of the call chain.
     ///
     /// # Cancel safety
     /// Dropping the future drops the inner one.
@@ -76,10 +91,13 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        SCOPED
-            .scope(self.clone(), call_chain::outside(future))
-            .await
+        SCOPED.scope(self.clone(), future).await
     }
+}
+
+fn installed() -> Option<LockClient> {
+    let global = GLOBAL.read().unwrap_or_else(PoisonError::into_inner);
+    global.clone()
 }
 
 /// The client of the innermost scope, or the global one.

@@ -19,6 +19,7 @@ pub struct Health {
     /// Releases that failed at first, or found their hold gone, since the client was made.
     pub release_failures: u64,
     /// The servers that have the locks: one, each master of a cluster, or each server of a quorum, those that do not answer
-    /// included. None for `memory:`.
+    /// included. None of `LockClient::in_memory()`; for the URL
+    /// `memory:` one that says so ([`Finding::InProcess`](crate::Finding::InProcess)).
     pub servers: Vec<ServerHealth>,
 }

@@ -4,13 +4,16 @@ mod builder;
 mod diagnosis;
 mod global;
 mod health;
+mod view;
+mod views;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::LockKey;
+use lock_store::{LockKey, Namespace};
 
+use self::view::View;
 use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
@@ -21,7 +24,7 @@ pub(crate) use self::global::current;
 pub use self::global::init;
 pub use self::health::Health;
 
-/// A connection to a lock store, shared by all its clones.
+/// A connection to a lock store, shared by all its clones and [views](Self::namespaced).
 ///
 /// A client owns one background thread, where its connection lives and its leases are renewed, so code that blocks
 /// the service's own executor does not cost it its locks. When the last clone, the last guard and the last pending
@@ -50,7 +53,11 @@ pub use self::health::Health;
 #[derive(Clone)]
 pub struct LockClient {
     engine: Arc<Engine>,
-    namespace: Arc<str>,
+    /// The namespace that it was built with.
+    base: Namespace,
+    view: View,
+    /// By the URL `memory:`, perhaps by mistake.
+    in_process: bool,
 }
 
 /// Who holds a lock, and who waits for it; see [`LockClient::inspect`].
@@ -70,12 +77,27 @@ pub struct Inspection {
 }
 
 impl LockClient {
-    pub(crate) fn new(engine: Arc<Engine>, namespace: Arc<str>) -> Self {
-        Self { engine, namespace }
+    pub(crate) fn new(engine: Arc<Engine>, namespace: Namespace, in_process: bool) -> Self {
+        Self {
+            engine,
+            base: namespace,
+            view: View::default(),
+            in_process,
+        }
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// The key as the engine knows it, in the namespace of this view.
+    pub(crate) fn key(&self, key: impl Into<LockKey>) -> LockKey {
+        self.view.key(key.into())
+    }
+
+    /// A request's options over the defaults of this view.
+    pub(crate) fn spec(&self, spec: Spec) -> Spec {
+        self.view.spec(spec)
     }
 
     /// A builder with the default settings.
@@ -97,7 +119,8 @@ impl LockClient {
     /// # }
     /// ```
     pub fn lock(&self, key: impl Into<LockKey>) -> Lock {
-        Lock::new(&self.engine, Keys::One(key.into()), Spec::DEFAULT)
+        let key = Keys::One(self.key(key));
+        Lock::new(&self.engine, key, self.spec(Spec::DEFAULT))
     }
 
     /// A request for several locks at once: all or none, in whatever order they are listed, without deadlock.
@@ -122,8 +145,8 @@ impl LockClient {
     /// # }
     /// ```
     pub fn multi_lock<K: Into<LockKey>>(&self, keys: impl IntoIterator<Item = K>) -> Lock {
-        let keys = keys.into_iter().map(Into::into).collect();
-        Lock::new(&self.engine, Keys::Several(keys), Spec::DEFAULT)
+        let keys = keys.into_iter().map(|key| self.key(key)).collect();
+        Lock::new(&self.engine, Keys::Several(keys), self.spec(Spec::DEFAULT))
     }
 
     /// A read-write lock; see [`RwLock`].
@@ -141,7 +164,11 @@ impl LockClient {
     /// # }
     /// ```
     pub fn rw_lock(&self, key: impl Into<LockKey>) -> RwLock {
-        RwLock::new(Arc::clone(&self.engine), key.into())
+        RwLock::new(
+            Arc::clone(&self.engine),
+            self.key(key),
+            self.spec(Spec::DEFAULT),
+        )
     }
 
     /// A semaphore of so many permits (1 to 2³¹ − 2); see [`Semaphore`].
@@ -159,7 +186,8 @@ impl LockClient {
     /// # }
     /// ```
     pub fn semaphore(&self, key: impl Into<LockKey>, permits: u32) -> Semaphore {
-        Semaphore::new(Arc::clone(&self.engine), key.into(), permits)
+        let spec = self.spec(Spec::DEFAULT);
+        Semaphore::new(Arc::clone(&self.engine), self.key(key), permits, spec)
     }
 
     /// A count-down latch: something that opens when it was counted down so often; see [`Latch`].
@@ -178,7 +206,7 @@ impl LockClient {
     /// # }
     /// ```
     pub fn latch(&self, key: impl Into<LockKey>) -> Latch {
-        Latch::new(Arc::clone(&self.engine), key.into())
+        Latch::new(Arc::clone(&self.engine), self.key(key))
     }
 
     /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before it is asked.
@@ -194,7 +222,7 @@ impl LockClient {
     /// # }
     /// ```
     pub fn rate_limiter(&self, key: impl Into<LockKey>, rate: Rate) -> RateLimiter {
-        RateLimiter::new(Arc::clone(&self.engine), key.into(), rate)
+        RateLimiter::new(Arc::clone(&self.engine), self.key(key), rate)
     }
 
     /// Who holds the key and who waits for it. For people and dashboards: it may have changed when you read it.
@@ -221,7 +249,7 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn inspect(&self, key: impl Into<LockKey>) -> Result<Inspection, LockError> {
-        let found = self.engine.inspect(key.into()).await?;
+        let found = self.engine.inspect(self.key(key)).await?;
         let shown = |holder: String| match holder.char_indices().nth(8) {
             Some((at, _)) => format!("{}…", holder[..at].escape_debug()),
             None => holder.escape_debug().to_string(),
@@ -257,7 +285,7 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn force_release(&self, key: impl Into<LockKey>) -> Result<bool, LockError> {
-        self.engine.force_release(key.into()).await
+        self.engine.force_release(self.key(key)).await
     }
 
     /// Asks the store for a sign of life, counts what this client does, and says what about the servers endangers locks.
@@ -287,7 +315,8 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn health(&self) -> Result<Health, LockError> {
-        let (round_trip, servers) = self.engine.diagnose().await?;
+        let (round_trip, mut servers) = self.engine.diagnose().await?;
+        servers.extend(self.in_process.then(diagnosis::of_this_process));
         Ok(Health {
             round_trip,
             held: self.engine.held(),
@@ -298,7 +327,7 @@ impl LockClient {
         })
     }
 
-    /// Ends this client and all its clones: new and waiting requests get [`LockError::Shutdown`] at once; bodies that
+    /// Ends this client, all its clones and all their views: new and waiting requests get [`LockError::Shutdown`] at once; bodies that
     /// hold a lock have until the timeout, then their guards are lost and released; the releases are waited for, for
     /// at most two command timeouts.
     ///
@@ -322,9 +351,10 @@ impl LockClient {
 
 impl fmt::Debug for LockClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = self.view.namespace(&self.base).map(Namespace::as_str);
         f.debug_struct("LockClient")
             .field("id", &self.engine.id())
-            .field("namespace", &self.namespace)
+            .field("namespace", &namespace.unwrap_or("(can't be used)"))
             .field("held", &self.engine.held())
             .finish_non_exhaustive()
     }

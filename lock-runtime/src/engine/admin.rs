@@ -2,25 +2,44 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, Role, ServerHealth};
+use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth};
 
 use super::Engine;
 use super::errors::unavailable;
-use crate::error::LockError;
+use crate::error::{KeyKind, LockError};
 
 impl Engine {
     pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
         self.check(&key)?;
         let command = self.store.inspect(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
-        answer.ok_or(LockError::KeyConflict { key })
+        answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
+    }
+
+    /// The same error. A conflict is a mistake that somebody has to find, so it says what the store has in the key,
+    /// after one more command.
+    pub(crate) async fn explain(&self, error: LockError, wanted: Option<Permits>) -> LockError {
+        let LockError::KeyConflict {
+            key,
+            found: KeyKind::Unknown,
+        } = error
+        else {
+            return error;
+        };
+        let command = self.store.inspect(key.clone(), self.command_by());
+        let found = match self.ask(Some(&key), command).await {
+            Ok(Some(inspection)) => in_the_way(held_as(inspection.holder.as_deref()), wanted),
+            Ok(None) => KeyKind::NoLock,
+            Err(_) => KeyKind::Unknown,
+        };
+        LockError::key_conflict(key, found)
     }
 
     pub(crate) async fn force_release(&self, key: LockKey) -> Result<bool, LockError> {
         self.check(&key)?;
         let command = self.store.force_release(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
-        answer.ok_or(LockError::KeyConflict { key })
+        answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
     /// What the servers say of themselves, and how long the store took to answer just now. An error
@@ -62,5 +81,63 @@ impl Engine {
         result
             .map(|answer| answer.value)
             .map_err(|failure| unavailable(key, failure.error))
+    }
+}
+
+/// An exclusive lock is in nobody's way who wants one: then it is a helper key, as the fence counter.
+fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
+    match (held, wanted) {
+        (KeyKind::Exclusive, None) => KeyKind::Unknown,
+        (held, _) => held,
+    }
+}
+
+/// What kind of lock a holder's value is of: `<owner>:<permits>` where it is held in shares.
+fn held_as(holder: Option<&str>) -> KeyKind {
+    let Some(holder) = holder else {
+        return KeyKind::Unknown;
+    };
+    let hexadecimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_owner = |text: &str| {
+        text.split_once('-').is_some_and(|(client, request)| {
+            client.len() == 32 && hexadecimal(client) && hexadecimal(request)
+        })
+    };
+    let shares = holder.rsplit_once(':').filter(|(owner, _)| is_owner(owner));
+    match shares.and_then(|(_, permits)| permits.parse().ok()) {
+        None => KeyKind::Exclusive,
+        Some(Permits::READ_WRITE) => KeyKind::ReadWrite,
+        Some(_) => KeyKind::Shares,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_the_kind_that_is_asked_for_explains_no_conflict() {
+        let exclusive = KeyKind::Exclusive;
+        assert_eq!(in_the_way(exclusive, None), KeyKind::Unknown);
+        assert_eq!(in_the_way(exclusive, Some(Permits::READ)), exclusive);
+        assert_eq!(in_the_way(KeyKind::Shares, None), KeyKind::Shares);
+    }
+
+    #[test]
+    fn a_holders_value_tells_the_kind_of_its_lock() {
+        let owner = format!("{:032x}-2a", 7);
+        for (holder, kind) in [
+            (None, KeyKind::Unknown),
+            (Some(owner.clone()), KeyKind::Exclusive),
+            (Some(format!("{owner}:kept")), KeyKind::Exclusive),
+            (Some("theirs:5".to_owned()), KeyKind::Exclusive),
+            (Some(format!("{owner}:1")), KeyKind::Shares),
+            (
+                Some(format!("{owner}:{}", Permits::READ_WRITE)),
+                KeyKind::ReadWrite,
+            ),
+        ] {
+            assert_eq!(held_as(holder.as_deref()), kind, "{holder:?}");
+        }
     }
 }

@@ -102,6 +102,10 @@ impl Engine {
         self.undo.release_failures()
     }
 
+    pub(crate) fn tells_namespaces_apart(&self) -> bool {
+        self.store.tells_namespaces_apart()
+    }
+
     fn count_loss(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
@@ -117,7 +121,8 @@ impl Engine {
         (!self.store.fails_over()).then_some(silent_since)
     }
 
-    fn is_closing(&self) -> bool {
+    /// Whether it was shut down.
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 

@@ -8,7 +8,7 @@ use super::Engine;
 use super::errors::{malformed, unavailable};
 use super::timing::{Budget, Retry};
 use crate::config::Wait;
-use crate::error::LockError;
+use crate::error::{KeyKind, LockError};
 
 /// What a rate limiter said.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,9 @@ impl Engine {
                 Ok(Rated::Limited { retry_after }) => {
                     return Ok(RateOutcome::Limited { retry_after });
                 }
-                Ok(Rated::Conflict) => return Err(LockError::KeyConflict { key: request.key }),
+                Ok(Rated::Conflict) => {
+                    return Err(LockError::key_conflict(request.key, KeyKind::Unknown));
+                }
                 Err(failure) => {
                     let again = retry.again_at(self.clock.now());
                     // What may have been carried out is never repeated: it would take the tokens twice.

@@ -92,6 +92,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Whether it keeps keys of different [namespaces](LockKey::namespace) apart. If not, only the client's own namespace
+    /// can be used, which the store was opened with. All keys of a [`release`](Self::release) or an
+    /// [`acquire_all`](Self::acquire_all) are of one namespace; those of a [`renew`](Self::renew) need not be.
+    fn tells_namespaces_apart(&self) -> bool {
+        false
+    }
+
     /// Asks the store for a sign of life.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
 

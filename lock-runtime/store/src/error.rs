@@ -103,10 +103,14 @@ impl StoreError {
         &self.detail
     }
 
-    /// The same, with the name of the server that it is about.
+    /// The same, with the name of the server that it is about, unless it has it already.
     #[doc(hidden)]
     #[must_use]
     pub fn of(&self, server: &str) -> Self {
+        let named = self.detail.strip_prefix(server);
+        if named.is_some_and(|rest| rest.starts_with(": ")) {
+            return self.clone();
+        }
         Self::new(self.kind, format!("{server}: {}", self.detail))
     }
 
@@ -149,3 +153,15 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_once() {
+        let error = StoreError::new(StoreErrorKind::Timeout, "silent").of("h:1");
+        assert_eq!(error.of("h:1").detail(), "h:1: silent");
+        assert_eq!(error.of("h").detail(), "h: h:1: silent");
+    }
+}

@@ -103,6 +103,8 @@ pub enum Finding {
         /// What was met instead.
         reason: String,
     },
+    /// There is no server: the locks are in the memory of this process, by the URL `memory:`.
+    InProcess,
     /// The server would not say.
     #[non_exhaustive]
     Unknown {
@@ -184,6 +186,10 @@ impl fmt::Display for Finding {
             Self::NoAnswer { reason } => write!(
                 f,
                 "it does not answer ({reason}): a quorum goes on without it as long as a majority is left, and a cluster has no locks of its slots; start it, or mend the way to it"
+            ),
+            Self::InProcess => f.write_str(
+                "its locks are in the memory of this process, so that no other process sees them and a restart frees them; \
+                 give the URL of a store that processes share, or write `LockClient::in_memory()` if this is what is meant",
             ),
             Self::Unknown { what, right } => write!(
                 f,

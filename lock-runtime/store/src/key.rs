@@ -4,6 +4,8 @@ use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use crate::namespace::Namespace;
+
 /// The longest key, in bytes of UTF-8, without the client's namespace.
 pub const MAX_KEY_BYTES: usize = 512;
 
@@ -22,7 +24,8 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// - braces, unless they are one non-empty `{…}` pair (Redis Cluster's hash tag),
 /// - a placeholder whose `Display` returned an error.
 ///
-/// Cloning is cheap (a reference count).
+/// Cloning is cheap (a reference count). A key that comes from a view of a client
+/// (`LockClient::namespaced`) knows its namespace, and equals only keys of the same one.
 ///
 /// # Examples
 /// ```
@@ -35,6 +38,8 @@ pub const MAX_KEY_BYTES: usize = 512;
 pub struct LockKey {
     text: Arc<str>,
     fault: Option<KeyFault>,
+    /// If it is not that of its client.
+    namespace: Option<Namespace>,
 }
 
 /// Why a key can't be used.
@@ -58,6 +63,8 @@ pub enum KeyFault {
     HelperName,
     /// The braces are not one non-empty `{…}` pair.
     Braces,
+    /// The namespace of the client's view can't be used, or the store knows only the client's own.
+    Namespace,
 }
 
 impl fmt::Display for KeyFault {
@@ -82,6 +89,9 @@ impl fmt::Display for KeyFault {
             Self::Braces => {
                 f.write_str("its braces are not one non-empty `{…}` pair (a Redis Cluster hash tag); remove or complete them")
             }
+            Self::Namespace => {
+                f.write_str("the namespace of its client's view can't be used: use letters, digits, `-`, `_` and `.`, and a store that can tell namespaces apart")
+            }
         }
     }
 }
@@ -91,6 +101,30 @@ impl LockKey {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The namespace that it is in; `None` for that of its client. Stores must tell keys of different namespaces apart, if
+    /// they say that they [do](crate::Store::tells_namespaces_apart).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn namespace(&self) -> Option<&Namespace> {
+        self.namespace.as_ref()
+    }
+
+    /// The same key in this namespace; `None` for that of its client.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_namespace(mut self, namespace: Option<Namespace>) -> Self {
+        self.namespace = namespace;
+        self
+    }
+
+    /// A key that can't be used, since its namespace can't.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn in_bad_namespace(mut self) -> Self {
+        self.fault = Some(KeyFault::Namespace);
+        self
     }
 
     /// Why this key can't be used, if so.
@@ -132,16 +166,17 @@ impl LockKey {
             (true, Some((head, tail))) => Self {
                 text: format!("{head}…{tail}").into(),
                 fault: self.fault,
+                namespace: self.namespace.clone(),
             },
             _ => self.clone(),
         }
     }
 
-    /// For a message: at most 80 bytes, control characters escaped.
+    /// For a message: at most 80 bytes, control characters escaped; and its namespace.
     #[doc(hidden)]
     #[must_use]
     pub fn shortened(&self) -> Shortened<'_> {
-        Shortened(&self.text)
+        Shortened(&self.text, self.namespace.as_ref())
     }
 }
 
@@ -183,6 +218,7 @@ impl From<&str> for LockKey {
         Self {
             text: text.into(),
             fault: None,
+            namespace: None,
         }
     }
 }
@@ -192,6 +228,7 @@ impl From<String> for LockKey {
         Self {
             text: text.into(),
             fault: None,
+            namespace: None,
         }
     }
 }
@@ -216,13 +253,23 @@ impl fmt::Display for LockKey {
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LockKey({:?})", self.as_str())
+        match &self.namespace {
+            None => write!(f, "LockKey({:?})", self.as_str()),
+            Some(namespace) => {
+                write!(
+                    f,
+                    "LockKey({:?} in {:?})",
+                    self.as_str(),
+                    namespace.as_str()
+                )
+            }
+        }
     }
 }
 
 impl PartialEq for LockKey {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && self.namespace == other.namespace
     }
 }
 
@@ -242,26 +289,32 @@ impl PartialOrd for LockKey {
 
 impl Ord for LockKey {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.text.cmp(&other.text)
+        let namespace = |key: &Self| key.namespace.clone();
+        let by_text = self.text.cmp(&other.text);
+        by_text.then_with(|| namespace(self).cmp(&namespace(other)))
     }
 }
 
 /// A key for a message: shortened in the middle, nothing that breaks a log line.
 #[derive(Debug)]
-pub struct Shortened<'k>(&'k str);
+pub struct Shortened<'k>(&'k str, Option<&'k Namespace>);
 
 impl fmt::Display for Shortened<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.0;
         match ends(text) {
-            None => write!(f, "\"{}\"", text.escape_debug()),
+            None => write!(f, "\"{}\"", text.escape_debug())?,
             Some((head, tail)) => write!(
                 f,
                 "\"{}…{}\" ({} bytes)",
                 head.escape_debug(),
                 tail.escape_debug(),
                 text.len()
-            ),
+            )?,
+        }
+        match self.1 {
+            Some(namespace) => write!(f, " (namespace {:?})", namespace.as_str()),
+            None => Ok(()),
         }
     }
 }
@@ -335,6 +388,7 @@ impl KeyWriter {
         LockKey {
             text: self.text.into(),
             fault: self.fault,
+            namespace: None,
         }
     }
 }
@@ -436,6 +490,22 @@ mod tests {
         ] {
             assert_eq!(fault(fine), None, "{fine}");
         }
+    }
+
+    #[test]
+    fn a_key_of_another_namespace_is_another_key() {
+        let of = |namespace: &str| {
+            let namespace = Namespace::new(namespace).ok();
+            LockKey::from("k").in_namespace(namespace)
+        };
+        assert_eq!(of("a"), of("a"));
+        assert_ne!(of("a"), of("b"));
+        assert_ne!(of("a"), LockKey::from("k"));
+        assert_eq!(of("a").in_namespace(None), LockKey::from("k"));
+        assert_eq!((of("a").as_str(), of("a").fault()), ("k", None));
+        assert_eq!(of("a").shortened().to_string(), "\"k\" (namespace \"a\")");
+        let bad = LockKey::from("k").in_bad_namespace();
+        assert_eq!(bad.fault(), Some(KeyFault::Namespace));
     }
 
     #[test]

@@ -156,7 +156,11 @@ macro_rules! verbs {
             fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
                 self.interceptor.link_of(key, self.store.link_of(key, queue))
             }
-            fn only_hints(&self) -> bool {
+            fn tells_namespaces_apart(&self) -> bool {
+        self.store.tells_namespaces_apart()
+    }
+
+    fn only_hints(&self) -> bool {
                 self.store.only_hints()
             }
             fn close(&self) {

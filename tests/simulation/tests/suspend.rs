@@ -105,7 +105,7 @@ fn a_hold_whose_lease_ended_in_the_sleep_is_not_held_at_once() {
         assert!(matches!(
             released,
             Err(LockError::Lost {
-                reason: LostReason::Expired,
+                reason: LostReason::Stalled,
                 ..
             })
         ));

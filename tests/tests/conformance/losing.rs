@@ -10,12 +10,14 @@ use crate::bodies::endless_body;
 crate::on_every_store!(
     a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
+    a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned,
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     a_renewed_lease_lasts_as_long_as_the_body,
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
     an_operator_takes_the_lock_and_the_holder_learns_of_it_at_the_next_renewal,
     extend_moves_the_deadline_and_never_shortens_it,
     a_lost_hold_stays_lost,
+    a_fixed_lease_that_ended_says_what_to_write_and_guesses_nothing,
 );
 
 crate::on_a_quorum!(
@@ -26,6 +28,7 @@ crate::on_a_quorum!(
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
+    a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned,
 );
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -53,6 +56,33 @@ async fn a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost(s
     );
     assert!(seen.await.is_err(), "the body was dropped");
     assert_eq!(client.health().await.unwrap().lost, 1);
+    assert!(client.lock("k").acquire().await.is_ok());
+}
+
+/// Blocks its thread for longer than the lease, so that its only poll returns a value.
+async fn blocking_body() -> Result<u32, LockError> {
+    std::thread::sleep(2 * SHORT);
+    Err(LockError::Shutdown)
+}
+
+async fn a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned(store: Backend) {
+    let client = store.client().await;
+    let request = || client.lock("k").lease(SHORT);
+    let lost = request().run(blocking_body()).await.unwrap_err();
+    assert!(lost.is_lost() && lost.body_ended(), "{lost}");
+    assert!(lost.to_string().contains("went on to its end"), "{lost}");
+    assert_eq!(client.health().await.unwrap().lost, 1);
+    // As a nested one, under the same hold.
+    let outer = request().on_lost(OnLost::Continue);
+    let nested = outer.run(client.lock("k").run(blocking_body()));
+    let lost = nested.await.unwrap().unwrap_err();
+    assert!(lost.is_lost() && lost.body_ended(), "{lost}");
+    // A body that was stopped had not ended.
+    let lost = request().run(std::future::pending::<()>()).await;
+    assert!(!lost.unwrap_err().body_ended());
+    // Whoever lets it run on gets what it returned.
+    let on = request().on_lost(OnLost::Continue).run(blocking_body());
+    assert!(matches!(on.await.unwrap(), Err(LockError::Shutdown)));
     assert!(client.lock("k").acquire().await.is_ok());
 }
 
@@ -155,4 +185,19 @@ async fn a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on(store
     let outer = client.lock("k").lease(SHORT).on_lost(OnLost::Continue);
     let nested = outer.run(client.lock("k").run(std::future::pending::<()>()));
     assert_eq!(lost_by(nested.await.unwrap()), LostReason::Expired);
+}
+
+async fn a_fixed_lease_that_ended_says_what_to_write_and_guesses_nothing(store: Backend) {
+    let client = store.client().await;
+    let lost = client
+        .lock("k")
+        .lease(SHORT)
+        .run(std::future::pending::<()>());
+    let text = lost.await.unwrap_err().to_string();
+    for says in ["its fixed lease ended", "longer `lease`", "`renew = true`"] {
+        assert!(text.contains(says), "{text}");
+    }
+    for guess in ["renewals", "answer", "stood still"] {
+        assert!(!text.contains(guess), "{text}");
+    }
 }

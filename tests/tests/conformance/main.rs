@@ -38,6 +38,7 @@ mod stored;
 mod stored_latch;
 mod turns;
 mod verbs;
+mod views;
 mod waiting;
 
 use std::pin::Pin;
@@ -67,6 +68,7 @@ const EVERY_STORE: &[&[Behaviour]] = &[
     shares::BEHAVIOURS,
     turns::BEHAVIOURS,
     verbs::BEHAVIOURS,
+    views::BEHAVIOURS,
     waiting::BEHAVIOURS,
 ];
 
@@ -81,6 +83,7 @@ const QUORUM: &[&[Behaviour]] = &[
     reentrancy::ON_A_QUORUM,
     releasing::ON_A_QUORUM,
     turns::ON_A_QUORUM,
+    views::ON_A_QUORUM,
     waiting::ON_A_QUORUM,
 ];
 

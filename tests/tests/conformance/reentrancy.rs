@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError, distributed_lock};
+use lock_runtime::{Guard, LockClient, LockError, distributed_lock};
 use lock_testkit::Backend;
 
 crate::on_every_store!(
@@ -12,7 +12,8 @@ crate::on_every_store!(
     scopes_of_one_guard_joined_exclude_each_other,
     a_nested_body_may_enter_an_outer_guards_scope,
     reentrant_false_would_deadlock_at_once,
-    a_spawned_task_and_a_client_scope_are_outside,
+    a_spawned_task_is_outside_of_the_call_chain,
+    a_client_scope_keeps_the_call_chain,
     a_nested_shorter_lease_does_not_shorten_the_outer,
     a_nested_request_of_a_lost_hold_is_lost,
 );
@@ -23,10 +24,13 @@ crate::on_a_quorum!(
     a_nested_body_may_enter_an_outer_guards_scope,
     a_nested_request_of_a_lost_hold_is_lost,
     a_nested_shorter_lease_does_not_shorten_the_outer,
-    a_spawned_task_and_a_client_scope_are_outside,
+    a_spawned_task_is_outside_of_the_call_chain,
+    a_client_scope_keeps_the_call_chain,
     reentrant_false_would_deadlock_at_once,
     scopes_of_one_guard_joined_exclude_each_other,
 );
+
+const WAIT: Duration = Duration::from_secs(1);
 
 #[distributed_lock(key = "chain", client = client)]
 async fn descend(client: &LockClient, levels: u32) -> Result<u32, LockError> {
@@ -114,21 +118,58 @@ async fn reentrant_false_would_deadlock_at_once(store: Backend) {
     }
 }
 
-async fn a_spawned_task_and_a_client_scope_are_outside(store: Backend) {
+async fn scoped(client: LockClient) -> Result<Option<Guard>, LockError> {
+    client.scope(client.lock("k").try_acquire()).await
+}
+
+async fn a_spawned_task_is_outside_of_the_call_chain(store: Backend) {
     let client = store.client().await;
     let attempt = || client.lock("k").try_acquire();
-    let (spawned, scoped) = client
+    let spawned = client
         .lock("k")
         .run(async {
             (
                 tokio::spawn(attempt()).await.unwrap(),
-                client.scope(attempt()).await,
+                // A scope says which client, and brings nothing of the chain to a new task.
+                tokio::spawn(scoped(client.clone())).await.unwrap(),
             )
         })
         .await
         .unwrap();
-    assert!(spawned.unwrap().is_none());
-    assert!(scoped.unwrap().is_none());
+    assert!(spawned.0.unwrap().is_none());
+    assert!(spawned.1.unwrap().is_none());
+}
+
+#[distributed_lock(key = "chain", wait = "1s")]
+async fn of_the_scoped_client() -> Result<(), LockError> {
+    Ok(())
+}
+
+async fn a_client_scope_keeps_the_call_chain(store: Backend) {
+    let (client, other) = (store.client().await, LockClient::in_memory());
+    let waits = client.scope(client.lock("k").wait(WAIT).acquire());
+    let nested = client.lock("k").run(waits).await.unwrap();
+    assert!(nested.is_ok(), "it waits for itself: {nested:?}");
+    drop(nested);
+    // The body's own client, and then another one, which finds no hold of its own around it.
+    let body = async {
+        client.scope(of_the_scoped_client()).await?;
+        other
+            .scope(async {
+                let _held = other.lock("chain").acquire().await?;
+                assert!(client.lock("chain").wait(WAIT).acquire().await.is_ok());
+                assert!(other.lock("chain").try_acquire().await?.is_none());
+                Ok::<_, LockError>(())
+            })
+            .await
+    };
+    client
+        .lock("chain")
+        .wait(WAIT)
+        .run(body)
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 async fn a_nested_shorter_lease_does_not_shorten_the_outer(store: Backend) {

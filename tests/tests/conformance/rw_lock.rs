@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, Lock, LockClient, LockError, LostReason};
+use lock_runtime::{Guard, KeyKind, Lock, LockClient, LockError, LostReason};
 use lock_testkit::{Backend, eventually};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -755,6 +755,11 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         ]
     };
     let kind = [0, 0, 1, 1, 2];
+    // A reader and a semaphore's holder look the same in the store.
+    let seen = {
+        use KeyKind::{Exclusive, ReadWrite, Shares};
+        [Exclusive, Exclusive, Shares, ReadWrite, Shares]
+    };
     for (holds, held) in kinds(&a).into_iter().enumerate() {
         let held = held.acquire().await.unwrap();
         for (asks, request) in kinds(&b).into_iter().enumerate() {
@@ -768,7 +773,9 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
                 other => panic!("{holds} {asks}: {other:?}"),
             }
             match request.wait_forever().acquire().await {
-                Err(LockError::KeyConflict { key, .. }) => assert_eq!(key.as_str(), "k"),
+                Err(LockError::KeyConflict { key, found, .. }) => {
+                    assert_eq!((key.as_str(), found), ("k", seen[holds]));
+                }
                 other => panic!("{holds} {asks}: {other:?}"),
             }
         }
@@ -801,8 +808,9 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         for request in kinds(&b).into_iter().skip(1) {
             for request in [request.clone().wait(Duration::ZERO), request] {
                 let result = request.acquire().await;
+                let found = KeyKind::NoLock;
                 assert!(
-                    matches!(result, Err(LockError::KeyConflict { .. })),
+                    matches!(&result, Err(LockError::KeyConflict { found: it, .. }) if *it == found),
                     "{words:?}: {result:?}"
                 );
             }

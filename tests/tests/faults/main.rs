@@ -26,6 +26,7 @@ mod server;
 mod several;
 mod silence;
 mod tls;
+mod urls;
 
 use std::time::{Duration, Instant};
 

@@ -251,7 +251,7 @@ async fn a_partition_loses_the_hold_before_its_permits_go_to_the_next() {
         matches!(
             late,
             Err(LockError::Lost {
-                reason: LostReason::Expired,
+                reason: LostReason::NotRenewed,
                 ..
             })
         ),

@@ -351,13 +351,34 @@ async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_say
 }
 
 #[tokio::test]
+async fn a_service_whose_locks_are_in_its_own_memory_is_told() {
+    let by_url = |url| LockClient::builder().url(url);
+    for url in ["memory:", "memory:///?namespace=shop"] {
+        let refused = config(strict(url).connect().await);
+        assert!(refused.contains("LockClient::in_memory()"), "{refused}");
+        let before = logged("memory:").len();
+        let client = by_url(url).connect().await.unwrap();
+        let lazy = by_url(url).connect_lazy().unwrap();
+        assert_eq!(logged("memory:").len(), before + 2, "{url}");
+        for client in [client, lazy] {
+            let health = client.health().await.unwrap();
+            assert_eq!(health.servers.len(), 1);
+            assert_eq!(health.servers[0].findings, [Finding::InProcess]);
+        }
+    }
+    // Whoever asks for it by its name knows.
+    let before = logged("memory:").len();
+    let meant = LockClient::in_memory();
+    assert!(meant.health().await.unwrap().servers.is_empty());
+    assert_eq!(logged("memory:").len(), before);
+}
+
+#[tokio::test]
 async fn a_strict_client_needs_a_server_to_check() {
     let refused = config(strict("redis://127.0.0.1:1").connect_lazy());
     assert!(refused.contains("`connect`"), "{refused}");
     let unreachable = strict("redis://127.0.0.1:1").connect().await;
     assert_eq!(unavailable(unreachable), StoreErrorKind::Disconnected);
-    let memory = strict("memory:").connect().await.unwrap();
-    assert!(memory.health().await.unwrap().servers.is_empty());
     let server = RedisServer::start().await;
     let replica = server.start_replica().await;
     let health = client(&replica.url()).await.health().await.unwrap();

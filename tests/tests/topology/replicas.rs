@@ -104,7 +104,7 @@ async fn a_renewal_that_no_replica_confirms_is_none() {
     let LockError::Lost { reason, .. } = lost else {
         panic!("{lost:?}");
     };
-    assert_eq!(reason, LostReason::Expired);
+    assert_eq!(reason, LostReason::NotRenewed);
     replica.resume();
 }
 

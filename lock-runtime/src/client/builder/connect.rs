@@ -8,9 +8,11 @@ use lock_store::{ClientId, Clock, Listener, Namespace, Store, StoreError, StoreE
 use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
+use super::client_name;
+use super::url_settings::UrlSettings;
 use crate::client::LockClient;
-use crate::client::diagnosis::{diagnosis, refuse};
-use crate::config::{DEFAULT_UNAVAILABLE_AFTER, check_lease};
+use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
+use crate::config::{DEFAULT_NAMESPACE, DEFAULT_UNAVAILABLE_AFTER, check_lease};
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
 use crate::engine::local_queue::LocalQueues;
@@ -28,7 +30,8 @@ impl LockClientBuilder {
     ///
     /// # Cancel safety
     /// If the future is dropped, so is the connection.
-    pub async fn connect(self) -> Result<LockClient, LockError> {
+    pub async fn connect(mut self) -> Result<LockClient, LockError> {
+        self.read_url_settings()?;
         let (connect_timeout, strict) = (self.connect_timeout, self.strict_checks);
         let (client, store) = self.start()?;
         let by = || client.engine().clock().now() + connect_timeout;
@@ -38,7 +41,9 @@ impl LockClientBuilder {
         };
         store.connected(by()).await.map_err(failed)?;
         if strict {
-            refuse(&store.servers(by()).await.map_err(failed)?)?;
+            let mut servers = store.servers(by()).await.map_err(failed)?;
+            servers.extend(client.in_process.then(of_this_process));
+            refuse(&servers)?;
         }
         Ok(client)
     }
@@ -47,13 +52,39 @@ impl LockClientBuilder {
     ///
     /// # Errors
     /// [`LockError::Config`] for a bad URL, namespace or setting.
-    pub fn connect_lazy(self) -> Result<LockClient, LockError> {
+    pub fn connect_lazy(mut self) -> Result<LockClient, LockError> {
+        self.read_url_settings()?;
         if self.strict_checks {
             return Err(LockError::config(
                 "`strict_checks` refuses a store before the service starts, and `connect_lazy` does not wait for one: use `connect`",
             ));
         }
         self.start().map(|(client, _)| client)
+    }
+
+    /// Takes out of the URL what is the client's own.
+    fn read_url_settings(&mut self) -> Result<(), LockError> {
+        let Some(url) = self.url.take() else {
+            return Ok(());
+        };
+        let UrlSettings {
+            url,
+            namespace,
+            name,
+        } = UrlSettings::of(&url)?;
+        self.url = Some(url);
+        for (option, given, in_url) in [
+            ("namespace", &mut self.namespace, namespace),
+            ("name", &mut self.name, name),
+        ] {
+            if given.is_some() && in_url.is_some() {
+                return Err(LockError::config(format!(
+                    "`{option}` is given by the builder and in the store's URL; leave one of them out"
+                )));
+            }
+            *given = given.take().or(in_url);
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<Namespace, LockError> {
@@ -72,7 +103,11 @@ impl LockClientBuilder {
         if let Some(replicas) = self.replicas {
             replicas.check(self.defaults.command_timeout)?;
         }
-        Ok(Namespace::new(&self.namespace)?)
+        if let Some(name) = &self.name {
+            client_name::check(name)?;
+        }
+        let namespace = self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+        Ok(Namespace::new(namespace)?)
     }
 
     fn start(self) -> Result<(LockClient, Arc<dyn Store>), LockError> {
@@ -98,7 +133,18 @@ impl LockClientBuilder {
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
         clock.spawn(diagnosis);
-        Ok((LockClient::new(engine, namespace.as_str().into()), opened))
+        let in_process = self.is_in_process();
+        if in_process {
+            log_in_process();
+        }
+        let client = LockClient::new(engine, namespace, in_process);
+        Ok((client, opened))
+    }
+
+    /// Whether its locks are in this process, and nobody has said that they are meant to be.
+    fn is_in_process(&self) -> bool {
+        let url = self.url.as_deref().unwrap_or_default();
+        self.store.is_none() && url.starts_with("memory:") && !self.is_for_one_process
     }
 
     fn timeouts(&self) -> Timeouts {
@@ -158,12 +204,17 @@ impl LockClientBuilder {
                 "the client has no URL; add `.url(\"redis://…\")`, or use `LockClient::in_memory()`",
             ));
         };
-        if url.starts_with("memory:") && (self.has_replicas() || url.contains("replicas=")) {
-            return Err(LockError::config(
-                "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
-            ));
-        }
-        if url.trim_end_matches('/') == "memory:" {
+        if let Some(rest) = url.strip_prefix("memory:") {
+            if self.has_replicas() || rest.contains("replicas=") {
+                return Err(LockError::config(
+                    "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
+                ));
+            }
+            if !rest.trim_start_matches('/').is_empty() {
+                return Err(LockError::config(
+                    "the URL `memory:` has a host, a path or an unknown option; behind it may stand `?namespace=…` and `?name=…` only",
+                ));
+            }
             return Ok(MemoryStore::new().connect(namespace.as_str(), id, listener, clock));
         }
         self.open_server(url, namespace, id, listener, clock)
@@ -191,6 +242,10 @@ impl LockClientBuilder {
         let settings = lock_store_redis::Settings {
             timeouts: self.timeouts(),
             replicas: self.replicas,
+            name: self
+                .name
+                .clone()
+                .unwrap_or_else(client_name::of_this_process),
         };
         let listener = Arc::downgrade(listener);
         let store = lock_store_redis::open(url, namespace, id, listener, clock, settings)?;
@@ -249,7 +304,7 @@ impl LockClient {
         reason = "as `std::thread::spawn`, which panics when there is no thread to be had"
     )]
     pub fn in_memory() -> Self {
-        match Self::builder().url("memory:").connect_lazy() {
+        match LockClientBuilder::for_one_process().connect_lazy() {
             Ok(client) => client,
             Err(error) => panic!("{error}"),
         }

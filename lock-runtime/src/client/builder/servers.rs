@@ -22,7 +22,13 @@ impl LockClientBuilder {
     ///   lease; `0s` is for servers that write every change to disk
     /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same over TLS, by the feature `tokio-rustls-comp`;
     ///   for sentinels, too
-    /// - `memory:`: a store of its own in this process
+    /// - `memory:`: a store of its own in this process. A service that runs so is told by a warning and by a finding in
+    ///   [`health`](crate::LockClient::health); [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without
+    ///
+    /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for [`namespace`](Self::namespace) and
+    /// [`name`](Self::name); all but `memory:` and a quorum take `?replicas=1&replicas_timeout=100ms`
+    /// ([`replicas`](Self::replicas)). A socket's database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL
+    /// is ignored: an option that is not known is an error at `connect`, and so is one that the builder gives as well.
     ///
     /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
@@ -60,7 +66,8 @@ impl LockClientBuilder {
 
     /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
     /// [`Config`](crate::LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
-    /// persistence, no `min-replicas-to-write`, clocks that differ, a server of a quorum that does not answer. Default: no; the
+    /// persistence, no `min-replicas-to-write`, clocks that differ, a server of a quorum that does not answer, or no server
+    /// at all (`memory:`). Default: no; the
     /// same is then logged once as warnings by `tracing` (unknown ones as information), in the background and beside the first
     /// locks.
     ///

@@ -10,7 +10,7 @@ use crate::engine::fencing::window;
 use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Asked, Signal, Waiter};
 use crate::engine::timing;
-use crate::error::LockError;
+use crate::error::{KeyKind, LockError};
 
 /// What one command came to.
 pub(super) enum Step {
@@ -150,9 +150,8 @@ impl AcquireTask<'_> {
             Ok(Acquired::Conflict) => {
                 self.previous = None;
                 // An earlier reply may have left a place in the store's queue.
-                Err(LockError::KeyConflict {
-                    key: self.request.claim.key.clone(),
-                })
+                let key = self.request.claim.key.clone();
+                Err(LockError::key_conflict(key, KeyKind::Unknown))
             }
             Err(failure) => {
                 self.note_unknown(failure.unknown, sent);

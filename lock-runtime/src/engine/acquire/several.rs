@@ -19,7 +19,7 @@ use crate::engine::fencing::window;
 use crate::engine::hold::part::{LateAcquire, Part, Parts};
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::timing::{self, Budget, Retry};
-use crate::error::{LockError, LostReason};
+use crate::error::{KeyKind, LockError, LostReason};
 
 impl Engine {
     pub(super) async fn acquire_several(
@@ -135,7 +135,7 @@ impl Engine {
             Ok(AcquiredAll::Conflict(at)) => {
                 under_way.settled();
                 let key = keys.get(at).unwrap_or(&keys[0]).clone();
-                Err(LockError::KeyConflict { key })
+                Err(LockError::key_conflict(key, KeyKind::Unknown))
             }
             Ok(AcquiredAll::Apart) => {
                 under_way.settled();

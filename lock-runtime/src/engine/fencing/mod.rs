@@ -14,7 +14,7 @@ use super::errors::{malformed, unavailable};
 use super::hold::Hold;
 use super::hold::part::Part;
 use super::timing::{Budget, Retry};
-use crate::error::{LockError, LostReason};
+use crate::error::{KeyKind, LockError, LostReason};
 
 impl Engine {
     /// Fetches a token for a hold that has none yet: a nested call is the first that wants one.
@@ -48,9 +48,8 @@ impl Engine {
                     return Err(hold.lost_error(LostReason::Gone));
                 }
                 Ok(Fenced::Conflict) => {
-                    return Err(LockError::KeyConflict {
-                        key: part.key.clone(),
-                    });
+                    let key = part.key.clone();
+                    return Err(LockError::key_conflict(key, KeyKind::Unknown));
                 }
                 Err(failure) => {
                     let transient = failure.error.kind().is_transient();

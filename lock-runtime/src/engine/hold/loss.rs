@@ -3,7 +3,6 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use lock_store::Instant;
 use tokio::sync::futures::OwnedNotified;
 
 use super::{Hold, HoldState};
@@ -16,7 +15,7 @@ impl Hold {
         let now = self.clock.now();
         let state = self.state.lock();
         if state.lost.is_none() && !state.released && now >= state.deadline {
-            let reason = self.expiry(state.deadline);
+            let reason = self.expiry(&state);
             self.set_lost(state, reason);
             return Some(reason);
         }
@@ -24,12 +23,14 @@ impl Hold {
     }
 
     /// How a hold that ran into its deadline was lost.
-    fn expiry(&self, deadline: Instant) -> LostReason {
+    fn expiry(&self, state: &HoldState) -> LostReason {
         // The last renewal before the end of `max_hold` is cut to it, less the part of a lease
         // that is not trusted.
         let slack = self.lease / 50 + Duration::from_millis(15);
         match self.ends {
-            Some(ends) if deadline + slack >= ends => LostReason::MaxHold,
+            Some(ends) if state.deadline + slack >= ends => LostReason::MaxHold,
+            _ if state.renewing => LostReason::NotRenewed,
+            _ if self.renew => LostReason::Stalled,
             _ => LostReason::Expired,
         }
     }
@@ -61,9 +62,6 @@ impl Hold {
     }
 
     pub(crate) fn lost_error(&self, reason: LostReason) -> LockError {
-        LockError::Lost {
-            key: self.key().clone(),
-            reason,
-        }
+        LockError::lost(self.key().clone(), reason)
     }
 }

@@ -43,6 +43,8 @@ struct HoldState {
     /// The store keeps it at most until then: the longest lease ever asked for, heard of or not.
     stored_until: Instant,
     lost: Option<LostReason>,
+    /// A renewal was asked for, and no answer has come yet.
+    renewing: bool,
     /// The end of `hold_at_least`.
     keep_until: Option<Instant>,
     /// When the watchdog acts on it next.
@@ -91,6 +93,7 @@ impl Hold {
                 deadline: grant.deadline,
                 stored_until: grant.deadline + options.lease / 50,
                 lost: None,
+                renewing: false,
                 keep_until,
                 watched_at: None,
                 released: false,

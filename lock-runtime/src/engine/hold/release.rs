@@ -106,7 +106,7 @@ impl Engine {
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.count_loss();
         if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
-            self.send_release(hold, reason != LostReason::Expired, true);
+            self.send_release(hold, !reason.is_end_of_lease(), true);
         }
     }
 

@@ -17,6 +17,7 @@ impl Hold {
         let until = self.clock.now() + lease;
         let mut state = self.state.lock();
         state.stored_until = state.stored_until.max(until);
+        state.renewing = true;
         if let Some(tenure) = &mut state.tenure {
             tenure.extends_to(until);
         }
@@ -33,6 +34,7 @@ impl Hold {
         if self.loss().is_none() {
             let mut state = self.state.lock();
             state.deadline = state.deadline.max(deadline);
+            state.renewing = false;
         }
     }
 }

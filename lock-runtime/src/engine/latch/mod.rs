@@ -18,7 +18,7 @@ use super::background::active::Active;
 use super::errors::unavailable;
 use super::timing::{Budget, Retry};
 use crate::config::{CALL_REPEATED, Wait};
-use crate::error::{LockError, LostReason};
+use crate::error::{KeyKind, LockError, LostReason};
 
 impl Engine {
     /// Sets the latch. True if this call did.
@@ -43,10 +43,7 @@ impl Engine {
         let count_down = |by| self.store.latch_count_down(call.clone(), by);
         match self.repeat(key, &self.call_budget(), count_down).await? {
             LatchCounted::Left(left) => Ok(left),
-            LatchCounted::NotSet => Err(LockError::Lost {
-                key: key.clone(),
-                reason: LostReason::NotSet,
-            }),
+            LatchCounted::NotSet => Err(LockError::lost(key.clone(), LostReason::NotSet)),
             LatchCounted::Conflict => Err(conflict(key)),
         }
     }
@@ -193,5 +190,5 @@ impl Engine {
 }
 
 fn conflict(key: &LockKey) -> LockError {
-    LockError::KeyConflict { key: key.clone() }
+    LockError::key_conflict(key.clone(), KeyKind::Unknown)
 }

@@ -7,7 +7,7 @@ use lock_store::{Instant, LockKey, StoreError};
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::errors::unavailable;
-use crate::error::{LockError, LostReason};
+use crate::error::{KeyKind, LockError, LostReason};
 
 /// A task that waits. When the last one is dropped, the watcher ends.
 #[derive(Debug)]
@@ -59,13 +59,12 @@ impl LatchWaiter {
             return Known::Over(Ok(()));
         }
         if number <= view.lost {
-            let reason = LostReason::NotSet;
-            return Known::Over(Err(LockError::Lost { key: key(), reason }));
+            return Known::Over(Err(LockError::lost(key(), LostReason::NotSet)));
         }
         if number <= view.refused.0 {
             return Known::Over(Err(match &view.refused.1 {
                 Some(Refusal::Error(error)) => unavailable(Some(&self.key), error.clone()),
-                _ => LockError::KeyConflict { key: key() },
+                _ => LockError::key_conflict(key(), KeyKind::Unknown),
             }));
         }
         let failing = view.failing.as_ref();

@@ -79,8 +79,3 @@ fn frames() -> impl Iterator<Item = Arc<Frame>> {
 pub(crate) fn within<T>(frame: &Arc<Frame>, poll: impl FnOnce() -> T) -> T {
     CHAIN.sync_scope(Some(Arc::clone(frame)), poll)
 }
-
-/// Runs a future outside of every frame.
-pub(crate) async fn outside<F: Future>(future: F) -> F::Output {
-    CHAIN.scope(None, future).await
-}

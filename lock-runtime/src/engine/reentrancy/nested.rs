@@ -10,7 +10,7 @@ use crate::config::{Resolved, Wait};
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::timing::Budget;
-use crate::error::{LockError, LostReason};
+use crate::error::{KeyKind, LockError, LostReason};
 
 /// What a request ends with: a hold of its own, or the use of the one that its call chain has.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Engine {
                     return Err(LockError::WouldDeadlock { key: key.clone() });
                 }
             }
-            _ => return Err(LockError::KeyConflict { key: key.clone() }),
+            (has, _) => return Err(LockError::key_conflict(key.clone(), kind(has))),
         }
         // Of several keys all are held, or the rest would be waited for while holding these, in any
         // order.
@@ -121,5 +121,14 @@ impl Engine {
             Some(None) => Err(hold.lost_error(hold.loss().unwrap_or(LostReason::Expired))),
             None => Err(self.busy(hold.key(), budget)),
         }
+    }
+}
+
+/// What kind of lock a hold of so much is of.
+fn kind(permits: Option<Permits>) -> KeyKind {
+    match permits {
+        None => KeyKind::Exclusive,
+        Some(permits) if permits.of == Permits::READ_WRITE => KeyKind::ReadWrite,
+        Some(_) => KeyKind::Semaphore,
     }
 }

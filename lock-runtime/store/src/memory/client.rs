@@ -7,7 +7,7 @@ use super::latch::Entry;
 use super::lock::{LINK, Lock, Step, released};
 use super::name::Name;
 use super::queue::Place;
-use super::server::MemoryStore;
+use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
 use crate::{
@@ -27,15 +27,10 @@ impl MemoryStore {
     ) -> Arc<dyn Store> {
         let mut server = self.lock();
         server.listeners.insert(client, Arc::downgrade(listener));
-        let spaces = &mut server.spaces;
-        let known = spaces.iter().position(|one| &*one.namespace == namespace);
-        let space = known.unwrap_or_else(|| {
-            spaces.push(Space::new(namespace));
-            spaces.len() - 1
-        });
+        let space = server.space(namespace);
         Arc::new(MemoryClient {
             store: self.clone(),
-            namespace: Arc::clone(&spaces[space].namespace),
+            namespace: Arc::clone(&server.spaces[space].namespace),
             space,
             client,
             clock,
@@ -56,24 +51,29 @@ struct MemoryClient {
 
 impl MemoryClient {
     fn name(&self, key: &LockKey) -> Name {
-        (Arc::clone(&self.namespace), key.clone())
+        let namespace = match key.namespace() {
+            Some(namespace) => namespace.as_str().into(),
+            None => Arc::clone(&self.namespace),
+        };
+        (namespace, bare(key))
     }
 
     /// Runs one verb on one lock.
     fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
-        self.step(|step, space| {
-            let lock = space.lock(key, step.now, step.micros);
+        self.step(key, |step, space| {
+            let lock = space.lock(&bare(key), step.now, step.micros);
             lock.holders.sweep(step.now);
             verb(step, lock)
         })
     }
 
-    /// Runs one verb at once, and wakes the waiters to whom it handed a lock.
-    fn step<T>(&self, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
+    /// Runs one verb at once in the namespace of this key, and wakes the waiters to whom it handed a lock.
+    fn step<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
         let now = self.clock.now();
         let micros = server.micros(now);
+        let space = self.space(server, key);
         let mut step = Step {
             now,
             micros,
@@ -81,13 +81,26 @@ impl MemoryClient {
             listeners: &server.listeners,
             wake_ups: Vec::new(),
         };
-        let value = verb(&mut step, &mut server.spaces[self.space]);
+        let value = verb(&mut step, &mut server.spaces[space]);
         // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
         let wake_ups = step.wake_ups;
         drop(guard);
         drop(wake_ups);
         value
     }
+
+    /// Where the locks of a key's namespace are.
+    fn space(&self, server: &mut Server, key: &LockKey) -> usize {
+        match key.namespace() {
+            Some(namespace) => server.space(namespace.as_str()),
+            None => self.space,
+        }
+    }
+}
+
+/// The key inside of its namespace.
+fn bare(key: &LockKey) -> LockKey {
+    key.clone().in_namespace(None)
 }
 
 impl MemoryClient {
@@ -102,7 +115,7 @@ impl MemoryClient {
             if self.is_latch(step, &request.claim.key) {
                 return AcquiredAll::Conflict(at);
             }
-            let Some(lock) = space.get_mut(&request.claim.key) else {
+            let Some(lock) = space.get_mut(&bare(&request.claim.key)) else {
                 continue;
             };
             lock.holders.sweep(step.now);
@@ -118,7 +131,7 @@ impl MemoryClient {
         }
         let take = |request: &Acquire| {
             let place = Place::of(request);
-            let lock = space.lock(&request.claim.key, step.now, step.micros);
+            let lock = space.lock(&bare(&request.claim.key), step.now, step.micros);
             lock.grant(step, &place, request.lease)
         };
         AcquiredAll::Granted {
@@ -129,7 +142,7 @@ impl MemoryClient {
     fn take_tokens(&self, request: &RateRequest) -> Rated {
         let mut server = self.store.lock();
         let now = self.clock.now();
-        let name = (self.namespace.clone(), request.key.clone());
+        let name = self.name(&request.key);
         server.rates.take(name, now, request)
     }
 
@@ -144,7 +157,8 @@ impl MemoryClient {
         let now = self.clock.now();
         let micros = server.micros(now);
         let name = self.name(key);
-        let lock = server.spaces[self.space].get(key);
+        let space = self.space(server, key);
+        let lock = server.spaces[space].get(&name.1);
         if lock.is_some_and(|lock| lock.holders.live(now) > 0) {
             return None;
         }
@@ -188,7 +202,14 @@ impl Store for MemoryClient {
     }
 
     fn acquire_all(&self, requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
-        Self::reply(self.step(|step, space| self.take_all(step, space, &requests)))
+        let Some(first) = requests.first() else {
+            return Self::reply(AcquiredAll::Granted { tokens: Vec::new() });
+        };
+        // Requests of one call are of one namespace.
+        let taken = self.step(&first.claim.key, |step, space| {
+            self.take_all(step, space, &requests)
+        });
+        Self::reply(taken)
     }
 
     fn renew(&self, holds: Vec<Renewal>, _by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
@@ -320,6 +341,10 @@ impl Store for MemoryClient {
     fn latch_leave(&self, place: LatchCall, _by: Instant) -> StoreFuture<'_, ()> {
         self.with_latch(&place.key, |latch, _, _| (latch.leave(place.owner), None));
         Self::reply(())
+    }
+
+    fn tells_namespaces_apart(&self) -> bool {
+        true
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

@@ -93,6 +93,16 @@ impl MemoryStore {
 }
 
 impl Server {
+    /// Where the locks of a namespace are; none is ever removed.
+    pub(super) fn space(&mut self, namespace: &str) -> usize {
+        let spaces = &mut self.spaces;
+        let known = spaces.iter().position(|one| &*one.namespace == namespace);
+        known.unwrap_or_else(|| {
+            spaces.push(Space::new(namespace));
+            spaces.len() - 1
+        })
+    }
+
     /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and must not come again
     /// when a simulation sets the clock back.
     pub(super) fn micros(&mut self, now: Instant) -> u64 {

@@ -1,14 +1,16 @@
 //! [`ClientContext`]: what all connections of one client share.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Listener};
 
-/// A client's time limits, its clock, and its listener for what the servers tell on their own.
+/// A client's time limits, its clock, its listener for what the servers tell on their own, and its name there.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,
     pub(crate) clock: Clock,
     pub(crate) listener: Weak<dyn Listener>,
+    /// Empty for none.
+    pub(crate) name: Arc<str>,
 }

@@ -112,6 +112,10 @@ impl Store for RedisStore {
         }
     }
 
+    fn tells_namespaces_apart(&self) -> bool {
+        true
+    }
+
     fn only_hints(&self) -> bool {
         self.replication.is_some()
     }

@@ -124,8 +124,9 @@ pub(crate) fn shut_down() -> StoreError {
     StoreError::new(StoreErrorKind::Refused, "the client was shut down")
 }
 
-pub(crate) fn slow_to_connect() -> StoreError {
-    StoreError::new(StoreErrorKind::Timeout, "connecting takes too long")
+/// No attempt to connect to this server has ended yet.
+pub(crate) fn slow_to_connect(server: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Timeout, "connecting takes too long").of(server)
 }
 
 /// A server that is silent when asked about itself.

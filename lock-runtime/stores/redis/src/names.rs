@@ -11,17 +11,16 @@ use crate::topology::slots::{slot_of, tag_in};
 /// How many channels of a namespace tell which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;
 
-/// A namespace, checked.
+/// What names begin with: a client's namespace, unless the key has one of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
-    /// Ends in `:` unless empty.
-    prefix: Box<str>,
+    namespace: Namespace,
 }
 
 /// A lock's key in Redis.
 #[derive(Clone, Copy)]
 pub(crate) struct Name<'n> {
-    prefix: &'n str,
+    namespace: &'n Namespace,
     key: &'n LockKey,
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct Names<'n> {
 /// What the channels begin with on which clients hear of grants.
 #[derive(Clone, Copy)]
 pub(crate) struct GrantChannels<'n> {
-    prefix: &'n str,
+    namespace: &'n Namespace,
     slot: Option<u16>,
 }
 
@@ -51,9 +50,19 @@ pub(crate) trait Pieces {
     fn pieces(&self, put: impl FnMut(&str));
 }
 
+/// A namespace ends in `:` unless it is empty.
+impl Pieces for &Namespace {
+    fn pieces(&self, mut put: impl FnMut(&str)) {
+        if !self.as_str().is_empty() {
+            put(self.as_str());
+            put(":");
+        }
+    }
+}
+
 impl Pieces for GrantChannels<'_> {
     fn pieces(&self, mut put: impl FnMut(&str)) {
-        put(self.prefix);
+        self.namespace.pieces(&mut put);
         put("%granted:");
         if let Some(slot) = self.slot {
             put("{");
@@ -65,7 +74,7 @@ impl Pieces for GrantChannels<'_> {
 
 impl Pieces for Name<'_> {
     fn pieces(&self, mut put: impl FnMut(&str)) {
-        put(self.prefix);
+        self.namespace.pieces(&mut put);
         put(self.key.as_str());
     }
 }
@@ -73,7 +82,7 @@ impl Pieces for Name<'_> {
 impl Pieces for Helper<'_> {
     fn pieces(&self, mut put: impl FnMut(&str)) {
         let Self { kind, lock } = self;
-        put(lock.prefix);
+        lock.namespace.pieces(&mut put);
         put("%");
         put(kind);
         put(":{");
@@ -152,18 +161,26 @@ pub(crate) struct LatchNames {
 
 impl Prefix {
     pub(crate) fn new(namespace: &Namespace) -> Self {
-        let prefix = match namespace.as_str() {
-            "" => String::new(),
-            name => format!("{name}:"),
-        };
         Self {
-            prefix: prefix.into(),
+            namespace: namespace.clone(),
         }
+    }
+
+    /// A key of any namespace, as the client itself would have it.
+    pub(crate) fn own(&self, key: LockKey) -> LockKey {
+        match key.namespace() == Some(&self.namespace) {
+            true => key.in_namespace(None),
+            false => key,
+        }
+    }
+
+    fn of<'n>(&'n self, key: &'n LockKey) -> &'n Namespace {
+        key.namespace().unwrap_or(&self.namespace)
     }
 
     pub(crate) fn lock<'n>(&'n self, key: &'n LockKey) -> Name<'n> {
         Name {
-            prefix: &self.prefix,
+            namespace: self.of(key),
             key,
         }
     }
@@ -204,11 +221,11 @@ impl Prefix {
         }
     }
 
-    /// What the grant channels of all clients of this namespace begin with; in a cluster, those for
-    /// the locks of one slot.
-    pub(crate) fn channels(&self, slot: Option<u16>) -> GrantChannels<'_> {
-        let prefix = &self.prefix;
-        GrantChannels { prefix, slot }
+    /// What the grant channels of all clients of this key's namespace begin with; in a cluster,
+    /// those for the locks of one slot.
+    pub(crate) fn channels<'n>(&'n self, key: &'n LockKey, slot: Option<u16>) -> GrantChannels<'n> {
+        let namespace = self.of(key);
+        GrantChannels { namespace, slot }
     }
 
     /// The channel that tells waiting clients that a lock of a quorum is free. There are few, so
@@ -216,7 +233,7 @@ impl Prefix {
     pub(crate) fn freed(&self, key: &LockKey) -> String {
         format!(
             "{}%freed:{}",
-            self.prefix,
+            Shown(self.of(key)),
             slot_of(&Shown(self.lock(key)).to_string()) % FREED_CHANNELS
         )
     }
@@ -224,6 +241,13 @@ impl Prefix {
     /// Whether a message of this channel tells that a lock is free.
     pub(crate) fn is_freed(channel: &[u8]) -> bool {
         channel.windows(7).any(|part| part == b"%freed:")
+    }
+
+    /// The namespace of a channel that tells that a lock is free.
+    pub(crate) fn namespace_of_freed(channel: &[u8]) -> Option<Namespace> {
+        let channel = std::str::from_utf8(channel).ok()?;
+        let (namespace, _) = channel.split_once(":%freed:").unwrap_or(("", channel));
+        Namespace::new(namespace).ok()
     }
 
     /// The slot of such a channel.
@@ -257,7 +281,7 @@ mod tests {
                 let lock = Shown(names.lock).to_string();
                 let own = slot(&lock);
                 assert_eq!(namespace.slot(&key), own);
-                let channel = Shown(namespace.channels(Some(own))).to_string();
+                let channel = Shown(namespace.channels(&key, Some(own))).to_string();
                 assert_eq!(Prefix::slot_of_channel(&channel), Some(own));
                 assert_eq!(own, slot(&channel), "{channel}");
                 let client = ClientId(1);
@@ -272,6 +296,40 @@ mod tests {
                     assert_eq!(own, slot(&helper), "{helper}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_key_with_a_namespace_of_its_own_has_all_its_names_there() {
+        let named = |namespace: &str| Namespace::new(namespace).unwrap();
+        let (client, shop) = (Prefix::new(&named("lock")), Prefix::new(&named("shop")));
+        for text in ["stock:42", "{tenant}:stock:42"] {
+            let of_view = LockKey::from(text).in_namespace(Some(named("shop")));
+            let own = LockKey::from(text);
+            let (there, here) = (shop.names(&own), client.names(&of_view));
+            for (there, here) in [
+                (Shown(there.lock).to_string(), Shown(here.lock).to_string()),
+                (
+                    Shown(there.queue).to_string(),
+                    Shown(here.queue).to_string(),
+                ),
+                (
+                    Shown(there.fence).to_string(),
+                    Shown(here.fence).to_string(),
+                ),
+                (
+                    Shown(shop.channels(&own, None)).to_string(),
+                    Shown(client.channels(&of_view, None)).to_string(),
+                ),
+                (shop.freed(&own), client.freed(&of_view)),
+            ] {
+                assert_eq!(there, here);
+                assert!(here.starts_with("shop:"), "{here}");
+            }
+            let freed = client.freed(&of_view);
+            let found = Prefix::namespace_of_freed(freed.as_bytes());
+            assert_eq!(found, Some(named("shop")));
+            assert_eq!(client.slot(&of_view), shop.slot(&own));
         }
     }
 

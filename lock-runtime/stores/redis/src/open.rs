@@ -13,12 +13,14 @@ use crate::store::RedisStore;
 use crate::topology::url::{StoreUrl, Topology};
 
 /// What a client says about its servers besides the URL.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// How long connecting and a command may take. Default: 1 s and 500 ms.
     pub timeouts: Timeouts,
     /// The replicas that have to confirm each hold, unless the URL says so. Default: none.
     pub replicas: Option<Replicas>,
+    /// Who the client is, in the servers' lists of clients: visible ASCII. Default: nobody.
+    pub name: String,
 }
 
 /// Reads the URL, and starts to connect in the background.
@@ -39,6 +41,7 @@ pub fn open(
         timeouts: settings.timeouts,
         clock,
         listener,
+        name: settings.name.into(),
     };
     Ok(match url.topology {
         Topology::Quorum {

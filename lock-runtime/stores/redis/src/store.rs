@@ -116,8 +116,8 @@ impl RedisStore {
     }
 
     /// The beginning of the channels on which the clients hear of this lock.
-    pub(crate) fn channels(&self, key: &LockKey) -> Shown<GrantChannels<'_>> {
-        Shown(self.namespace.channels(self.slot(key)))
+    pub(crate) fn channels<'n>(&'n self, key: &'n LockKey) -> Shown<GrantChannels<'n>> {
+        Shown(self.namespace.channels(key, self.slot(key)))
     }
 
     /// The channel on which this client hears of this lock.

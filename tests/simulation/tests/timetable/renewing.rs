@@ -152,7 +152,10 @@ fn a_hold_that_could_not_be_renewed_is_not_one_whose_max_hold_has_ended() {
             .unwrap();
         guard.lost().await;
         let error = guard.release().await.unwrap_err();
-        assert_eq!((store.now(), short(&error)), (2968, "lost, Expired".into()));
+        assert_eq!(
+            (store.now(), short(&error)),
+            (2968, "lost, NotRenewed".into())
+        );
     });
 }
 

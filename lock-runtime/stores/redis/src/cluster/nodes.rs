@@ -232,11 +232,17 @@ impl Cluster {
         });
     }
 
+    /// No node of the URL has told in time where slots are.
+    fn is_slow(&self) -> StoreError {
+        let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
+        errors::slow_to_connect(&seeds.join(", "))
+    }
+
     /// Gets a newer map than that of this version. One task at a time, and not too often.
     async fn learn(&self, version: u64, by: Instant) -> Result<(), StoreError> {
         let clock = &self.context.clock;
         let asking = clock.by(by, self.asking.lock()).await;
-        let mut last = asking.ok_or_else(errors::slow_to_connect)?;
+        let mut last = asking.ok_or_else(|| self.is_slow())?;
         if self.state.lock().version > version {
             return Ok(());
         }
@@ -245,7 +251,7 @@ impl Cluster {
         {
             let pause = clock.sleep_until(last + CLUSTER_MAP_PAUSE);
             let paused = clock.by(by, pause).await;
-            paused.ok_or_else(errors::slow_to_connect)?;
+            paused.ok_or_else(|| self.is_slow())?;
         }
         *last = Some(clock.now());
         let up: Vec<_> = {

@@ -193,6 +193,10 @@ impl Store for QuorumStore {
         })
     }
 
+    fn tells_namespaces_apart(&self) -> bool {
+        true
+    }
+
     fn link(&self) -> Link {
         LINK
     }

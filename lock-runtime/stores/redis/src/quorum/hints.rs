@@ -7,6 +7,7 @@ use std::time::Duration;
 use lock_store::{Clock, Ended, Link, Listener, Mutex, Owner, WakeUp};
 
 use super::majority::majority;
+use crate::names::Prefix;
 use crate::random;
 
 /// How far apart clients try: about the time of a round.
@@ -22,6 +23,7 @@ pub(super) struct Hints {
     servers: usize,
     listener: Weak<dyn Listener>,
     clock: Clock,
+    namespace: Prefix,
     /// The servers that have told of the end of each hold.
     told: Mutex<HashMap<Owner, BTreeSet<usize>>>,
 }
@@ -34,11 +36,17 @@ pub(super) struct ServerListener {
 }
 
 impl Hints {
-    pub(super) fn new(servers: usize, listener: Weak<dyn Listener>, clock: Clock) -> Arc<Self> {
+    pub(super) fn new(
+        servers: usize,
+        listener: Weak<dyn Listener>,
+        clock: Clock,
+        namespace: &Prefix,
+    ) -> Arc<Self> {
         Arc::new(Self {
             servers,
             listener,
             clock,
+            namespace: namespace.clone(),
             told: Mutex::default(),
         })
     }
@@ -86,6 +94,8 @@ impl Listener for ServerListener {
         let slots = ended.told.clamp(1, SLOTS);
         let slot = random::below(SLOT * slots).as_micros() / SLOT.as_micros();
         let wait = SLOT * u32::try_from(slot).unwrap_or(0);
+        let key = hints.namespace.own(ended.key);
+        let ended = Ended { key, ..ended };
         let (clock, listener) = (hints.clock.clone(), Weak::clone(&hints.listener));
         hints.clock.spawn(async move {
             if !wait.is_zero() {

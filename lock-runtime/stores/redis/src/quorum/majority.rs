@@ -37,7 +37,7 @@ pub(crate) fn too_few(
         let those = failures
             .iter()
             .filter(|(_, error)| silent(error) == is_silent);
-        let details = those.map(|(at, error)| format!("{}: {}", members.name(*at), error.detail()));
+        let details = those.map(|(at, error)| error.of(members.name(*at)).detail().to_owned());
         let details: Vec<String> = details.collect();
         if !details.is_empty() {
             // Writing to a string does not fail.

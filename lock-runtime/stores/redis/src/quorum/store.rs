@@ -68,7 +68,7 @@ impl QuorumStore {
         }
         let names = servers.iter().map(|info| info.addr().to_string());
         let members = Members::new(names.collect(), rejoin_after, clock.clone());
-        let hints = Hints::new(count, context.listener.clone(), clock.clone());
+        let hints = Hints::new(count, context.listener.clone(), clock.clone(), namespace);
         let (mut nodes, mut listeners) = (Vec::new(), Vec::<Arc<dyn Listener>>::new());
         for (at, server) in servers.into_iter().enumerate() {
             let listener: Arc<dyn Listener> = Arc::new(ServerListener::new(at, &hints));

@@ -59,9 +59,21 @@ impl Endpoint {
         Ok(Self::Member(client(server)?, member))
     }
 
+    /// What errors call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+                server::name_of(client.get_connection_info())
+            }
+            Self::Master(sentinels) => sentinels.names(),
+        }
+    }
+
+    /// Connects as the client of this name.
     pub(crate) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
+        name: &str,
     ) -> Result<Reached, StoreError> {
         let (client, master) = match self {
             Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
@@ -73,17 +85,26 @@ impl Endpoint {
                 (client, Some(master))
             }
         };
-        let (client, mut connection) = server::connect(&client, config).await?;
-        let hello = Hello::of(&mut connection).await;
+        let reached = self.connect_to(&client, master, config, name).await;
+        reached.map_err(|error| error.of(&server::name_of(client.get_connection_info())))
+    }
+
+    async fn connect_to(
+        &self,
+        client: &Client,
+        master: Option<ServerAddress>,
+        config: &AsyncConnectionConfig,
+        name: &str,
+    ) -> Result<Reached, StoreError> {
+        let (client, mut connection) = server::connect(client, config).await?;
+        let hello = Hello::greet(&mut connection, name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
             Self::Node(_) => hello.expect_cluster()?,
             Self::Server(_) | Self::Master(_) | Self::Member(..) => hello.expect_standalone()?,
         }
-        if let Some(master) = &master
-            && hello.is_replica
-        {
-            return Err(demoted(master));
+        if master.is_some() && hello.is_replica {
+            return Err(demoted());
         }
         let counts_from = match self {
             Self::Member(_, member) => Some(member.admit(&mut connection).await?),
@@ -105,7 +126,7 @@ impl Endpoint {
             }
             Self::Master(sentinels) => sentinels.template(),
         };
-        errors::silent("it does not answer in time", to)
+        errors::silent("it does not answer in time", to).of(&self.name())
     }
 
     /// Resolves when a connection should be left although it works: the sentinels have chosen
@@ -138,9 +159,9 @@ impl Endpoint {
                 _ => {}
             }
             match hello {
-                Some(Ok(hello)) if hello.is_replica => return demoted(master),
+                Some(Ok(hello)) if hello.is_replica => return demoted().of(&master.to_string()),
                 Some(Err(error)) if errors::kind(&error) == StoreErrorKind::Disconnected => {
-                    return errors::store_error(&error);
+                    return errors::store_error(&error).of(&master.to_string());
                 }
                 None if silent => {
                     let text = format!("the master {master} does not answer");
@@ -160,7 +181,7 @@ fn client(info: ConnectionInfo) -> Result<Client, ConfigError> {
     })
 }
 
-fn demoted(master: &ServerAddress) -> StoreError {
-    let text = format!("{master} is a replica; its sentinels have not said yet who is the master");
+fn demoted() -> StoreError {
+    let text = "it is a replica; its sentinels have not said yet who is the master";
     StoreError::new(StoreErrorKind::ReadOnly, text)
 }

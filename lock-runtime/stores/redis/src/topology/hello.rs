@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lock_store::{StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, Value};
+use redis::{Cmd, RedisError, Value};
 
 use crate::server_text::shown;
 
@@ -17,7 +17,24 @@ pub(crate) struct Hello {
 
 impl Hello {
     pub(crate) async fn of(connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
-        let said: HashMap<String, Value> = redis::cmd("HELLO").query_async(connection).await?;
+        Self::ask(&redis::cmd("HELLO"), connection).await
+    }
+
+    /// The same, and says who asks; an empty name says nothing.
+    pub(crate) async fn greet(
+        connection: &mut MultiplexedConnection,
+        name: &str,
+    ) -> Result<Self, RedisError> {
+        let mut hello = redis::cmd("HELLO");
+        if !name.is_empty() {
+            // The version that the connection has already.
+            hello.arg(3).arg("SETNAME").arg(name);
+        }
+        Self::ask(&hello, connection).await
+    }
+
+    async fn ask(hello: &Cmd, connection: &mut MultiplexedConnection) -> Result<Self, RedisError> {
+        let said: HashMap<String, Value> = hello.query_async(connection).await?;
         let word = |name: &str| match said.get(name) {
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
             Some(Value::SimpleString(word)) => word.clone(),

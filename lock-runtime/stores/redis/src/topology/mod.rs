@@ -10,3 +10,4 @@ pub(crate) mod slots;
 mod unescaped;
 pub(crate) mod url;
 mod url_options;
+mod url_parts;

@@ -15,7 +15,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 use tokio::task::JoinSet;
 
-use super::server::ServerAddress;
+use super::server::{ServerAddress, name_of};
 use crate::errors;
 
 /// The sentinels of one master.
@@ -62,6 +62,14 @@ impl Sentinels {
             limit,
             epoch: AtomicU64::new(0),
         }
+    }
+
+    /// What errors call them and their master, whoever that is.
+    pub(crate) fn names(&self) -> String {
+        let infos = self.sentinels.iter();
+        let names = infos.map(|sentinel| name_of(sentinel.client.get_connection_info()));
+        let names: Vec<String> = names.collect();
+        format!("master {:?} of {}", self.name, names.join(", "))
     }
 
     /// How to connect to a master, at whatever address.
@@ -140,7 +148,7 @@ impl Sentinel {
         answer.map_err(|error| {
             // Whatever it was, the next question goes over a new connection.
             *self.connection.lock() = None;
-            error.of(&self.client.get_connection_info().addr().to_string())
+            error.of(&name_of(self.client.get_connection_info()))
         })
     }
 

@@ -5,22 +5,16 @@ use std::time::Duration;
 
 use lock_store::ConfigError;
 use lock_store::timing::MAX_LEASE;
-use redis::io::tcp::TcpSettings;
-use redis::io::tcp::socket2::TcpKeepalive;
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::{ConnectionAddr, ConnectionInfo};
 
 use super::server::ServerAddress;
 use super::unescaped;
 use super::url_options::{UrlOptions, duration};
-use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN, REJOIN_AFTER, Replicas};
-use crate::credentials;
+use super::url_parts::{FORMS, UrlParts, connection_info};
+use crate::config::{REJOIN_AFTER, Replicas};
 
-const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
-                     `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
-                     `redis-cluster://[user:password@]host[:port],host[:port],…`, \
-                     `redis-quorum://[user:password@]host[:port],host[:port],…[/db]`, \
-                     any but the socket with `rediss` for TLS, or `memory:`";
-
+/// The options of a URL of one server or a cluster.
+const REPLICAS: [&str; 2] = ["replicas", "replicas_timeout"];
 /// The port of sentinels when none is given.
 const SENTINEL_PORT: u16 = 26379;
 
@@ -66,6 +60,16 @@ impl StoreUrl {
             ));
         }
         unescaped::check(scheme, rest)?;
+        // There is no other fragment any more.
+        let (rest, insecure) = match rest.split_once('#') {
+            Some((rest, _)) => (rest, true),
+            None => (rest, false),
+        };
+        if insecure && !scheme.starts_with("rediss") {
+            return Err(ConfigError::new(
+                "the store's URL ends in `#insecure`, which is for TLS (`rediss…://`); leave it out",
+            ));
+        }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut options = UrlOptions::of(query);
         let in_url = options.take_replicas()?;
@@ -84,15 +88,13 @@ impl StoreUrl {
                 "`replicas` is given by the builder and in the store's URL; leave one of them out",
             ));
         }
+        let parts = || UrlParts::of(each, rest, insecure);
         let topology = match (each, kind) {
-            ("redis" | "rediss" | "redis+unix", None) => {
-                let query = options.rest();
-                let mark = if query.is_empty() { "" } else { "?" };
-                Topology::Server(connection_info(&format!("{each}://{rest}{mark}{query}"))?)
-            }
-            ("redis" | "rediss", Some("sentinel")) => sentinels(each, rest, options)?,
-            ("redis" | "rediss", Some("cluster")) => cluster(each, rest, &options)?,
-            ("redis" | "rediss", Some("quorum")) => quorum(each, rest, options)?,
+            ("redis+unix", None) => socket(rest, options)?,
+            ("redis" | "rediss", None) => server(&parts()?, options)?,
+            ("redis" | "rediss", Some("sentinel")) => sentinels(&parts()?, options)?,
+            ("redis" | "rediss", Some("cluster")) => cluster(&parts()?, &options)?,
+            ("redis" | "rediss", Some("quorum")) => quorum(&parts()?, options)?,
             _ => {
                 return Err(ConfigError::new(format!(
                     "the store's URL does not begin with a known scheme; {FORMS}"
@@ -104,62 +106,36 @@ impl StoreUrl {
     }
 }
 
-/// One server's settings: RESP3 for push messages, TCP_NODELAY, and a sign of life for firewalls
-/// that forget quiet connections.
-fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> {
-    let unreadable = |_| ConfigError::new(format!("the store's URL can't be read; {FORMS}"));
-    let info = url.into_connection_info().map_err(unreadable)?;
-    let redis = info
-        .redis_settings()
-        .clone()
-        .set_protocol(ProtocolVersion::RESP3)
-        // One command fewer to connect, and one permission fewer to ask for.
-        .set_skip_set_lib_name();
-    credentials::remember(&redis);
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE)
-        .with_interval(KEEPALIVE_AGAIN);
-    let tcp = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(keepalive);
-    Ok(info.set_redis_settings(redis).set_tcp_settings(tcp))
+fn server(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
+    let protocol = options.take_one("protocol")?;
+    if !matches!(protocol, None | Some("3" | "resp3")) {
+        return Err(ConfigError::new(
+            "`protocol` in the store's URL is not 3, and this client speaks RESP3 only; leave it out",
+        ));
+    }
+    options.expect_no_more(&REPLICAS)?;
+    let mut infos = parts.each(parts.path)?;
+    match (infos.pop(), infos.is_empty()) {
+        (Some(info), true) => Ok(Topology::Server(info)),
+        _ => Err(ConfigError::new(format!(
+            "the store's URL has several hosts, and `redis://` is for one; {FORMS}"
+        ))),
+    }
 }
 
-/// The parts of a URL that names several hosts.
-struct UrlParts<'u> {
-    /// `user:password@`, or nothing.
-    user: &'u str,
-    hosts: Vec<&'u str>,
-    path: &'u str,
-}
-
-impl<'u> UrlParts<'u> {
-    fn of(rest: &'u str) -> Result<Self, ConfigError> {
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let at = authority.rfind('@').map_or(0, |at| at + 1);
-        let (user, hosts) = authority.split_at(at);
-        let hosts: Vec<&str> = hosts.split(',').collect();
-        if hosts.iter().any(|host| host.is_empty()) {
-            return Err(ConfigError::new(format!(
-                "the store's URL has an empty host; {FORMS}"
-            )));
+fn socket(path: &str, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
+    let mut query = Vec::new();
+    for name in ["db", "user", "pass"] {
+        if let Some(value) = options.take_one(name)? {
+            query.push(format!("{name}={value}"));
         }
-        Ok(Self { user, hosts, path })
     }
-
-    /// The settings of each host, made from its URL.
-    fn each(&self, url: impl Fn(&str) -> String) -> Result<Vec<ConnectionInfo>, ConfigError> {
-        let hosts = self.hosts.iter();
-        hosts.map(|host| connection_info(&url(host))).collect()
-    }
+    options.expect_no_more(&["db", "user", "pass", "replicas", "replicas_timeout"])?;
+    let url = format!("redis+unix://{path}?{}", query.join("&"));
+    connection_info(&url).map(Topology::Server)
 }
 
-fn sentinels(
-    scheme: &str,
-    rest: &str,
-    mut options: UrlOptions<'_>,
-) -> Result<Topology, ConfigError> {
-    let parts = UrlParts::of(rest)?;
+fn sentinels(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
     let (name, db) = parts.path.split_once('/').unwrap_or((parts.path, ""));
     // The charset of names in a sentinel's configuration.
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -169,38 +145,35 @@ fn sentinels(
              `redis-sentinel://host,host,host/mymaster`",
         ));
     }
-    let mut last = |name| options.take(name).last().copied().unwrap_or_default();
-    let (user, password) = (last("sentinel_user"), last("sentinel_password"));
-    if !options.is_empty() {
-        return Err(ConfigError::new(
-            "the sentinels' URL has an unknown option; there are `sentinel_user` and `sentinel_password`",
-        ));
-    }
+    let user = options.take_one("sentinel_user")?.unwrap_or_default();
+    let password = options.take_one("sentinel_password")?.unwrap_or_default();
+    options.expect_no_more(&[
+        "sentinel_user",
+        "sentinel_password",
+        "replicas",
+        "replicas_timeout",
+    ])?;
     let credentials = match (user, password) {
         ("", "") => String::new(),
         (user, password) => format!("{user}:{password}@"),
     };
-    let sentinels = parts.each(|host| {
-        let host = with_port(host, SENTINEL_PORT);
-        format!("{scheme}://{credentials}{host}")
-    })?;
-    let (user, host) = (parts.user, parts.hosts[0]);
+    let sentinels = parts.each_as(&credentials, SENTINEL_PORT)?;
     Ok(Topology::Sentinels {
         sentinels,
         name: name.to_owned(),
-        master: connection_info(&format!("{scheme}://{user}{host}/{db}"))?,
+        master: parts.each(db)?.swap_remove(0),
     })
 }
 
-fn cluster(scheme: &str, rest: &str, options: &UrlOptions<'_>) -> Result<Topology, ConfigError> {
-    let parts = UrlParts::of(rest)?;
-    if !matches!(parts.path, "" | "0") || !options.rest().is_empty() {
+fn cluster(parts: &UrlParts<'_>, options: &UrlOptions<'_>) -> Result<Topology, ConfigError> {
+    if !matches!(parts.path, "" | "0") {
         return Err(ConfigError::new(
             "a cluster's URL has only user, password and nodes, and no database: \
              `redis-cluster://[user:password@]host[:port],host[:port],…`",
         ));
     }
-    let infos = parts.each(|host| format!("{scheme}://{}{host}", parts.user))?;
+    options.expect_no_more(&REPLICAS)?;
+    let infos = parts.each("")?;
     let address = |info: &ConnectionInfo| match info.addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             let (host, port) = (host.clone(), *port);
@@ -214,8 +187,7 @@ fn cluster(scheme: &str, rest: &str, options: &UrlOptions<'_>) -> Result<Topolog
     })
 }
 
-fn quorum(scheme: &str, rest: &str, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
-    let parts = UrlParts::of(rest)?;
+fn quorum(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
     let hosts = &parts.hosts;
     if hosts.len() < 2 {
         return Err(ConfigError::new(
@@ -232,30 +204,21 @@ fn quorum(scheme: &str, rest: &str, mut options: UrlOptions<'_>) -> Result<Topol
             at + 1
         )));
     }
-    let mut rejoin_after = Some(REJOIN_AFTER);
-    for value in options.take("rejoin_after") {
-        let read = duration(value).filter(|duration| *duration <= MAX_LEASE);
-        rejoin_after = rejoin_after.and(read);
-    }
-    let rejoin_after = rejoin_after.filter(|_| options.is_empty()).ok_or_else(|| {
+    let rejoin_after = match options.take_one("rejoin_after")? {
+        None => Some(REJOIN_AFTER),
+        Some(value) => duration(value).filter(|duration| *duration <= MAX_LEASE),
+    };
+    let rejoin_after = rejoin_after.ok_or_else(|| {
         ConfigError::new(
-            "the quorum's URL has an unknown option; there is `rejoin_after`, as in `?rejoin_after=60s` (`ms`, `s`, `m`, \
+            "`rejoin_after` in the quorum's URL is no time; write it as in `?rejoin_after=60s` (`ms`, `s`, `m`, \
              `h`, at most 24 h): how long a server that was restarted does not count, and the longest lease there is",
         )
     })?;
+    options.expect_no_more(&["rejoin_after"])?;
     Ok(Topology::Quorum {
-        servers: parts.each(|host| format!("{scheme}://{}{host}/{}", parts.user, parts.path))?,
+        servers: parts.each(parts.path)?,
         rejoin_after,
     })
-}
-
-fn with_port(host: &str, port: u16) -> String {
-    // In `[::1]`, colons mean something else.
-    let after = host.rfind(']').map_or(host, |end| &host[end..]);
-    match after.contains(':') {
-        true => host.to_owned(),
-        false => format!("{host}:{port}"),
-    }
 }
 
 #[cfg(test)]

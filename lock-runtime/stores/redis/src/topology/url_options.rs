@@ -6,18 +6,42 @@ use lock_store::ConfigError;
 
 use crate::config::{REPLICAS_TIMEOUT, Replicas};
 
+/// What the client itself has taken out of the URL.
+const OF_THE_CLIENT: [&str; 2] = ["namespace", "name"];
+/// What may stand in a user or password, unescaped, is never repeated.
+const CREDENTIALS: [&str; 4] = ["user=", "pass=", "sentinel_user=", "sentinel_password="];
+
 /// The options that were not taken out yet.
-pub(super) struct UrlOptions<'u>(Vec<&'u str>);
+pub(super) struct UrlOptions<'u> {
+    left: Vec<&'u str>,
+    has_credentials: bool,
+}
 
 impl<'u> UrlOptions<'u> {
     pub(super) fn of(query: &'u str) -> Self {
-        Self(query.split('&').collect())
+        let left: Vec<&str> = query.split('&').collect();
+        let has = |option: &&str| CREDENTIALS.iter().any(|name| option.starts_with(name));
+        Self {
+            has_credentials: left.iter().any(has),
+            left,
+        }
+    }
+
+    /// Takes an option out that can be given once.
+    pub(super) fn take_one(&mut self, name: &str) -> Result<Option<&'u str>, ConfigError> {
+        match self.take(name)[..] {
+            [] => Ok(None),
+            [value] => Ok(Some(value)),
+            _ => Err(ConfigError::new(format!(
+                "the store's URL gives `{name}` twice; leave one out"
+            ))),
+        }
     }
 
     /// Takes an option out. All its values, in order.
-    pub(super) fn take(&mut self, name: &str) -> Vec<&'u str> {
+    fn take(&mut self, name: &str) -> Vec<&'u str> {
         let mut values = Vec::new();
-        self.0.retain(|option| {
+        self.left.retain(|option| {
             let value = option.split_once('=').filter(|(other, _)| *other == name);
             values.extend(value.map(|(_, value)| value));
             value.is_none()
@@ -63,14 +87,34 @@ impl<'u> UrlOptions<'u> {
         }
     }
 
-    /// Whether all were taken out, but for empty ones.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|option| option.is_empty())
-    }
-
-    /// What is left, as it was written.
-    pub(super) fn rest(&self) -> String {
-        self.0.join("&")
+    /// An error if there is anything left, since nothing in a URL is ignored.
+    pub(super) fn expect_no_more(&self, known: &[&str]) -> Result<(), ConfigError> {
+        let mut left = self.left.iter().filter(|option| !option.is_empty());
+        let Some(option) = left.next() else {
+            return Ok(());
+        };
+        let name = option.split_once('=').map_or(*option, |(name, _)| name);
+        let known: Vec<String> = known
+            .iter()
+            .chain(&OF_THE_CLIENT)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let which = if self.has_credentials {
+            " (or a `&` in a user or password, for which `%26` is written)".to_owned()
+        } else if name.chars().all(is_word) && name.len() <= 32 {
+            format!(" `{name}`")
+        } else {
+            String::new()
+        };
+        let without_value = match option.contains('=') {
+            true => "",
+            false => ", or one without a value",
+        };
+        Err(ConfigError::new(format!(
+            "the store's URL has an unknown option{which}{without_value}; a URL of this kind has {}",
+            known.join(", ")
+        )))
     }
 }
 
@@ -100,20 +144,44 @@ mod tests {
             let timeout = Duration::from_millis(ms);
             Some(Replicas { count, timeout })
         };
-        for (query, rest, expected) in [
-            ("", "", None),
-            ("replicas=2", "", replicas(2, 100)),
+        for (query, db, expected) in [
+            ("", None, None),
+            ("replicas=2", None, replicas(2, 100)),
             (
-                "db=2&replicas=1&replicas_timeout=250ms&user=u",
-                "db=2&user=u",
+                "db=2&replicas=1&replicas_timeout=250ms&",
+                Some("2"),
                 replicas(1, 250),
             ),
-            ("replicas_timeout=1s&replicas=1", "", replicas(1, 1000)),
+            ("replicas_timeout=1s&replicas=1", None, replicas(1, 1000)),
         ] {
             let mut options = UrlOptions::of(query);
             assert_eq!(options.take_replicas().unwrap(), expected, "{query}");
-            assert_eq!(options.rest(), rest, "{query}");
+            assert_eq!(options.take_one("db").unwrap(), db, "{query}");
+            assert!(options.expect_no_more(&[]).is_ok(), "{query}");
         }
+    }
+
+    #[test]
+    fn what_is_left_is_named_with_what_there_is_and_no_password() {
+        for (query, says) in [
+            (
+                "tls=true",
+                "unknown option `tls`; a URL of this kind has `db`, `namespace`, `name`",
+            ),
+            ("replica=1", "`replica`"),
+            ("tls", "without a value"),
+            ("canary canary=1", "unknown option; "),
+            ("pass=a&canary=1", "`%26`"),
+            ("sentinel_password=a&canary", "`%26`"),
+        ] {
+            let said = UrlOptions::of(query).expect_no_more(&["db"]);
+            let mut said = said.unwrap_err().to_string();
+            assert!(said.contains(says), "{query}: {said}");
+            said.retain(|c| c != '`');
+            assert!(!said.contains("canary"), "{query}: {said}");
+        }
+        let said = UrlOptions::of("db=1&db=2").take_one("db").unwrap_err();
+        assert!(said.to_string().contains("twice"), "{said}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use redis::Client;
 use redis::aio::MultiplexedConnection;
 
 use super::subscribe::Subscriptions;
+use crate::topology::server::name_of;
 
 /// The connection of one link; commands over it are carried out in order.
 #[derive(Clone, Debug)]
@@ -23,8 +24,8 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    /// The server's address.
+    /// The server's address, for messages.
     pub(crate) fn address(&self) -> String {
-        self.client.get_connection_info().addr().to_string()
+        name_of(self.client.get_connection_info())
     }
 }

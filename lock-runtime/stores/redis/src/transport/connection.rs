@@ -43,6 +43,8 @@ enum ConnectionState {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(super) context: ClientContext,
+    /// What errors call the server before there is a connection.
+    server: String,
     state: watch::Sender<ConnectionState>,
     pub(super) runtimes: RuntimeTable,
     /// Whether runtimes may have connections of their own.
@@ -109,12 +111,14 @@ impl Connection {
     /// One that nothing connects yet.
     pub(super) fn new(
         context: ClientContext,
+        server: String,
         links: Arc<AtomicU64>,
         allows_runtimes: bool,
         reports: mpsc::UnboundedSender<Report>,
     ) -> Self {
         Self {
             context,
+            server,
             state: watch::Sender::new(ConnectionState::Down(None)),
             runtimes: RuntimeTable::default(),
             allows_runtimes,
@@ -219,7 +223,7 @@ impl Connection {
         Err(without_effect(match state {
             ConnectionState::Up(up) => return Ok(up),
             ConnectionState::Down(Some(error)) => error,
-            ConnectionState::Down(None) => errors::slow_to_connect(),
+            ConnectionState::Down(None) => errors::slow_to_connect(&self.server),
             ConnectionState::Closed => errors::shut_down(),
         }))
     }
@@ -238,7 +242,7 @@ impl Connection {
                 ConnectionState::Down(Some(error)) => Err(error.clone()),
                 _ => Ok(()),
             },
-            _ => Err(errors::slow_to_connect()),
+            _ => Err(errors::slow_to_connect(&self.server)),
         }
     }
 
@@ -374,14 +378,14 @@ impl Connection {
         let Some(result) = answer else {
             self.not_answered(link, of, sent, by);
             let error = StoreError::new(StoreErrorKind::Timeout, "the command was not answered");
-            return Err(maybe_carried_out(error, link));
+            return Err(maybe_carried_out(error.of(&up.address()), link));
         };
         if let Err(error) = up.subscriptions.check() {
-            return Err(maybe_carried_out(error, link));
+            return Err(maybe_carried_out(error.of(&up.address()), link));
         }
         match (&result, of) {
             (Err(error), of) if errors::kind(error) == StoreErrorKind::Disconnected => {
-                let error = errors::store_error(error);
+                let error = errors::store_error(error).of(&up.address());
                 match of {
                     DrivenBy::Runtime { .. } => {
                         self.do_without(link, self.context.clock.now() + BACKOFF_MAX);
@@ -432,10 +436,11 @@ impl Connection {
         let clock = &self.context.clock;
         let mut up = self.get(by).await.map_err(|failure| failure.error)?;
         let Some(result) = clock.by(by, ask(&mut up)).await else {
-            return Err(errors::tells_nothing());
+            return Err(errors::tells_nothing().of(&up.address()));
         };
-        up.subscriptions.check()?;
-        let mut health = result.map_err(|error| errors::store_error(&error))?;
+        let named = |error: StoreError| error.of(&up.address());
+        up.subscriptions.check().map_err(named)?;
+        let mut health = result.map_err(|error| named(errors::store_error(&error)))?;
         health.connected_for = clock.now().saturating_duration_since(up.since);
         health.reconnects = self.made.load(Ordering::Acquire).saturating_sub(1);
         Ok(health)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_store::{Link, Listener, StoreError, StoreErrorKind};
+use lock_store::{Ended, Link, Listener, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
 
 use super::connection::Connection;
@@ -73,7 +73,9 @@ impl PushHandler {
         }
         // Over any connection: it is a hint.
         if let (Some(ended), Some(listener)) = (messages::ended(payload), self.listener.upgrade()) {
-            listener.freed(ended);
+            let namespace = Prefix::namespace_of_freed(channel);
+            let key = ended.key.in_namespace(namespace);
+            listener.freed(Ended { key, ..ended });
         }
     }
 

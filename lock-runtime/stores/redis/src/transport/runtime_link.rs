@@ -87,7 +87,7 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
     let connect = async {
         let made = client.get_multiplexed_async_connection_with_config(&config);
         let mut made = made.await.map_err(|error| errors::store_error(&error))?;
-        let hello = Hello::of(&mut made).await;
+        let hello = Hello::greet(&mut made, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         if hello.is_replica {
             let text = "the server is a replica by now";

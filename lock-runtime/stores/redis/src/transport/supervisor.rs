@@ -16,6 +16,7 @@ use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
 use crate::topology::endpoint::{Endpoint, Reached};
+use crate::topology::server::name_of;
 use crate::{errors, random};
 
 /// The longest pause between two attempts to connect while somebody waits for a connection.
@@ -30,7 +31,8 @@ pub(crate) fn open(
 ) -> Arc<Connection> {
     let (report, reports) = mpsc::unbounded_channel();
     let allows_runtimes = believes.is_none() && !matches!(endpoint, Endpoint::Member(..));
-    let connection = Connection::new(context.clone(), links, allows_runtimes, report);
+    let server = endpoint.name();
+    let connection = Connection::new(context.clone(), server, links, allows_runtimes, report);
     let connection = Arc::new(connection);
     let runtime = context.clock.handle().clone();
     let supervisor = Supervisor {
@@ -163,7 +165,10 @@ impl Supervisor {
             believes: self.believes.clone(),
             subscriptions: Arc::clone(&subscriptions),
         };
-        let reached = self.endpoint.connect(&handler.config()).await?;
+        let reached = self
+            .endpoint
+            .connect(&handler.config(), &self.context.name)
+            .await?;
         let up = Connected {
             link,
             connection: reached.connection.clone(),
@@ -190,6 +195,7 @@ impl Supervisor {
         reports: &mut mpsc::UnboundedReceiver<Report>,
     ) -> Option<Left> {
         let (clock, command) = (&self.context.clock, self.context.timeouts.command);
+        let server = name_of(reached.client.get_connection_info());
         let outdated = self.endpoint.outdated(&mut reached, clock, command);
         let mut outdated = std::pin::pin!(outdated);
         let (mut another, mut trusted_until) = (None, clock.now());
@@ -202,7 +208,7 @@ impl Supervisor {
             };
             tokio::select! {
                 report = reports.recv() => match report? {
-                    Report::Broken(over, error) if over == link => break error,
+                    Report::Broken(over, error) if over == link => break error.of(&server),
                     Report::Late { over, main } if main == link => {
                         if another.is_none() && clock.now() >= trusted_until {
                             let shared = self.connection.upgrade()?;

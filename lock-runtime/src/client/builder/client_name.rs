@@ -1,0 +1,60 @@
+//! Who a client says that it is, where operators look: in the servers' lists of clients.
+
+use crate::error::LockError;
+
+/// Longer names would fill every line of those lists.
+const LONGEST: usize = 128;
+
+/// A name that servers take.
+pub(super) fn check(name: &str) -> Result<(), LockError> {
+    let bad = name.chars().find(|c| !c.is_ascii_graphic());
+    match bad {
+        Some(bad) => Err(LockError::config(format!(
+            "the client's name {name:?} has a {bad:?}; use visible ASCII without spaces, as \"orders-7f9c\""
+        ))),
+        None if name.is_empty() || name.len() > LONGEST => Err(LockError::config(format!(
+            "the client's name has {} bytes; it must have from 1 to {LONGEST}, as \"orders-7f9c\"",
+            name.len()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// `host:pid`.
+#[cfg(feature = "redis")]
+pub(super) fn of_this_process() -> String {
+    let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let told = told.or_else(|| std::env::var("HOSTNAME").ok());
+    let told = told.or_else(|| std::env::var("COMPUTERNAME").ok());
+    let mut host: String = told.unwrap_or_default();
+    host.retain(|c| c.is_ascii_graphic());
+    host.truncate(LONGEST / 2);
+    if host.is_empty() {
+        host.push_str("localhost");
+    }
+    format!("{host}:{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_visible_ascii_and_not_too_long() {
+        #[cfg(feature = "redis")]
+        {
+            let name = of_this_process();
+            assert!(check(&name).is_ok() && name.contains(':'), "{name}");
+        }
+        assert!(check("orders-7f9c").is_ok());
+        for bad in [
+            "",
+            "two words",
+            "line\nend",
+            "naïve",
+            &"x".repeat(LONGEST + 1),
+        ] {
+            assert!(check(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a URL says about the client and not about its store: `?namespace=` and `?name=`, with every kind of store.
+
+use crate::error::LockError;
+
+/// A URL without the client's own options, and these.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct UrlSettings {
+    pub(super) url: String,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+}
+
+impl UrlSettings {
+    /// No message repeats what the URL says, which can be a password.
+    pub(super) fn of(url: &str) -> Result<Self, LockError> {
+        let (before, fragment) = match url.split_once('#') {
+            Some((before, fragment)) => (before, Some(fragment)),
+            None => (url, None),
+        };
+        let Some((base, query)) = before.split_once('?') else {
+            return Ok(Self {
+                url: url.to_owned(),
+                namespace: None,
+                name: None,
+            });
+        };
+        let (mut namespace, mut name, mut others) = (None, None, Vec::new());
+        for option in query.split('&') {
+            let slot = match option.split_once('=') {
+                // A `@` says that all of this is meant to be in a password, which the store tells.
+                Some((_, value)) if value.contains('@') => None,
+                Some(("namespace", value)) => Some(("namespace", &mut namespace, value)),
+                Some(("name", value)) => Some(("name", &mut name, value)),
+                _ => None,
+            };
+            let Some((option_name, slot, value)) = slot else {
+                others.push(option);
+                continue;
+            };
+            let value = decoded(value).ok_or_else(|| {
+                LockError::config(format!(
+                    "`{option_name}` in the store's URL has a `%` without two hexadecimal digits, or is no UTF-8; write `%25` for a `%`"
+                ))
+            })?;
+            if slot.replace(value).is_some() {
+                return Err(LockError::config(format!(
+                    "the store's URL gives `{option_name}` twice; leave one out"
+                )));
+            }
+        }
+        let mut url = base.to_owned();
+        if !others.is_empty() {
+            url.push('?');
+            url.push_str(&others.join("&"));
+        }
+        if let Some(fragment) = fragment {
+            url.push('#');
+            url.push_str(fragment);
+        }
+        Ok(Self {
+            url,
+            namespace,
+            name,
+        })
+    }
+}
+
+/// `%XX` is a byte. `None` if it is not, or if the bytes are no text.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part
+            .get(..2)
+            .filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clients_own_options_are_taken_out_and_the_rest_stays() {
+        for (url, rest, namespace, name) in [
+            ("redis://h", "redis://h", None, None),
+            ("memory:?namespace=shop", "memory:", Some("shop"), None),
+            (
+                "redis://u:p@h:7/3?replicas=1&name=a%3A1&namespace=shop&x=y",
+                "redis://u:p@h:7/3?replicas=1&x=y",
+                Some("shop"),
+                Some("a:1"),
+            ),
+            (
+                "rediss://h/?namespace=#insecure",
+                "rediss://h/#insecure",
+                Some(""),
+                None,
+            ),
+            // An unescaped password: the store says so.
+            (
+                "redis://app:12?name=x@host",
+                "redis://app:12?name=x@host",
+                None,
+                None,
+            ),
+        ] {
+            let expected = UrlSettings {
+                url: rest.to_owned(),
+                namespace: namespace.map(str::to_owned),
+                name: name.map(str::to_owned),
+            };
+            assert_eq!(UrlSettings::of(url).unwrap(), expected, "{url}");
+        }
+        for (url, says) in [
+            ("redis://h?name=a&name=b", "twice"),
+            ("redis://h?name=%zz", "%25"),
+            ("redis://h?namespace=%ff", "UTF-8"),
+        ] {
+            let error = UrlSettings::of(url).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

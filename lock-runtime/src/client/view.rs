@@ -1,0 +1,79 @@
+//! [`View`]: what a view of a client has of its own.
+
+use std::time::Duration;
+
+use lock_store::{LockKey, Namespace};
+
+use crate::config::{FAR, Spec, Wait};
+
+/// A namespace and defaults; of the client itself, those that it was built with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    namespace: ViewNamespace,
+    lease: Option<Duration>,
+    wait: Option<Duration>,
+}
+
+/// Which namespace keys are in.
+#[derive(Clone, Debug, Default)]
+enum ViewNamespace {
+    /// The one that the client was built with.
+    #[default]
+    OfClient,
+    Other(Namespace),
+    /// One that can't be used; every key says so.
+    Bad,
+}
+
+impl View {
+    /// In the namespace that the client was built with.
+    pub(super) fn in_own_namespace(mut self) -> Self {
+        self.namespace = ViewNamespace::OfClient;
+        self
+    }
+
+    pub(super) fn in_namespace(mut self, namespace: Namespace) -> Self {
+        self.namespace = ViewNamespace::Other(namespace);
+        self
+    }
+
+    pub(super) fn in_bad_namespace(mut self) -> Self {
+        self.namespace = ViewNamespace::Bad;
+        self
+    }
+
+    pub(super) fn with_wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait.min(FAR));
+        self
+    }
+
+    pub(super) fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// Its namespace, if it can be used. `own` is the one that the client was built with.
+    pub(super) fn namespace<'v>(&'v self, own: &'v Namespace) -> Option<&'v Namespace> {
+        match &self.namespace {
+            ViewNamespace::OfClient => Some(own),
+            ViewNamespace::Other(namespace) => Some(namespace),
+            ViewNamespace::Bad => None,
+        }
+    }
+
+    /// The key as the engine knows it.
+    pub(super) fn key(&self, key: LockKey) -> LockKey {
+        match &self.namespace {
+            ViewNamespace::OfClient => key.in_namespace(None),
+            ViewNamespace::Other(namespace) => key.in_namespace(Some(namespace.clone())),
+            ViewNamespace::Bad => key.in_bad_namespace(),
+        }
+    }
+
+    /// A request's options over the defaults of this view.
+    pub(super) fn spec(&self, mut spec: Spec) -> Spec {
+        spec.wait = spec.wait.or(self.wait.map(Wait::For));
+        spec.default_lease = self.lease;
+        spec
+    }
+}

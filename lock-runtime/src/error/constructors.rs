@@ -1,0 +1,105 @@
+//! Errors made by hand: by the engine, and by services that test what they make of them.
+
+use std::time::Duration;
+
+use lock_store::{KeyFault, LockKey, StoreError, StoreErrorKind};
+
+use super::{KeyKind, LockError, LostReason};
+
+/// For tests of what a service makes of an error. What it does under a lock is tested with
+/// [`LockClient::in_memory`](crate::LockClient::in_memory).
+///
+/// # Examples
+/// ```
+/// use lock_runtime::{LockError, LostReason, StoreErrorKind};
+/// fn status(error: &LockError) -> u16 {
+///     match error {
+///         error if error.is_busy() => 409,
+///         error if error.is_unavailable() || error.is_lost() => 503,
+///         _ => 500,
+///     }
+/// }
+/// assert_eq!(status(&LockError::busy("order:7")), 409);
+/// assert_eq!(status(&LockError::unavailable(StoreErrorKind::Timeout, "500ms")), 503);
+/// assert_eq!(status(&LockError::lost("order:7", LostReason::Gone)), 503);
+/// ```
+impl LockError {
+    /// A [`Busy`](Self::Busy) after no time.
+    #[must_use]
+    pub fn busy(key: impl Into<LockKey>) -> Self {
+        Self::Busy {
+            key: key.into(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// A [`RateLimited`](Self::RateLimited) that passes after this time.
+    #[must_use]
+    pub fn rate_limited(key: impl Into<LockKey>, retry_after: Duration) -> Self {
+        Self::RateLimited {
+            key: key.into(),
+            retry_after,
+        }
+    }
+
+    /// A [`Lost`](Self::Lost) whose body was stopped.
+    #[must_use]
+    pub fn lost(key: impl Into<LockKey>, reason: LostReason) -> Self {
+        Self::Lost {
+            key: key.into(),
+            reason,
+            body_ended: false,
+        }
+    }
+
+    /// A [`Lost`](Self::Lost) whose [body had ended](Self::body_ended).
+    #[must_use]
+    pub fn lost_after_body(key: impl Into<LockKey>, reason: LostReason) -> Self {
+        Self::Lost {
+            key: key.into(),
+            reason,
+            body_ended: true,
+        }
+    }
+
+    /// An [`Unavailable`](Self::Unavailable) of no key, with what the store said.
+    #[must_use]
+    pub fn unavailable(kind: StoreErrorKind, text: impl Into<Box<str>>) -> Self {
+        Self::Unavailable {
+            key: None,
+            source: StoreError::new(kind, text),
+        }
+    }
+
+    /// A [`WouldDeadlock`](Self::WouldDeadlock).
+    #[must_use]
+    pub fn would_deadlock(key: impl Into<LockKey>) -> Self {
+        Self::WouldDeadlock { key: key.into() }
+    }
+
+    /// An [`InvalidKey`](Self::InvalidKey).
+    #[must_use]
+    pub fn invalid_key(key: impl Into<LockKey>, fault: KeyFault) -> Self {
+        Self::InvalidKey {
+            key: key.into(),
+            fault,
+        }
+    }
+
+    /// A [`KeyConflict`](Self::KeyConflict).
+    #[must_use]
+    pub fn key_conflict(key: impl Into<LockKey>, found: KeyKind) -> Self {
+        Self::KeyConflict {
+            key: key.into(),
+            found,
+        }
+    }
+
+    /// A [`Config`](Self::Config) with this message.
+    #[must_use]
+    pub fn config(message: impl Into<Box<str>>) -> Self {
+        Self::Config {
+            message: message.into(),
+        }
+    }
+}

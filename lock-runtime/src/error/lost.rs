@@ -1,0 +1,81 @@
+//! [`LostReason`], and what is said of a lock that was lost.
+
+use std::fmt;
+
+use lock_store::LockKey;
+
+/// How a hold came to its end before it was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// Its fixed lease ended on this machine's monotonic clock: it was too short for what was done under it.
+    Expired,
+    /// Its lease ended, and the renewals that were sent before got no answer.
+    NotRenewed,
+    /// Its lease ended and no renewal was sent: the process was stopped or starved, or the machine suspended.
+    Stalled,
+    /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took the lock away.
+    Gone,
+    /// `max_hold` was reached.
+    MaxHold,
+    /// The client was shut down and its timeout ran out.
+    Shutdown,
+    /// Of a latch: it was never set, or its time to live has ended, or the store lost it.
+    NotSet,
+}
+
+impl LostReason {
+    /// Whether its lease has ended, so that the store has nothing left of it.
+    pub(crate) fn is_end_of_lease(self) -> bool {
+        matches!(self, Self::Expired | Self::NotRenewed | Self::Stalled)
+    }
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => {
+                "its fixed lease ended; write a longer `lease`, or `renew = true` to have it renewed"
+            }
+            Self::NotRenewed => {
+                "its lease ended, since the store answered no renewal; check the store and the network"
+            }
+            Self::Stalled => {
+                "its lease ended while this process stood still (stopped, starved, or its machine asleep)"
+            }
+            Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
+            Self::MaxHold => "`max_hold` was reached",
+            Self::Shutdown => "the client was shut down",
+            Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
+        })
+    }
+}
+
+/// Of which key, how, and whether its body had ended by itself.
+pub(super) struct WasLost<'e>(
+    pub(super) &'e LockKey,
+    pub(super) LostReason,
+    pub(super) bool,
+);
+
+impl fmt::Display for WasLost<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(key, reason, body_ended) = self;
+        let key = key.shortened();
+        match (reason, body_ended) {
+            (LostReason::NotSet, _) => write!(
+                f,
+                "the latch {key} can't open: {reason}; set it again, for as long as it takes"
+            ),
+            (_, false) => write!(
+                f,
+                "the lock {key} was lost: {reason}. What was done under it may be half done: check it before a retry"
+            ),
+            (_, true) => write!(
+                f,
+                "the lock {key} was lost: {reason}. The body went on to its end: all of it is done, the rest perhaps beside \
+                 another holder, and a retry does it again"
+            ),
+        }
+    }
+}

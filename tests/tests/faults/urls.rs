@@ -1,0 +1,162 @@
+//! What a URL says is done, or it is an error.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{Proxy, RedisServer};
+
+use crate::client;
+
+fn refused(url: &str) -> String {
+    match LockClient::builder().url(url).connect_lazy() {
+        Err(error @ LockError::Config { .. }) => error.to_string(),
+        other => panic!("{url}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_option_of_any_kind_of_url_is_refused_with_the_known_ones() {
+    for (base, known) in [
+        ("redis://h/", "`replicas`"),
+        ("redis+unix:///tmp/redis.sock", "`pass`"),
+        ("redis-sentinel://h1,h2/master", "`sentinel_user`"),
+        ("redis-cluster://h1,h2", "`replicas`"),
+        ("redis-quorum://h1,h2,h3", "`rejoin_after`"),
+        ("memory:", "`?namespace=…`"),
+    ] {
+        for option in ["tls=true", "replica=1", "tls"] {
+            let said = refused(&format!("{base}?{option}"));
+            assert!(said.contains(known), "{base} {option}: {said}");
+        }
+        for twice in ["namespace=a&namespace=a", "name=a&name=b"] {
+            let said = refused(&format!("{base}?{twice}"));
+            assert!(said.contains("twice"), "{base} {twice}: {said}");
+        }
+        let said = refused(&format!("{base}?namespace=a%3Ab"));
+        assert!(said.contains("has a ':'"), "{base}: {said}");
+        let said = refused(&format!("{base}?name=two%20words"));
+        assert!(said.contains("has a ' '"), "{base}: {said}");
+    }
+    for ignored in [
+        "redis://h/#insecure",
+        "redis://h?protocol=2",
+        "redis://h?db=2",
+        "redis://h1,h2",
+        "redis-sentinel://h/master?sentinel_user=a&sentinel_user=b",
+        "memory:shop",
+    ] {
+        refused(ignored);
+    }
+}
+
+#[tokio::test]
+async fn namespace_and_name_in_a_url_are_those_of_the_client() {
+    let server = RedisServer::start().await;
+    let url = format!("{}?namespace=shop&name=orders-7f9c", server.url());
+    let named = client(&url).await;
+    let guard = named.lock("k").acquire().await.unwrap();
+    assert_eq!(server.keys("*").await, ["shop:k"]);
+    let listed = format!("{:?}", server.command(&["CLIENT", "LIST"]).await);
+    assert!(listed.contains("name=orders-7f9c "), "{listed}");
+    guard.release().await.unwrap();
+    // Unless it is given, it says which process it is.
+    let unnamed = client(&server.url()).await;
+    let pid = format!(":{} ", std::process::id());
+    let listed = format!("{:?}", server.command(&["CLIENT", "LIST"]).await);
+    assert!(listed.contains(&pid), "{listed}");
+    drop((named, unnamed));
+    // Not both, here and there.
+    for given in [
+        LockClient::builder().namespace("other"),
+        LockClient::builder().name("other"),
+    ] {
+        let said = given.url(&url).connect_lazy().unwrap_err().to_string();
+        assert!(said.contains("leave one of them out"), "{said}");
+    }
+    let embedded = client("memory:?namespace=shop").await;
+    assert!(format!("{embedded:?}").contains("shop"), "{embedded:?}");
+}
+
+/// What a client says when it can't connect, and what one says that is used all the same.
+async fn unreachable(url: &str) -> Vec<String> {
+    let builder = || {
+        let builder = LockClient::builder().url(url);
+        builder.connect_timeout(Duration::from_millis(300))
+    };
+    let connected = builder().connect().await.map(drop);
+    let lazy = builder().connect_lazy().unwrap();
+    let one_try = lazy.lock("k").try_acquire().await.map(drop);
+    let waits = lazy.lock("k").wait(Duration::from_secs(1)).acquire().await;
+    let health = lazy.health().await.map(drop);
+    let errors = [connected, one_try, waits.map(drop), health];
+    errors
+        .into_iter()
+        .map(|result| {
+            let error = result.unwrap_err();
+            assert!(error.is_unavailable(), "{url}: {error}");
+            error.to_string()
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn every_error_about_a_connection_names_the_server_and_no_password() {
+    let refuses = RedisServer::start().await;
+    let addr = refuses.addr().to_string();
+    refuses.kill();
+    // It takes connections and says nothing.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mute = silent.local_addr().unwrap().to_string();
+    for (url, names) in [
+        (format!("redis://u:canary@{addr}/"), addr.clone()),
+        (format!("rediss://u:canary@{addr}/"), addr.clone()),
+        (format!("redis-cluster://u:canary@{addr}"), addr.clone()),
+        (format!("redis-sentinel://u:canary@{addr}/m"), addr.clone()),
+        (
+            format!("redis-quorum://u:canary@{addr},{mute},127.0.0.1:1"),
+            addr.clone(),
+        ),
+        (format!("redis://u:canary@{mute}/"), mute.clone()),
+        (format!("rediss://u:canary@{mute}/"), mute.clone()),
+        (format!("redis-cluster://u:canary@{mute}"), mute.clone()),
+        (format!("redis-sentinel://u:canary@{mute}/m"), mute.clone()),
+        (
+            "redis://u:canary@no-such-host.invalid:7/".to_owned(),
+            "no-such-host.invalid:7".to_owned(),
+        ),
+        (
+            "redis+unix:///no/such.sock?user=u&pass=canary".to_owned(),
+            "/no/such.sock".to_owned(),
+        ),
+    ] {
+        for said in unreachable(&url).await {
+            assert!(said.contains(&names), "{url}: {said}");
+            assert!(!said.contains("canary"), "{url}: {said}");
+            assert_eq!(
+                said.matches(&format!("{names}: {names}")).count(),
+                0,
+                "{said}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_or_falls_silent_names_the_server() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let client = client(&format!("redis://{}/", proxy.addr())).await;
+    proxy.drop_replies(true);
+    let silent = client.lock("k").try_acquire().await.unwrap_err();
+    let (name, silent) = (proxy.addr().to_string(), silent.to_string());
+    assert!(silent.contains(&name), "{silent}");
+    proxy.refuse(true);
+    proxy.cut();
+    let broken = client
+        .lock("k")
+        .try_acquire()
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(broken.contains(&name), "{broken}");
+}
