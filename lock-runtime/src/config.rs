@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_store::Permits;
-use lock_store::timing::{MAX_LEASE, MIN_LEASE};
+use lock_store::timing::{CALL_AHEAD, CALL_REMEMBERED, CALL_VALID, MAX_LEASE, MIN_LEASE};
 
 use crate::error::LockError;
 use crate::mends::TakenOut;
@@ -22,9 +22,13 @@ pub(crate) const DEFAULT_NAMESPACE: &str = "lock";
 pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(2);
 /// A latch and all that belongs to it is forgotten after this, unless its user says otherwise.
 pub(crate) const LATCH_TTL: Duration = MAX_LEASE;
-/// A call is repeated for at most this long: what is remembered must outlive the last command sent, wherever it is held
-/// up on its way.
+/// A call is repeated for at most this long.
 pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
+const _: () = assert!(
+    CALL_AHEAD.as_secs() + CALL_REPEATED.as_secs() + CALL_VALID.as_secs()
+        <= CALL_REMEMBERED.as_secs(),
+    "the last repeat may arrive when the call is forgotten"
+);
 /// How often a hold is passed on inside the process before other processes have their turn.
 pub(crate) const LOCAL_HANDOFFS: u32 = 64;
 /// So many fencing tokens at most are reserved for that at once: more could let them run ahead of the server's clock.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::Permits;
+use lock_store::timing::trusted;
+use lock_store::{Instant, Permits};
 
 use crate::engine::hold::Hold;
 
@@ -27,6 +28,12 @@ impl Probe {
     #[must_use]
     pub fn lease(&self) -> Duration {
         self.0.lease
+    }
+
+    /// The earliest that the store can have confirmed it last.
+    #[must_use]
+    pub fn confirmed(&self) -> Instant {
+        self.0.deadline() - trusted(self.0.lease)
     }
 
     /// How much of its key it has; `None` is all of it.

@@ -389,6 +389,29 @@ async fn every_key_has_a_time_to_live() {
 }
 
 #[tokio::test]
+async fn a_clients_first_call_on_a_latch_is_two_commands_and_later_ones_are_one() {
+    let server = RedisServer::start().await;
+    let warm = settled(&server).await.latch("warm");
+    warm.set(1).await.unwrap();
+    warm.count_down().await.unwrap();
+    for first_sets in [true, false] {
+        let client = settled(&server).await;
+        let mut log = server.requests().await;
+        for first in [true, false] {
+            // Another key each time: the server says its time once for all.
+            let latch = client.latch(if first { "a" } else { "b" });
+            if first_sets {
+                latch.set(2).await.unwrap();
+            } else {
+                latch.count_down().await.unwrap();
+            }
+            let commands = log.take().await.len();
+            assert_eq!(commands, if first { 2 } else { 1 });
+        }
+    }
+}
+
+#[tokio::test]
 async fn everything_about_a_latch_is_one_command() {
     let (server, client) = connected().await;
     let latch = client.latch("k");

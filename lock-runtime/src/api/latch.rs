@@ -15,7 +15,8 @@ use crate::error::LockError;
 /// [`count_down`](Self::count_down)s, and whoever needs all parts [`wait`](Self::wait)s, before or after it was set.
 /// It is the `CountDownLatch` of `java.util.concurrent` and of Redisson, with these guarantees, as long as the store
 /// keeps acknowledged writes:
-/// - **Each call counts once**, however often its command had to be sent.
+/// - **Each call counts once**, however often its command had to be sent, and however late a duplicate arrives: the store
+///   remembers a call for two minutes, and carries out none that was sent more than a minute ago by the store's clock.
 /// - **It opens once it is counted down to zero, and stays open** until it expires or is set again: who comes late goes
 ///   on at once.
 /// - **A lost message costs time, never a wait without end**: the last count is told to all who wait, and who waits
@@ -28,7 +29,8 @@ use crate::error::LockError;
 /// [`LockError::KeyConflict`].
 ///
 /// A wait costs the store one command, and one a second for each process and key, however many tasks wait; `set`,
-/// `count_down` and `count` cost one each. The last count also sends one message to each process that waits.
+/// `count_down` and `count` cost one each, and one more for a client's first `set` or `count_down`, which learns the
+/// store's time. The last count also sends one message to each process that waits.
 ///
 /// # Default
 /// - ttl: 24 h

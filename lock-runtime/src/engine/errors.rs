@@ -51,6 +51,14 @@ pub(super) fn no_token() -> StoreError {
     )
 }
 
+/// A call that had the time which the store had just told was refused for its time.
+pub(super) fn untimely() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "a call reached it more than a minute late, or its clock jumps",
+    )
+}
+
 /// A reply that no store gives which keeps the contract.
 pub(super) fn malformed(what: String) -> StoreError {
     let text = format!("{what}, which can't be; is there a proxy in front of it?");

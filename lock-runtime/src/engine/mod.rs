@@ -36,6 +36,7 @@ use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
+use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
 use self::local_queue::LocalQueues;
@@ -59,6 +60,7 @@ pub(crate) struct Engine {
     /// The store tells it what it has to say, as long as it is there.
     _messages: Arc<Messages>,
     latches: Arc<LatchWatches>,
+    store_time: StoreTime,
     liveness: Arc<Liveness>,
     watchdog: Arc<Watchdog>,
     undo: Undo,

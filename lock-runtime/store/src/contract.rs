@@ -64,7 +64,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated>;
 
     /// Sets a latch, for `ttl`, open or not, unless it is set and has not opened yet. `count` is not zero. A repeat by the
-    /// same owner changes nothing more, and gets the first one's reply.
+    /// same owner changes nothing more, and gets the first one's reply. An attempt that arrives when that may be forgotten
+    /// is not [valid](LatchCall::valid) any more, and changes nothing.
     fn latch_set(
         &self,
         call: LatchCall,

@@ -17,7 +17,15 @@ pub const QUEUE_TTL: Duration = Duration::from_secs(60);
 /// A client that waits and has not looked for this long is taken for one that stands still. Its looks are a second apart.
 pub const UNHEARD: Duration = Duration::from_secs(2);
 /// A store remembers for this long what it did for a call, so that a repeat does it no second time.
-pub const CALL_REMEMBERED: Duration = Duration::from_secs(60);
+///
+/// No repeat counts once that is forgotten, however late it arrives. The first attempt is carried out [`CALL_AHEAD`]
+/// before its own stamp at the earliest, the last one is sent 30 s after it (the engine's `CALL_REPEATED`), and is valid
+/// for [`CALL_VALID`]: 30 s + 30 s + 60 s.
+pub const CALL_REMEMBERED: Duration = Duration::from_secs(120);
+/// A store carries a call out up to this long after the call was sent, by the store's own clock.
+pub const CALL_VALID: Duration = Duration::from_secs(60);
+/// By so much at most may a call's stamp be ahead of the store's clock.
+pub const CALL_AHEAD: Duration = Duration::from_secs(30);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// Upper end of the back-off.

@@ -14,6 +14,16 @@ pub fn monotonic_nanos() -> u64 {
         .expect("less than 500 years since boot")
 }
 
+/// What the machine's clock says, which its servers go by, too: microseconds since 1970.
+///
+/// # Panics
+/// On a system whose clock stands before that.
+#[must_use]
+pub fn wall_micros() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_REALTIME).expect("a clock");
+    u64::try_from(std::time::Duration::from(now).as_micros()).expect("a time after 1970")
+}
+
 /// Now, on the clock of the runtime that this runs on, which may be paused.
 #[must_use]
 pub fn runtime_now() -> Instant {

@@ -16,6 +16,8 @@ pub struct LatchRequest {
     pub owner: Owner,
     /// What to do.
     pub verb: LatchVerb,
+    /// When it was sent, by the store's clock; see [`LatchCall::made`].
+    pub made: Option<u64>,
 }
 
 /// The verbs of the store contract.
@@ -49,6 +51,11 @@ pub enum Latched {
     Is(LatchState),
     /// It is not there.
     NotSet,
+    /// It came at a time at which it is not valid.
+    Untimely {
+        /// The store's time, in microseconds since 1970.
+        now: u64,
+    },
     /// The place is given up.
     Left,
     /// The key is something else.
@@ -61,14 +68,20 @@ impl LatchRequest {
     /// # Errors
     /// The store's own.
     pub async fn send(self, store: &dyn Store, by: Instant) -> Result<Answer<Latched>, Failure> {
-        let Self { key, owner, verb } = self;
-        let call = LatchCall { key, owner };
+        let Self {
+            key,
+            owner,
+            verb,
+            made,
+        } = self;
+        let call = LatchCall { key, owner, made };
         Ok(match verb {
             LatchVerb::Set { count, ttl } => {
                 let answer = store.latch_set(call, count, ttl, by).await?;
                 answer.map(|set| match set {
                     LatchSet::Set => Latched::Set(true),
                     LatchSet::SetBefore => Latched::Set(false),
+                    LatchSet::Untimely { now } => Latched::Untimely { now },
                     LatchSet::Conflict => Latched::Conflict,
                 })
             }
@@ -77,6 +90,7 @@ impl LatchRequest {
                 answer.map(|counted| match counted {
                     LatchCounted::Left(left) => Latched::Counted(left),
                     LatchCounted::NotSet => Latched::NotSet,
+                    LatchCounted::Untimely { now } => Latched::Untimely { now },
                     LatchCounted::Conflict => Latched::Conflict,
                 })
             }

@@ -52,7 +52,7 @@ mod sentinels;
 pub mod store_decorator;
 
 pub use backend::Backend;
-pub use clock::{monotonic_nanos, runtime_now, sleep_until};
+pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
 pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
 pub use heard::Heard;

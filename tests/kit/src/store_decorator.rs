@@ -36,6 +36,11 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         self.link(own)
     }
 
+    /// Whether another server takes over when one fails; `own` is the store's.
+    fn fails_over(&self, own: bool) -> bool {
+        own
+    }
+
     /// Called before the store itself is closed.
     fn close(&self) {}
 
@@ -157,11 +162,13 @@ macro_rules! verbs {
                 self.interceptor.link_of(key, self.store.link_of(key, queue))
             }
             fn tells_namespaces_apart(&self) -> bool {
-        self.store.tells_namespaces_apart()
-    }
-
-    fn only_hints(&self) -> bool {
+                self.store.tells_namespaces_apart()
+            }
+            fn only_hints(&self) -> bool {
                 self.store.only_hints()
+            }
+            fn fails_over(&self) -> bool {
+                self.interceptor.fails_over(self.store.fails_over())
             }
             fn close(&self) {
                 self.interceptor.close();

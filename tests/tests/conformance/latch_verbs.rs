@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_store::{ClientId, Clock, Instant, LatchState, Link, Listener, Owner, Store, WakeUp};
-use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, eventually};
+use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, eventually, wall_micros};
 
 crate::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
     a_count_down_repeated_after_the_latch_was_set_again_counts_nothing,
     a_set_repeated_after_the_latch_has_opened_sets_nothing,
+    an_attempt_at_the_wrong_time_changes_nothing_and_is_told_the_time,
+    a_repeat_gets_the_first_ones_reply_whatever_time_it_has,
     generations_rise_and_the_last_that_opened_is_known,
     whoever_has_a_place_is_told_once_which_generation_opened,
     a_place_that_was_left_is_not_told,
@@ -62,11 +64,19 @@ impl Clients {
     }
 
     async fn ask(&self, owner: Owner, verb: LatchVerb) -> Latched {
+        self.ask_made(owner, verb, Some(wall_micros())).await
+    }
+
+    async fn ask_made(&self, owner: Owner, verb: LatchVerb, made: Option<u64>) -> Latched {
         let by = Instant::now() + Duration::from_secs(10);
-        let key = "k".into();
         let store = &self.stores[usize::try_from(owner.client.0 - 1).unwrap()];
-        let answer = LatchRequest { key, owner, verb }.send(&**store, by).await;
-        answer.unwrap().value
+        let request = LatchRequest {
+            key: "k".into(),
+            owner,
+            verb,
+            made,
+        };
+        request.send(&**store, by).await.unwrap().value
     }
 
     async fn look(&self) -> LatchState {
@@ -117,6 +127,61 @@ async fn a_set_repeated_after_the_latch_has_opened_sets_nothing(store: Backend) 
     clients.ask(owner(1, 2), LatchVerb::CountDown).await;
     assert_eq!(clients.ask(owner(1, 1), set(1)).await, Latched::Set(true));
     assert_eq!(clients.look().await.count, 0);
+}
+
+const SECOND: u64 = 1_000_000;
+
+async fn an_attempt_at_the_wrong_time_changes_nothing_and_is_told_the_time(store: Backend) {
+    let clients = Clients::new(&store);
+    let wrong = || {
+        let now = wall_micros();
+        [
+            None,
+            Some(0),
+            Some(now - 61 * SECOND),
+            Some(now + 32 * SECOND),
+        ]
+    };
+    let refused = async |call, verb| {
+        for made in wrong() {
+            let before = wall_micros();
+            match clients.ask_made(owner(1, call), verb, made).await {
+                // The embedded store goes by the monotonic clock.
+                Latched::Untimely { now } => assert!(now.abs_diff(before) < SECOND, "{now}"),
+                other => panic!("{made:?}: {other:?}"),
+            }
+        }
+    };
+    refused(1, set(3)).await;
+    let unset = clients.ask(owner(1, 999), LatchVerb::Look).await;
+    assert_eq!((unset, store.leftovers().await), (Latched::NotSet, 0));
+    assert_eq!(clients.ask(owner(1, 1), set(3)).await, Latched::Set(true));
+    refused(2, LatchVerb::CountDown).await;
+    assert_eq!(clients.look().await.count, 3);
+    let now = wall_micros();
+    for (call, left, made) in [(2, 2, now - 58 * SECOND), (3, 1, now + 29 * SECOND)] {
+        let made = clients.ask_made(owner(1, call), LatchVerb::CountDown, Some(made));
+        assert_eq!(made.await, Latched::Counted(left));
+    }
+}
+
+async fn a_repeat_gets_the_first_ones_reply_whatever_time_it_has(store: Backend) {
+    let clients = Clients::new(&store);
+    for (call, verb, reply) in [
+        (1, set(2), Latched::Set(true)),
+        (2, LatchVerb::CountDown, Latched::Counted(1)),
+    ] {
+        let now = wall_micros();
+        for made in [
+            Some(now),
+            None,
+            Some(now - 90 * SECOND),
+            Some(now + 90 * SECOND),
+        ] {
+            assert_eq!(clients.ask_made(owner(1, call), verb, made).await, reply);
+        }
+    }
+    assert_eq!(clients.look().await.count, 1);
 }
 
 async fn generations_rise_and_the_last_that_opened_is_known(store: Backend) {

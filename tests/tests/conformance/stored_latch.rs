@@ -3,13 +3,15 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lock_store::LatchState;
-use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, RedisServer, eventually};
+use lock_testkit::{
+    Backend, LatchRequest, LatchVerb, Latched, RedisServer, eventually, wall_micros,
+};
 
 use crate::stored::Stored;
 use crate::verbs::{by, owner};
 
 crate::on_one_server!(
-    a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minute,
+    a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_minutes,
     a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out,
     generations_follow_the_clock_or_the_last_one,
     what_is_not_all_of_a_latch_is_a_conflict,
@@ -42,6 +44,7 @@ impl Latches {
             key: "k".into(),
             owner: owner(0, call),
             verb,
+            made: Some(wall_micros()),
         };
         let reply = request.send(&*self.0.two.stores[0], by()).await;
         reply.unwrap().value
@@ -80,7 +83,7 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
-async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minute(
+async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_minutes(
     backend: Backend,
 ) {
     let stored = Latches::on(backend);
@@ -90,14 +93,14 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_a_minut
     stored.lives(LATCH, TTL).await;
     assert!(stored.look().await.remaining.unwrap() > TTL / 2);
     let call = stored.call().await;
-    stored.lives(&call, MINUTE).await;
+    stored.lives(&call, 2 * MINUTE).await;
     assert_eq!(stored.set(2, 9).await, Latched::Set(false));
     let _: u64 = stored.query(&format!("DEL {call}")).await;
     for left in [1, 0] {
         let counted = stored.ask(3 + u64::from(left), LatchVerb::CountDown).await;
         assert_eq!(counted, Latched::Counted(left));
         let call = stored.call().await;
-        stored.lives(&call, MINUTE).await;
+        stored.lives(&call, 2 * MINUTE).await;
         let kept: u32 = stored.query(&format!("GET {call}")).await;
         assert_eq!(kept, left);
         let _: u64 = stored.query(&format!("DEL {call}")).await;

@@ -1,9 +1,14 @@
 //! Latches when messages and replies are lost, and when servers stop, freeze, refuse or forget.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{Latch, LockClient, LockError, LostReason, StoreErrorKind};
-use lock_testkit::{Proxy, RedisServer, eventually};
+use lock_store::{ClientId, Clock, Instant, Listener, Owner};
+use lock_testkit::{
+    Heard, LatchRequest, LatchVerb, Latched, Proxy, RedisServer, eventually, redis_store,
+    wall_micros,
+};
 use tokio::task::JoinHandle;
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable};
@@ -134,6 +139,51 @@ async fn calls_whose_connection_is_cut_take_effect_once() {
         latch.wait(LONG).await.unwrap();
     }
     assert_eq!(proxy.connections(), 9);
+}
+
+/// What was held up on its way for so long that the server has forgotten its call.
+#[tokio::test]
+async fn a_duplicate_that_arrives_when_its_call_is_forgotten_changes_nothing() {
+    let server = RedisServer::start().await;
+    let listener: Arc<dyn Listener> = Arc::<Heard>::default();
+    let clock = Clock::new(tokio::runtime::Handle::current());
+    let client = ClientId(1);
+    let store = redis_store(&server.url(), "lock", client, &listener, clock);
+    let ask = async |request, verb, age: Duration| {
+        let age = u64::try_from(age.as_micros()).unwrap();
+        let request = LatchRequest {
+            key: "k".into(),
+            owner: Owner { client, request },
+            verb,
+            made: Some(wall_micros() - age),
+        };
+        let by = Instant::now() + LONG;
+        request.send(&*store, by).await.unwrap().value
+    };
+    let ttl = LONG;
+    let set = LatchVerb::Set { count: 3, ttl };
+    assert_eq!(ask(1, set, Duration::ZERO).await, Latched::Set(true));
+    let counted = ask(2, LatchVerb::CountDown, Duration::ZERO).await;
+    assert_eq!(counted, Latched::Counted(2));
+    let forget = async || {
+        for call in server.keys("lock:%call*").await {
+            server.command(&["DEL", &call]).await;
+        }
+    };
+    let held_up = Duration::from_secs(121);
+    forget().await;
+    let late = ask(2, LatchVerb::CountDown, held_up).await;
+    assert!(matches!(late, Latched::Untimely { .. }), "{late:?}");
+    assert_eq!(count(&server).await, Some(2));
+    for (call, left) in [(3, 1), (4, 0)] {
+        let counted = ask(call, LatchVerb::CountDown, Duration::ZERO).await;
+        assert_eq!(counted, Latched::Counted(left));
+    }
+    forget().await;
+    let late = ask(1, set, held_up).await;
+    assert!(matches!(late, Latched::Untimely { .. }), "{late:?}");
+    assert_eq!(count(&server).await, Some(0), "it stays open");
+    assert!(server.keys("lock:%call*").await.is_empty());
 }
 
 #[tokio::test]

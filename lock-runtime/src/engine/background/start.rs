@@ -11,6 +11,7 @@ use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::fencing::rising::LastTokens;
+use crate::engine::latch::store_time::StoreTime;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
@@ -49,6 +50,7 @@ impl Engine {
             numbers: Arc::clone(&messages.numbers),
             _messages: messages,
             latches: Arc::default(),
+            store_time: StoreTime::default(),
             liveness,
             watchdog,
             undo,

@@ -1,5 +1,6 @@
 //! Count-down latches: calls that are repeated until the store has answered, and the wait.
 
+pub(super) mod store_time;
 mod view;
 mod waiter;
 pub(super) mod watch;
@@ -15,7 +16,7 @@ use self::waiter::{Known, LatchWaiter};
 use self::watcher::LatchWatcher;
 use super::Engine;
 use super::background::active::Active;
-use super::errors::unavailable;
+use super::errors::{unavailable, untimely};
 use super::timing::{Budget, Retry};
 use crate::config::{CALL_REPEATED, Wait};
 use crate::error::{KeyKind, LockError, LostReason};
@@ -29,10 +30,21 @@ impl Engine {
         ttl: Duration,
     ) -> Result<bool, LockError> {
         let call = self.latch_call(key)?;
-        let set = |by| self.store.latch_set(call.clone(), count, ttl, by);
-        match self.repeat(key, &self.call_budget(), set).await? {
+        let set = |by, made| {
+            let call = LatchCall {
+                made,
+                ..call.clone()
+            };
+            self.store.latch_set(call, count, ttl, by)
+        };
+        let told = |reply: &LatchSet| match reply {
+            LatchSet::Untimely { now } => Some(*now),
+            _ => None,
+        };
+        match self.repeat(key, &self.call_budget(), set, told).await? {
             LatchSet::Set => Ok(true),
             LatchSet::SetBefore => Ok(false),
+            LatchSet::Untimely { .. } => Err(unavailable(Some(key), untimely())),
             LatchSet::Conflict => Err(conflict(key)),
         }
     }
@@ -40,10 +52,22 @@ impl Engine {
     /// Counts down by one. How many are left.
     pub(crate) async fn count_down(&self, key: &LockKey) -> Result<u32, LockError> {
         let call = self.latch_call(key)?;
-        let count_down = |by| self.store.latch_count_down(call.clone(), by);
-        match self.repeat(key, &self.call_budget(), count_down).await? {
+        let count_down = |by, made| {
+            let call = LatchCall {
+                made,
+                ..call.clone()
+            };
+            self.store.latch_count_down(call, by)
+        };
+        let told = |reply: &LatchCounted| match reply {
+            LatchCounted::Untimely { now } => Some(*now),
+            _ => None,
+        };
+        let budget = self.call_budget();
+        match self.repeat(key, &budget, count_down, told).await? {
             LatchCounted::Left(left) => Ok(left),
             LatchCounted::NotSet => Err(LockError::lost(key.clone(), LostReason::NotSet)),
+            LatchCounted::Untimely { .. } => Err(unavailable(Some(key), untimely())),
             LatchCounted::Conflict => Err(conflict(key)),
         }
     }
@@ -59,8 +83,8 @@ impl Engine {
         key: &LockKey,
         budget: &Budget,
     ) -> Result<Option<u32>, LockError> {
-        let look = |by| self.store.latch_look(key.clone(), by);
-        match self.repeat(key, budget, look).await? {
+        let look = |by, _| self.store.latch_look(key.clone(), by);
+        match self.repeat(key, budget, look, |_| None).await? {
             LatchFound::Is(latch) => Ok(Some(latch.count)),
             LatchFound::NotSet => Ok(None),
             LatchFound::Conflict => Err(conflict(key)),
@@ -139,6 +163,7 @@ impl Engine {
         Ok(LatchCall {
             key: key.clone(),
             owner: self.next_owner(),
+            made: None,
         })
     }
 
@@ -147,16 +172,19 @@ impl Engine {
         Budget::new(self.clock.now(), wait, &self.defaults)
     }
 
-    /// One call: its command is sent again, under the same owner token, as long as that may help.
+    /// One call: its command is sent again, under the same owner token, as long as that may help. The command is given
+    /// the store's time at its sending; `told` is what the store said its time was if it refused that.
     async fn repeat<'s, T>(
         &self,
         key: &LockKey,
         budget: &Budget,
-        command: impl Fn(Instant) -> StoreFuture<'s, T>,
+        command: impl Fn(Instant, Option<u64>) -> StoreFuture<'s, T>,
+        told: impl Fn(&T) -> Option<u64>,
     ) -> Result<T, LockError> {
         let _active = Active::enter(&*self.active);
         let waits = budget.gives_up(None);
         let mut retry = Retry::default();
+        let mut refused = false;
         loop {
             let silence_ends = budget.silence_ends(self.silent_since());
             let gives_up = silence_ends.map_or(waits, |ends| ends.min(waits));
@@ -166,14 +194,25 @@ impl Engine {
             }
             let sent = self.clock.now();
             let by = budget.command_by(sent, gives_up);
-            let result = command(by).await;
+            let result = command(by, self.store_time.at(sent)).await;
             self.liveness.note(sent, &result);
+            let now = self.clock.now();
+            let refused_before = std::mem::take(&mut refused);
             let failure = match result.map(|answer| answer.value) {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => {
+                    let Some(store_time) = told(&reply) else {
+                        return Ok(reply);
+                    };
+                    self.store_time.note(store_time, now);
+                    refused = true;
+                    if !refused_before && now < gives_up {
+                        continue;
+                    }
+                    untimely()
+                }
                 Err(failure) => failure.error,
             };
             // The last one has a whole command's time.
-            let now = self.clock.now();
             let last = gives_up.checked_sub(self.defaults.command_timeout);
             let last = last.filter(|last| *last > now);
             let Some(last) = last.filter(|_| failure.kind().is_transient()) else {
@@ -184,6 +223,10 @@ impl Engine {
                 biased;
                 () = closed => {}
                 () = self.clock.sleep_until(again) => {}
+            }
+            // Whoever was not polled for long may not send what the store does not remember any more.
+            if self.clock.now() >= gives_up {
+                return Err(unavailable(Some(key), failure));
             }
         }
     }

@@ -201,6 +201,7 @@ impl LatchWatcher {
         LatchCall {
             key: self.key.clone(),
             owner: self.place,
+            made: None,
         }
     }
 

@@ -316,13 +316,15 @@ impl Store for MemoryClient {
         _by: Instant,
     ) -> StoreFuture<'_, LatchSet> {
         let reply = self.with_latch(&call.key, |latch, now, micros| {
-            (latch.set(call.owner, count, ttl, now, micros), None)
+            (latch.set(&call, count, ttl, now, micros), None)
         });
         Self::reply(reply.unwrap_or(LatchSet::Conflict))
     }
 
     fn latch_count_down(&self, call: LatchCall, _by: Instant) -> StoreFuture<'_, LatchCounted> {
-        let reply = self.with_latch(&call.key, |latch, now, _| latch.count_down(call.owner, now));
+        let reply = self.with_latch(&call.key, |latch, now, micros| {
+            latch.count_down(&call, now, micros)
+        });
         Self::reply(reply.unwrap_or(LatchCounted::Conflict))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::name::Name;
 use crate::instant::Instant;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
-use crate::{LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
+use crate::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
 
 /// All latches, and what is remembered beside them.
 #[derive(Debug, Default)]
@@ -47,7 +47,7 @@ impl Latches {
         self.entries.clear();
     }
 
-    /// Latches and places; what calls came to, which is forgotten after a minute, not counted.
+    /// Latches and places; what calls came to, which is forgotten soon, not counted.
     pub(super) fn leftovers(&self, now: Instant) -> usize {
         let count = |entry: &Entry| {
             let live = entry.latch.as_ref().is_some_and(|one| one.expires > now);
@@ -95,14 +95,17 @@ impl Entry {
 
     pub(super) fn set(
         &mut self,
-        owner: Owner,
+        call: &LatchCall,
         count: u32,
         ttl: Duration,
         now: Instant,
         micros: u64,
     ) -> LatchSet {
-        if self.calls.contains_key(&owner) {
+        if self.calls.contains_key(&call.owner) {
             return LatchSet::Set;
+        }
+        if !call.valid().contains(&micros) {
+            return LatchSet::Untimely { now: micros };
         }
         let before = self.latch.as_ref();
         if before.is_some_and(|latch| latch.count > 0) {
@@ -115,14 +118,22 @@ impl Entry {
             opened,
             expires: now + ttl,
         });
-        self.remember(owner, count, now);
+        self.remember(call.owner, count, now);
         LatchSet::Set
     }
 
     /// If the latch opens, the second is its generation, and who waited is in `waiters` still.
-    pub(super) fn count_down(&mut self, owner: Owner, now: Instant) -> (LatchCounted, Option<u64>) {
-        if let Some((left, _)) = self.calls.get(&owner) {
+    pub(super) fn count_down(
+        &mut self,
+        call: &LatchCall,
+        now: Instant,
+        micros: u64,
+    ) -> (LatchCounted, Option<u64>) {
+        if let Some((left, _)) = self.calls.get(&call.owner) {
             return (LatchCounted::Left(*left), None);
+        }
+        if !call.valid().contains(&micros) {
+            return (LatchCounted::Untimely { now: micros }, None);
         }
         match &mut self.latch {
             None => (LatchCounted::NotSet, None),
@@ -130,7 +141,7 @@ impl Entry {
             Some(latch) => {
                 latch.count -= 1;
                 let (left, generation) = (latch.count, latch.generation);
-                self.remember(owner, left, now);
+                self.remember(call.owner, left, now);
                 (LatchCounted::Left(left), (left == 0).then_some(generation))
             }
         }

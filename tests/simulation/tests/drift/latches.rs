@@ -3,20 +3,65 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{ClientId, LatchState, Owner};
-use lock_testkit::{LatchRequest, LatchVerb, Latched};
+use lock_store::{ClientId, LatchState, Owner, Store};
+use lock_testkit::{LatchRequest, LatchVerb, Latched, wall_micros};
 
 use crate::{Both, Random, Side, by, to_commands};
 
 const STEPS: usize = 400;
 
-/// A minute, for which calls and places are remembered, ends between two of these.
+/// A minute, for which places are remembered and calls are valid, ends between two of these, and so do the two for which
+/// calls are remembered.
 const TICKS: [u64; 3] = [25_000, 25_000, 100_000];
 const TTLS: [u64; 3] = [37, 162, 1012];
 
-async fn run(side: &mut Side, through: usize, request: &LatchRequest) -> String {
+/// By how many milliseconds the stamp of a new call is behind the store's clock. None of them and of the ticks ends
+/// near a limit: a call is valid from 30 s before its stamp to 60 s after it.
+const BEHIND: [i64; 8] = [0, 0, 0, 0, 50_000, 70_000, -20_000, -45_000];
+
+/// A call, and when it says that it was made, in milliseconds since the scenario began.
+#[derive(Clone)]
+struct Call {
+    request: LatchRequest,
+    made: Option<i64>,
+}
+
+/// What the store's clock says, in microseconds.
+async fn time(store: &dyn Store) -> u64 {
+    let nobody = LatchRequest {
+        key: "clock".into(),
+        owner: Owner {
+            client: ClientId(0),
+            request: 0,
+        },
+        verb: LatchVerb::CountDown,
+        made: None,
+    };
+    match nobody.send(store, by()).await.unwrap().value {
+        Latched::Untimely { now } => now,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// `embedded` is a client of the store whose clock does not show the machine's time.
+async fn run(
+    side: &mut Side,
+    through: usize,
+    call: &Call,
+    passed: i64,
+    embedded: &Arc<dyn Store>,
+) -> String {
     let store = Arc::clone(&side.stores[through]);
-    let latched = request.clone().send(&*store, by()).await.unwrap().value;
+    let mut request = call.request.clone();
+    if let Some(made) = call.made {
+        let age = (passed - made) * 1000;
+        let now = match Arc::ptr_eq(&side.stores[0], embedded) {
+            true => time(&*store).await,
+            false => wall_micros(),
+        };
+        request.made = now.checked_add_signed(-age);
+    }
+    let latched = request.send(&*store, by()).await.unwrap().value;
     let mut nth = |generation: u64| {
         if generation == 0 {
             return 0;
@@ -40,6 +85,7 @@ async fn run(side: &mut Side, through: usize, request: &LatchRequest) -> String 
             let left = remaining.map(|left| left.as_secs().div_ceil(5));
             format!("{count} of {generation} after {opened}, {left:?}")
         }
+        Latched::Untimely { .. } => "untimely".to_owned(),
         other => format!("{other:?}"),
     }
 }
@@ -61,6 +107,7 @@ fn request(random: &mut Random, through: usize, number: u64) -> LatchRequest {
             request: number,
         },
         verb,
+        made: None,
     }
 }
 
@@ -74,28 +121,47 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
     // A latch opens for all at once.
     both.in_order = false;
     // The last calls of each client, which may come again.
-    let mut calls: [Vec<LatchRequest>; 2] = Default::default();
+    let mut calls: [Vec<Call>; 2] = Default::default();
+    let mut passed = 0;
+    let embedded = Arc::clone(&both.memory.stores[0]);
     for number in 0..STEPS {
         let through = random.index(2);
         if random.below(12) == 0 {
             let all = both.keys();
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
-            both.pass_time(random.of(&TICKS), &all);
+            let millis = random.of(&TICKS);
+            both.pass_time(millis, &all);
+            passed += i64::try_from(millis).unwrap();
             continue;
         }
         let known = &mut calls[through];
         let mut call = if known.is_empty() || random.below(3) > 0 {
-            let call = request(&mut random, through, number as u64);
+            let call = Call {
+                request: request(&mut random, through, number as u64),
+                made: (random.below(8) > 0).then(|| passed - random.of(&BEHIND)),
+            };
             known.push(call.clone());
             call
         } else {
             let last = known.len().min(6);
-            known[known.len() - 1 - random.index(last)].clone()
+            let mut call = known[known.len() - 1 - random.index(last)].clone();
+            // Else it is one that was held up on its way.
+            if random.below(2) == 0 {
+                call.made = Some(passed);
+            }
+            call
         };
-        if call.verb == LatchVerb::Wait && random.below(3) == 0 {
-            call.verb = LatchVerb::Leave;
+        let request = &mut call.request;
+        if request.verb == LatchVerb::Wait && random.below(3) == 0 {
+            request.verb = LatchVerb::Leave;
         }
-        let name = format!("{:?} {:?}", call.owner.request, call.verb);
-        both.compare(name, async |side| run(side, through, &call).await);
+        let age = call.made.map(|made| passed - made);
+        let name = format!(
+            "{:?} {:?}, made {age:?} ms ago",
+            request.owner.request, request.verb
+        );
+        both.compare(name, async |side| {
+            run(side, through, &call, passed, &embedded).await
+        });
     }
 }

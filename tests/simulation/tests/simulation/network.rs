@@ -257,6 +257,10 @@ impl Interceptor for Network {
         }
     }
 
+    fn fails_over(&self, _: bool) -> bool {
+        self.wires.len() > 1
+    }
+
     fn link_of(&self, key: &LockKey, _: Link) -> Link {
         self.to(key).link()
     }

@@ -41,6 +41,14 @@ struct Believer {
     probe: Probe,
 }
 
+impl Believer {
+    /// From when on what happens may make it believe wrongly: since its request, or, since a hold passes
+    /// from task to task without the store, as long as the store may have confirmed it before.
+    fn since(&self) -> Instant {
+        self.probe.confirmed().min(self.invoked)
+    }
+}
+
 /// One who writes to a resource that checks tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer {
@@ -158,7 +166,7 @@ impl Oracle {
             ));
         }
         for (other, what) in found {
-            let since = other.invoked.min(me.invoked);
+            let since = other.since().min(me.since());
             if self.is_outside(since) {
                 world
                     .counts

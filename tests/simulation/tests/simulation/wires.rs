@@ -113,10 +113,12 @@ impl Wires {
 
     /// Something is in the way of this client's commands, for so long and what that leads to.
     fn disturbed(&self, time: Duration) {
-        let until = now() + time + AFTERMATH;
-        self.world
-            .witness
-            .disturbed(self.client, self.number, until);
+        let until = now() + time;
+        // A hold of several keys is released as a whole: a reply that one server owes holds up the
+        // client's next request for a key of another.
+        for server in 0..self.world.servers.len() {
+            self.world.witness.disturbed(self.client, server, until);
+        }
     }
 
     /// Of a cluster: who fails at one server asks the others where its keys are, and then everyone rechecks.

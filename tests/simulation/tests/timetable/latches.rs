@@ -1,7 +1,7 @@
 //! Latches.
 
 use lock_runtime::StoreErrorKind;
-use lock_store::{LatchFound, LatchState};
+use lock_store::{LatchCounted, LatchFound, LatchState};
 use lock_testkit::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
@@ -32,6 +32,65 @@ fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
         store.asks(WAIT, client.latch("l").set(2)).await.unwrap();
         let left = store.asks(WAIT, client.latch("l").count_down()).await;
         assert_eq!((left.unwrap(), store.when("count_down").len()), (1, 3));
+    });
+}
+
+/// The store says its time to each client once.
+#[test]
+fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.title("first calls and later ones");
+        let latch = client.latch("l");
+        store.asks(WAIT, latch.set(9)).await.unwrap();
+        for _ in 0..2 {
+            store.asks(WAIT, latch.count_down()).await.unwrap();
+            ms(3_600_000).await;
+        }
+        let calls = [
+            (0, "set"),
+            (0, "set"),
+            (0, "count_down"),
+            (3_600_000, "count_down"),
+        ];
+        assert_eq!(store.calls(), calls);
+        let (store, client) = RecordingStore::open().await;
+        store.title("the store's clock jumps and jumps");
+        let latch = client.latch("l");
+        store.asks(WAIT, latch.set(9)).await.unwrap();
+        let jumps = || Reply::LatchCountDown(LatchCounted::Untimely { now: 1 });
+        for _ in 0..4 {
+            store.answers(jumps());
+        }
+        let left = store.asks(WAIT, latch.count_down()).await;
+        assert_eq!(left.unwrap(), 8);
+        // The fifth has the wrong time, too, which is told again.
+        assert_eq!(store.when("count_down"), [0, 0, 50, 150, 350, 750]);
+        for _ in 0..99 {
+            store.answers(jumps());
+        }
+        let error = store.asks(WAIT, latch.count_down()).await.unwrap_err();
+        assert_eq!(short(&error), "Timeout, seen by us");
+    });
+}
+
+/// What it did may be forgotten when it is polled again.
+#[test]
+fn a_call_that_was_not_polled_for_long_is_not_sent_again() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let latch = client.latch("l");
+        store.asks(WAIT, latch.set(9)).await.unwrap();
+        store.next("count_down", &[Fate::Lost]);
+        let mut call = Box::pin(store.asks(WAIT, latch.count_down()));
+        let early = tokio::time::timeout(of(520), &mut call).await;
+        assert!(early.is_err(), "it is about to repeat it");
+        ms(200_000).await;
+        let error = call.await.unwrap_err();
+        assert_eq!(short(&error), "Timeout");
+        assert_eq!(store.when("count_down"), [0]);
+        let left = store.asks(WAIT, latch.count()).await.unwrap();
+        assert_eq!(left, Some(8));
     });
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use lock_store::Owner;
-use lock_testkit::store_decorator::Request;
+use lock_store::{LatchCounted, LatchSet, Owner};
+use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
 
@@ -81,6 +81,18 @@ fn wants(command: &Command) -> bool {
     )
 }
 
+/// Whether it was a call on a latch that the store told its time, for it to be sent again.
+fn was_untimely(command: &Command) -> bool {
+    let Outcome::Answered { reply, .. } = &command.outcome else {
+        return false;
+    };
+    matches!(
+        reply,
+        Reply::LatchSet(LatchSet::Untimely { .. })
+            | Reply::LatchCountDown(LatchCounted::Untimely { .. })
+    )
+}
+
 impl Ask {
     /// Whether it was there at that time, and not yet over its wait.
     fn may_ask(&self, at: u64) -> bool {
@@ -154,7 +166,8 @@ fn a_try_asks_once(schedule: &Schedule) -> Result<(), String> {
     for ask in asks.iter().filter(|ask| ask.wait == Some(0)) {
         // Other requests of the same millisecond have a command of their own.
         let others = asks.iter().filter(|other| other.may_ask(ask.at)).count() - 1;
-        let during = commands(schedule).filter(|one| wants(one) && ask.may_ask(one.at));
+        let during = commands(schedule)
+            .filter(|one| wants(one) && !was_untimely(one) && ask.may_ask(one.at));
         let of_it = during.count().saturating_sub(others);
         if of_it > 1 {
             return Err(format!("{of_it} commands of the try at {}", ask.at));

@@ -161,6 +161,8 @@ fn reply(reply: &Reply) -> String {
         Reply::LatchCountDown(LatchCounted::Left(left)) => format!("{left} left to count"),
         Reply::LatchCountDown(LatchCounted::NotSet) => "not set".to_owned(),
         Reply::LatchSet(LatchSet::Set) => "set".to_owned(),
+        Reply::LatchSet(LatchSet::Untimely { .. })
+        | Reply::LatchCountDown(LatchCounted::Untimely { .. }) => "untimely".to_owned(),
         Reply::LatchSet(LatchSet::SetBefore) => "was set before".to_owned(),
         Reply::Inspect(Some(found)) if found.holder.is_none() => "free".to_owned(),
         Reply::Inspect(Some(_)) => "held".to_owned(),

@@ -7,6 +7,13 @@ local function conflict()
   return redis.error_reply('WRONGTYPE the key holds something that is not a latch')
 end
 
+-- Minus the server's time in µs, if that is not within the times at which a call is valid; else nil.
+local function untimely(from, to)
+  local time = redis.call('TIME')
+  local now = time[1] * 1000000 + time[2]
+  if now < tonumber(from) or now > tonumber(to) then return -now end
+end
+
 -- The latch; nil if it is not set, and an error if the key is something else.
 local function read()
   local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened')

@@ -1,5 +1,5 @@
-//! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for a minute one
-//! string for each call.
+//! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for two
+//! minutes one string for each call.
 
 use std::time::Duration;
 
@@ -26,12 +26,14 @@ impl RedisStore {
     ) -> Result<Answer<LatchSet>, Failure> {
         let set = |command: &mut Cmd| {
             command.arg(count).arg(millis(ttl));
-            command.arg(millis(CALL_REMEMBERED));
         };
         let answer = self.count_latch(call, by, &scripts::LATCH_SET, set).await?;
         Ok(answer.map(|set| match set {
-            Ok(1) => LatchSet::Set,
-            Ok(_) => LatchSet::SetBefore,
+            Ok(now) if now < 0 => LatchSet::Untimely {
+                now: now.unsigned_abs(),
+            },
+            Ok(0) => LatchSet::SetBefore,
+            Ok(_) => LatchSet::Set,
             Err(WrongType) => LatchSet::Conflict,
         }))
     }
@@ -42,14 +44,15 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<LatchCounted>, Failure> {
         let count_down = |command: &mut Cmd| {
-            command.arg(millis(CALL_REMEMBERED));
             command.arg(self.channels(&call.key));
         };
         let script = &scripts::LATCH_COUNT_DOWN;
         let answer = self.count_latch(call, by, script, count_down).await?;
-        Ok(answer.map(|left| match left.map(u32::try_from) {
-            Ok(Ok(left)) => LatchCounted::Left(left),
-            Ok(Err(_)) => LatchCounted::NotSet,
+        Ok(answer.map(|left| match left {
+            Ok(now) if now < -1 => LatchCounted::Untimely {
+                now: now.unsigned_abs(),
+            },
+            Ok(left) => u32::try_from(left).map_or(LatchCounted::NotSet, LatchCounted::Left),
             Err(WrongType) => LatchCounted::Conflict,
         }))
     }
@@ -115,6 +118,9 @@ impl RedisStore {
         let names = self.namespace.latch(&call.key, Some(call.owner));
         let count = Request::script(self.form(script), |command| {
             keys(command, names);
+            let valid = call.valid();
+            command.arg(*valid.start()).arg(*valid.end());
+            command.arg(millis(CALL_REMEMBERED));
             arguments(command);
         });
         self.call(&call.key, by, &count).await

@@ -1,7 +1,10 @@
--- ARGV: ms for which the call is remembered, channel prefix. Reply: how many are left; -1 if the latch is not set.
+-- ARGV: from when to when the call is valid, ms for which it is remembered, channel prefix.
+-- Reply: how many are left; -1 if the latch is not set; below, the call is untimely.
 -- The one that opens is O(waiters), of which there is one for each process.
 local before = redis.call('GET', KEYS[3])
 if before then return tonumber(before) end
+local refused = untimely(ARGV[1], ARGV[2])
+if refused then return refused end
 local latch, wrong = read()
 if wrong then return wrong end
 if not latch then return -1 end
@@ -9,7 +12,7 @@ if latch.count == 0 then return 0 end
 local left = latch.count - 1
 -- DEL of what is not there needs no free memory, and after it neither do the others: who waits gets free even then.
 redis.call('DEL', KEYS[3])
-redis.call('SET', KEYS[3], left, 'PX', ARGV[1])
+redis.call('SET', KEYS[3], left, 'PX', ARGV[3])
 redis.call('HSET', KEYS[1], 'count', left)
 if left > 0 then return left end
 local time = redis.call('TIME')
@@ -20,6 +23,6 @@ redis.pcall('DEL', KEYS[2])
 for _, owner in ipairs(waiters) do
   local client = string.match(owner, '^(%x+)%-%x+$')
   -- Without permission for the channel, they find it open when they look again.
-  if client then redis.pcall('PUBLISH', ARGV[2] .. client, '1 opened ' .. owner .. ' ' .. latch.text) end
+  if client then redis.pcall('PUBLISH', ARGV[4] .. client, '1 opened ' .. owner .. ' ' .. latch.text) end
 end
 return 0

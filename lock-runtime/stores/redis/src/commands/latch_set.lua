@@ -1,5 +1,8 @@
--- ARGV: count, TTL ms, ms for which the call is remembered. Reply: 1 set by this call, 0 by another.
+-- ARGV: from when to when the call is valid, ms for which it is remembered, count, TTL ms.
+-- Reply: 1 set by this call, 0 by another; below, the call is untimely.
 if redis.call('GET', KEYS[3]) then return 1 end
+local refused = untimely(ARGV[1], ARGV[2])
+if refused then return refused end
 local latch, wrong = read()
 if wrong then return wrong end
 if latch and latch.count > 0 then return 0 end
@@ -8,7 +11,7 @@ local now = time[1] * 1000000 + time[2]
 local generation = latch and math.max(latch.generation + 1, now) or now
 -- First what can fail: without free memory nothing has changed.
 redis.call('SET', KEYS[3], 'set', 'PX', ARGV[3])
-redis.call('HSET', KEYS[1], 'count', ARGV[1], 'generation', string.format('%.0f', generation),
+redis.call('HSET', KEYS[1], 'count', ARGV[4], 'generation', string.format('%.0f', generation),
   'opened', latch and latch.text or '0')
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return 1
