@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use lock_store::{LockKey, Mutex};
 
-use super::Engine;
-
 /// So many semaphores are remembered: a client that meets more has been told often enough.
 const REMEMBERED: usize = 100;
 
@@ -16,17 +14,14 @@ pub(super) struct OtherLimits {
 }
 
 impl OtherLimits {
-    fn is_new(&self, key: &LockKey) -> bool {
-        let mut told = self.told.lock();
-        told.len() < REMEMBERED && told.insert(key.clone())
-    }
-}
-
-impl Engine {
-    /// Two versions of a service may say different numbers while one replaces the other. One that
-    /// stays is a mistake.
-    pub(super) fn met_limit(&self, key: &LockKey, ours: u32, theirs: u32) {
-        if self.other_limits.is_new(key) {
+    /// Others say another number for this semaphore. Two versions of a service may do so while one
+    /// replaces the other. A number that stays is a mistake.
+    pub(super) fn met(&self, key: &LockKey, ours: u32, theirs: u32) {
+        let is_new = {
+            let mut told = self.told.lock();
+            told.len() < REMEMBERED && told.insert(key.clone())
+        };
+        if is_new {
             tracing::warn!(
                 key = %key.shortened(),
                 ours,

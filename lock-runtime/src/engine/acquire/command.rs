@@ -169,7 +169,7 @@ impl AcquireTask<'_> {
     fn met(&self, limit: Option<u32>) {
         let claim = &self.request.claim;
         if let (Some(theirs), Some(ours)) = (limit, claim.permits) {
-            self.engine.met_limit(&claim.key, ours.of, theirs);
+            self.engine.other_limits.met(&claim.key, ours.of, theirs);
         }
     }
 

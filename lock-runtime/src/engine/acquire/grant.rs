@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use lock_store::{Instant, StoreError};
+use lock_store::{Instant, LockKey, StoreError};
 
 use super::task::AcquireTask;
 use crate::config::Resolved;
+use crate::engine::fencing::rising::does_not_rise;
 use crate::engine::fencing::window::{self, TokenWindow};
 use crate::engine::grants::heard::HeardGrant;
 use crate::engine::hold::part::{Part, Parts};
@@ -26,6 +27,20 @@ impl Engine {
         let hold = Arc::new(Hold::new(parts, now, options, grant, self.clock.clone()));
         self.watchdog.watch(Arc::clone(&hold), renew_at);
         hold
+    }
+}
+
+impl Engine {
+    /// Refuses a token that is not above those of earlier grants of an exclusive lock.
+    pub(super) fn check_rises(
+        &self,
+        key: &LockKey,
+        token: Option<u64>,
+        reserved: u32,
+    ) -> Result<(), StoreError> {
+        let Some(token) = token else { return Ok(()) };
+        let noted = self.last_tokens.note(key, token, reserved);
+        noted.map_err(|before| does_not_rise(token, before))
     }
 }
 
@@ -106,6 +121,7 @@ impl AcquireTask<'_> {
                 let reserved = self.request.tokens;
                 self.engine.check_rises(&claim.key, token, reserved)
             }
+            // Several who share a lock may learn of their tokens in any order.
             Some(_) => Ok(()),
         }
     }

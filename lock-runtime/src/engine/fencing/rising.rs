@@ -2,8 +2,6 @@
 
 use lock_store::{LockKey, Mutex, StoreError, StoreErrorKind, SweepingMap};
 
-use crate::engine::Engine;
-
 /// The last token of each exclusive lock that this client was granted lately: of a few hundred, and
 /// of more at times.
 #[derive(Debug, Default)]
@@ -13,7 +11,7 @@ pub(crate) struct LastTokens {
 
 impl LastTokens {
     /// Notes the first of so many tokens, which must be above all before.
-    fn note(&self, key: &LockKey, first: u64, reserved: u32) -> Result<(), u64> {
+    pub(crate) fn note(&self, key: &LockKey, first: u64, reserved: u32) -> Result<(), u64> {
         let mut tokens = self.tokens.lock();
         tokens.sweep(|_| false);
         let last = first.saturating_add(reserved.saturating_sub(1).into());
@@ -26,28 +24,16 @@ impl LastTokens {
     }
 }
 
-impl Engine {
-    /// Refuses a token that is not above those of earlier grants of an exclusive lock. Several who
-    /// share a lock may learn of their tokens in any order.
-    pub(in crate::engine) fn check_rises(
-        &self,
-        key: &LockKey,
-        token: Option<u64>,
-        reserved: u32,
-    ) -> Result<(), StoreError> {
-        let Some(token) = token else { return Ok(()) };
-        let noted = self.last_tokens.note(key, token, reserved);
-        noted.map_err(|before| {
-            StoreError::new(
-                StoreErrorKind::Timeout,
-                format!(
-                    "its grant with the fencing token {token} came after one with {before}, so \
-                     what it granted is gone; if that goes on, the store has lost its counter and \
-                     its clock was set back"
-                ),
-            )
-        })
-    }
+/// Such a grant is older than another one, or its store has forgotten both.
+pub(crate) fn does_not_rise(token: u64, before: u64) -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        format!(
+            "its grant with the fencing token {token} came after one with {before}, so what it \
+             granted is gone; if that goes on, the store has lost its counter and its clock was \
+             set back"
+        ),
+    )
 }
 
 #[cfg(test)]
