@@ -109,6 +109,8 @@ impl RecordingStore {
         let behind = Arc::clone(&recorder);
         let builder = LockClient::builder()
             .simulated(Handle::current(), 7, Pause::default())
+            // How long silence is borne is a test of its own.
+            .unavailable_after(Duration::from_secs(3600))
             .store(move |namespace, id, listener, clock| {
                 *behind.listener.lock().unwrap() = Some(Arc::clone(listener));
                 let store = memory.connect(namespace, id, listener, clock);

@@ -363,3 +363,19 @@ fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
         waits.abort();
     });
 }
+
+#[test]
+fn a_silent_store_ends_a_request_after_its_time_and_a_later_one_after_one_command() {
+    simulated(async {
+        let two = of(2000);
+        let (store, client) =
+            RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
+        store.always("acquire", Fate::Silence);
+        let request = client.lock("k").wait(of(30_000)).acquire();
+        let error = store.asks(30_000, request).await.unwrap_err();
+        assert_eq!((short(&error), store.now()), ("Timeout".to_owned(), 2000));
+        let later = client.lock("k").wait(of(30_000)).acquire();
+        let error = store.asks(30_000, later).await.unwrap_err();
+        assert_eq!((short(&error), store.now()), ("Timeout".to_owned(), 2500));
+    });
+}
