@@ -80,6 +80,7 @@ impl MemoryClient {
             latches: &server.latches,
             listeners: &server.listeners,
             wake_ups: Vec::new(),
+            passes_over: server.passes_over,
         };
         let value = verb(&mut step, &mut server.spaces[space]);
         // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.

@@ -38,6 +38,7 @@ pub(super) struct Step<'s> {
     pub(super) latches: &'s Latches,
     pub(super) listeners: &'s BTreeMap<ClientId, Weak<dyn Listener>>,
     pub(super) wake_ups: Vec<WakeUp>,
+    pub(super) passes_over: bool,
 }
 
 impl Step<'_> {
@@ -70,10 +71,10 @@ impl Lock {
     /// What becomes of the first place.
     fn turn_of(&mut self, step: &Step<'_>, first: &First) -> Turn {
         let listens = step.listener(&first.place).is_some();
-        if first.has_ended(step.now) {
+        if step.passes_over && first.has_ended(step.now) {
             return Turn::Ended;
         }
-        if self.queue.first_stands_still(step.now) {
+        if step.passes_over && self.queue.first_stands_still(step.now) {
             return if listens {
                 Turn::PassedOver
             } else {

@@ -22,6 +22,8 @@ pub(super) struct Server {
     pub(super) rates: Buckets,
     pub(super) latches: Latches,
     pub(super) listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
+    /// Whether places are passed over whose clients stand still or whose waits have ended.
+    pub(super) passes_over: bool,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
@@ -53,6 +55,7 @@ impl MemoryStore {
             rates: Buckets::default(),
             latches: Latches::default(),
             listeners: BTreeMap::new(),
+            passes_over: true,
             started_micros,
             started: None,
             latest_micros: 0,
@@ -60,6 +63,15 @@ impl MemoryStore {
         Self {
             server: Arc::new(Mutex::new(server)),
         }
+    }
+
+    /// Gives everybody its turn, who stands still or waits no more as well, so that a simulation can
+    /// show what that costs.
+    #[cfg(feature = "__internals")]
+    #[must_use]
+    pub fn passing_nobody_over(self) -> Self {
+        self.lock().passes_over = false;
+        self
     }
 
     /// Loses all data, as a server without persistence does at a restart.

@@ -1,0 +1,102 @@
+//! What the places of a process that stands still cost the others, and what they would cost if the
+//! store passed nobody over.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::time::Duration;
+
+use lock_runtime::{Lock, LockClient};
+use lock_store::Pause;
+use lock_store::memory::MemoryStore;
+use tokio::runtime::{Builder, Handle};
+use tokio::time::Instant;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A client in a process that can be stopped.
+struct Process {
+    client: LockClient,
+    pause: Pause,
+}
+
+impl Process {
+    async fn start(id: u128, memory: &MemoryStore) -> Self {
+        let (pause, memory) = (Pause::default(), memory.clone());
+        let client = LockClient::builder()
+            .simulated(Handle::current(), id, pause.clone())
+            .store(move |namespace, id, listener, clock| {
+                memory.connect(namespace, id, listener, clock)
+            })
+            .connect()
+            .await
+            .unwrap();
+        Self { client, pause }
+    }
+
+    /// A request of this process, which has a place in the store from now on.
+    async fn waits(&self, request: Lock) {
+        let pause = self.pause.clone();
+        tokio::spawn(async move { drop(pause.gate(request.acquire()).await) });
+        tokio::time::sleep(SECOND / 100).await;
+    }
+}
+
+fn simulated<T>(test: impl Future<Output = T>) -> T {
+    let mut runtime = Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(test)
+}
+
+/// How long the last of a queue waits behind eight places of a stopped process.
+async fn eight_places(memory: MemoryStore) -> Duration {
+    let stopped = Process::start(1, &memory).await;
+    let runs = Process::start(2, &memory).await.client;
+    let held = runs.lock("k").acquire().await.unwrap();
+    for _ in 0..8 {
+        let place = stopped.client.lock("k").fair().wait(60 * SECOND);
+        stopped.waits(place).await;
+    }
+    stopped.pause.stop();
+    let last = tokio::spawn(runs.lock("k").fair().wait(60 * SECOND).acquire());
+    tokio::time::sleep(SECOND / 100).await;
+    held.release().await.unwrap();
+    let released = Instant::now();
+    assert!(last.await.unwrap().unwrap().is_held());
+    released.elapsed()
+}
+
+/// How long a reader waits behind a stopped writer, beside another reader; `None` if it does so in
+/// vain.
+async fn a_writer(memory: MemoryStore, wait: Duration) -> Option<Duration> {
+    let stopped = Process::start(1, &memory).await;
+    let runs = Process::start(2, &memory).await.client;
+    let reader = runs.rw_lock("k").read().acquire().await.unwrap();
+    let write = stopped.client.rw_lock("k").write().wait(wait);
+    stopped.waits(write).await;
+    stopped.pause.stop();
+    let asked = Instant::now();
+    let another = runs.rw_lock("k").read().wait(30 * SECOND).acquire().await;
+    drop(reader);
+    another.ok().map(|_| asked.elapsed())
+}
+
+#[test]
+fn the_places_of_a_stopped_process_cost_one_short_first_lease() {
+    let cost = simulated(eight_places(MemoryStore::new()));
+    assert!(cost < 4 * SECOND, "{cost:?}");
+}
+
+#[test]
+fn a_stopped_writer_costs_two_seconds_or_the_rest_of_its_wait() {
+    let cost = simulated(a_writer(MemoryStore::new(), 60 * SECOND)).unwrap();
+    assert!(cost < 4 * SECOND, "{cost:?}");
+    let cost = simulated(a_writer(MemoryStore::new(), SECOND / 2)).unwrap();
+    assert!(cost < 2 * SECOND, "{cost:?}");
+}
+
+#[test]
+fn a_store_that_passes_nobody_over_is_found_by_what_it_costs() {
+    let cost = simulated(eight_places(MemoryStore::new().passing_nobody_over()));
+    assert!(cost > 15 * SECOND, "{cost:?}");
+    let memory = MemoryStore::new().passing_nobody_over();
+    assert_eq!(simulated(a_writer(memory, SECOND / 2)), None);
+}
