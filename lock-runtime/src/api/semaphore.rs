@@ -21,7 +21,7 @@ use crate::engine::Engine;
 /// with a smaller number are served, too.
 ///
 /// A request inside of a hold of the same semaphore, in the same call chain, shares it, unless it asks for more permits
-/// than that has: that is [`LockError::WouldDeadlock`].
+/// than that has: that is [`WouldDeadlock`](crate::LockError::WouldDeadlock).
 ///
 /// # Examples
 /// ```
@@ -61,7 +61,7 @@ impl Semaphore {
     }
 
     /// A request for several permits, all or none; see [`Lock`] for its options. None, or more than there are, gives
-    /// [`LockError::Config`] when it is used.
+    /// [`Config`](crate::LockError::Config) when it is used.
     pub fn acquire_many(&self, permits: u32) -> Lock {
         let permits = Permits {
             count: permits,
