@@ -17,7 +17,7 @@ use crate::engine::Engine;
 ///
 /// How many permits there are is what each request says: it is admitted when what is held and what it asks for is within
 /// its own number, in the order of arrival. So two versions of a service may say different numbers while one replaces the
-/// other; who meets another number says so once in the log. The first of the queue blocks all behind it, so that requests
+/// other; a client that meets another number logs that once. The first of the queue blocks all behind it, so that requests
 /// with a smaller number are served, too.
 ///
 /// A request inside of a hold of the same semaphore, in the same call chain, shares it, unless it asks for more permits
