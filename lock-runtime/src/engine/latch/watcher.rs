@@ -37,6 +37,9 @@ pub(super) struct LatchWatcher {
     /// The generation that has opened by the word of a message. Anybody may have sent it, so it only
     /// says that it is time to look, and how a latch ended that is not there any more.
     told: Option<u64>,
+    /// The next look asks for no place: most likely the latch is open, and then nobody would give it up
+    /// if its command were carried out again.
+    hinted: bool,
     /// A shutdown waits for this.
     _active: Entered<Arc<Active>>,
     /// The client's thread ends when all of these are gone.
@@ -66,6 +69,7 @@ impl LatchWatcher {
             present: false,
             seen: Seen::Nothing,
             told: None,
+            hinted: false,
             _active: Active::enter(Arc::clone(&engine.active)),
             _thread: engine.undo.clone(),
         }
@@ -98,14 +102,20 @@ impl LatchWatcher {
         let inbox = self.watch.signal.take();
         let granted = inbox.granted;
         self.told = granted.and_then(|granted| granted.token).or(self.told);
+        self.hinted |= granted.is_some();
         inbox.recheck || granted.is_some()
     }
 
     /// Asks the store, for waiters up to `last`. When to recheck.
     async fn look(&mut self, last: u64) -> Instant {
         let sent = self.clock.now();
-        self.present = true;
-        let answer = self.ask(sent).await;
+        let answer = match std::mem::take(&mut self.hinted) {
+            true => self.only_look(sent).await,
+            false => {
+                self.present = true;
+                self.ask(sent).await
+            }
+        };
         // A message may be newer than the reply, which can't be told here.
         let called = self.listen();
         let failure = match answer {
@@ -203,6 +213,14 @@ impl LatchWatcher {
             owner: self.place,
             made: None,
         }
+    }
+
+    /// Asks what the latch is.
+    async fn only_look(&self, sent: Instant) -> Result<LatchFound, Failure> {
+        let by = sent + self.command_timeout;
+        let result = self.store.latch_look(self.key.clone(), by).await;
+        self.liveness.note(sent, &result);
+        Ok(result?.value)
     }
 
     /// Asks what the latch is, and for the place.

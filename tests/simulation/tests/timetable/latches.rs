@@ -239,6 +239,7 @@ fn messages_that_a_latch_has_opened() {
             );
             store.title(&title);
             store.answers(Reply::LatchWait(first));
+            store.answers(Reply::LatchLook(second));
             for _ in 0..4 {
                 store.answers(Reply::LatchWait(second));
             }
@@ -248,7 +249,7 @@ fn messages_that_a_latch_has_opened() {
             ms(200).await;
             store.tell_granted(0, message);
             ms(1).await;
-            assert_eq!(store.when("wait"), [0, 200], "{title}: whatever it says");
+            assert_eq!(store.when("look"), [200], "{title}: whatever it says");
             if waits.is_finished() {
                 let answer = waits.await.unwrap();
                 let answer = answer.map_or_else(|error| short(&error), |()| "open".to_owned());
@@ -274,6 +275,7 @@ fn what_is_heard_during_a_look_makes_it_look_again() {
             store.title(format!("{} and the message {message:?}", name(&reply)));
             for _ in 0..9 {
                 store.answers(Reply::LatchWait(reply));
+                store.answers(Reply::LatchLook(reply));
             }
             store.next("wait", &[Fate::Replies(100, 0)]);
             let latch = client.latch("l");
@@ -284,7 +286,7 @@ fn what_is_heard_during_a_look_makes_it_look_again() {
             store.tell_granted(0, message);
             let opens = waits.await.unwrap().is_ok();
             assert_eq!(opens, !looks_again);
-            assert_eq!(store.calls().first() == Some(&(100, "wait")), looks_again);
+            assert_eq!(store.calls().first() == Some(&(100, "look")), looks_again);
         }
     });
 }
@@ -294,7 +296,7 @@ fn a_latch_that_opens_while_a_sign_of_life_is_awaited_is_open() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.answers(Reply::LatchWait(state(1, 5, 0)));
-        store.answers(Reply::LatchWait(state(0, 5, 0)));
+        store.answers(Reply::LatchLook(state(0, 5, 0)));
         store.next("ping", &[Fate::Replies(350, 0)]);
         let latch = client.latch("l");
         let waits = async move { latch.wait(of(700)).await };

@@ -155,7 +155,12 @@ fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
         let may = |ask: &&Ask| {
             ask.may_ask(command.at) && ask.gives_up().is_none_or(|latest| until <= latest)
         };
-        let own_time = matches!(command.verb(), "wait" | "fence");
+        // Whoever waits for a latch has it looked at by a task that others may share.
+        let of_a_wait = || {
+            let mut waits = commands(schedule).filter(|one| one.verb() == "wait");
+            command.verb() == "look" && waits.any(|one| one.at <= command.at)
+        };
+        let own_time = matches!(command.verb(), "wait" | "fence") || of_a_wait();
         !wants(command) || own_time || asks.iter().any(may)
     })
 }
