@@ -110,6 +110,9 @@ impl AcquireTask<'_> {
                 if engine.is_closing() {
                     return Err(LockError::Shutdown);
                 }
+                if waiter.is_some_and(|waiter| waiter.signal.was_passed_over()) {
+                    return Ok(Step::PassedOver);
+                }
                 let deadline = timing::deadline(sent, self.request.lease);
                 let now = engine.clock.now();
                 if now >= deadline {

@@ -60,7 +60,11 @@ impl AcquireTask<'_> {
     ) -> Option<LockError> {
         if self.silence_ends(waiter).is_some_and(|ends| now >= ends) {
             let failing = waiter.liveness().failing();
-            let error = failing.map_or_else(not_in_time, |failing| failing.error);
+            let error = match failing {
+                Some(failing) => failing.error,
+                // Those before it have met the silence.
+                None => self.engine.liveness.last_failure(self.budget.started),
+            };
             return Some(unavailable(Some(&self.request.claim.key), error));
         }
         if self.budget.ends().is_some() {

@@ -249,6 +249,7 @@ impl<'e> AcquireTask<'e> {
         self.starts_again();
         (waiting.queued, _) = self.joins(self.engine.clock.now());
         waiting.state = State::first(self.options.fair);
+        waiting.unusable = None;
         (waiting.barges, waiting.was_first) = (false, false);
     }
 

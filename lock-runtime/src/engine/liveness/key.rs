@@ -102,7 +102,9 @@ impl KeyLiveness {
         result: &Result<Answer<Acquired>, Failure>,
     ) {
         let mut state = self.state.lock();
-        state.silent_since = silent_since(state.silent_since, from, result);
+        if state.answered <= Some(sent) || result.is_ok() {
+            state.silent_since = silent_since(state.silent_since, from, result);
+        }
         match result {
             Ok(answer) => {
                 if had_place {
@@ -133,7 +135,7 @@ impl KeyLiveness {
     ) {
         let mut state = self.state.lock();
         state.looking = false;
-        if state.era == era {
+        if state.era == era && (state.answered <= Some(sent) || result.is_ok()) {
             state.silent_since = silent_since(state.silent_since, from, result);
         }
         match result {

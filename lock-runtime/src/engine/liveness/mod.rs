@@ -9,6 +9,7 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock_store::timing::BACKOFF_MAX;
 use lock_store::{Answer, Clock, Failure, Instant, Mutex, Store, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
@@ -27,8 +28,9 @@ pub(crate) struct Liveness {
 #[derive(Debug, Default)]
 struct LivenessState {
     answered: Option<Instant>,
-    /// Send time of the first command without an answer after the last one that had one.
-    silent_since: Option<Instant>,
+    /// Send time of the first command without an answer after the last one that had one, and when the
+    /// last such command was noted.
+    silent: Option<(Instant, Instant)>,
     failed: Option<(Instant, StoreError)>,
     /// A sign of life was asked for and has not come yet. One at a time; everyone shares the
     /// answer.
@@ -48,9 +50,13 @@ impl Liveness {
     /// Notes what a command sent at `sent` came to. A refusal proves that the store is alive,
     /// except `Denied`: without permission we cannot tell whether a key is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
-        let from = timing::unanswered_from(sent, self.clock.now(), self.command_timeout);
+        let now = self.clock.now();
+        let from = timing::unanswered_from(sent, now, self.command_timeout);
         let mut state = self.state.lock();
-        state.silent_since = silent_since(state.silent_since, from, result);
+        if state.answered <= Some(sent) || result.is_ok() {
+            let since = silent_since(state.silent_since(now), from, result);
+            state.silent = since.map(|since| (since, now));
+        }
         match result {
             Err(failure) if is_silence(&failure.error) || is_denied(failure) => {
                 state.failed = Some((self.clock.now(), failure.error.clone()))
@@ -61,7 +67,7 @@ impl Liveness {
 
     /// Since when nothing was heard of the store, if commands are not answered.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
-        self.state.lock().silent_since
+        self.state.lock().silent_since(self.clock.now())
     }
 
     /// Send time of the last command that was answered.
@@ -134,6 +140,14 @@ impl Liveness {
             || StoreError::new(StoreErrorKind::Timeout, "it does not answer"),
             |(_, error)| error,
         )
+    }
+}
+
+impl LivenessState {
+    /// A silence that nobody has met for a while says nothing of now.
+    fn silent_since(&self, now: Instant) -> Option<Instant> {
+        let (since, noted) = self.silent?;
+        (now <= noted + 2 * BACKOFF_MAX).then_some(since)
     }
 }
 

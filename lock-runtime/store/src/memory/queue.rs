@@ -9,6 +9,9 @@ use crate::instant::Instant;
 use crate::timing::{QUEUE_TTL, UNHEARD};
 use crate::{Acquire, ClientId, Owner, Permits};
 
+/// So many clients are remembered before the first is forgotten.
+const MANY_CLIENTS: usize = 64;
+
 /// The queue: first come, first served. The places of a client that stands still are passed over until it is heard.
 #[derive(Debug, Default)]
 pub(super) struct Places {
@@ -115,8 +118,16 @@ impl Places {
         self.forget_one(now);
     }
 
-    /// Forgets a place that was passed over and not asked for again. One at a time: the first.
+    /// Forgets a place that was passed over and not asked for again, one at a time: the first. And
+    /// clients that were not heard for as long.
     pub(super) fn forget_one(&mut self, now: Instant) {
+        if self.heard.len() > MANY_CLIENTS {
+            let passed_over = &self.passed_over;
+            self.heard.retain(|_, heard| match heard {
+                Heard::At(at) => now <= *at + QUEUE_TTL,
+                Heard::PassedOver(at) => !passed_over.is_empty() || now <= *at + QUEUE_TTL,
+            });
+        }
         if let Some((_, Waiting { place, .. })) = self.passed_over.first_key_value()
             && self.is_forgotten(place, now)
         {

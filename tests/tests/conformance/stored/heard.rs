@@ -21,6 +21,7 @@ crate::on_one_server!(
     places_of_a_client_that_is_gone_are_not_kept,
     of_a_queue_without_places_nothing_is_left,
     a_place_that_was_passed_over_is_kept_for_a_minute,
+    clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue,
 );
 
 /// A little more than a client may be silent.
@@ -247,4 +248,22 @@ async fn a_place_that_was_passed_over_is_kept_for_a_minute(backend: Backend) {
         assert_eq!(stored.waiting().await, 1 + kept, "{minute:?}");
         stored.command("FLUSHALL").await;
     }
+}
+
+async fn clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue(backend: Backend) {
+    let stored = Stored::on(backend);
+    stored.takes(owner(0, 1), None).await;
+    stored.queues(owner(0, 2), None, 0).await;
+    // Somebody is there at every moment, and others come and go.
+    for client in 5..25 {
+        let entry = 6_000_000_000_000_000 + super::micros() - 61_000_000;
+        let member = format!("{client:032x}");
+        stored
+            .command(&format!("ZADD {QUEUE} {entry} {member}"))
+            .await;
+    }
+    for _ in 0..20 {
+        stored.queues(owner(0, 2), None, 0).await;
+    }
+    assert_eq!(stored.number(&format!("ZCARD {QUEUE}")).await, 2);
 }

@@ -8,11 +8,11 @@ for i = 1, #KEYS / 3 do
   if state.err then return {2, i} end
   local other_kind = state.shared and state.used > 0
   -- A free lock is of those who wait for it, if they still do.
-  if ARGV[3] == 'respect' and state.used == 0 then hand_over(at, state, ARGV[4], time) end
+  local mine = ARGV[3] ~= 'respect' or state.used > 0 or hand_over(at, state, ARGV[4], time)
   settle(at, state)
   if other_kind then return {2, i} end
   held[i] = state.holder == owner
-  if state.used > 0 and not held[i] then return {0, i} end
+  if (state.used > 0 or not mine) and not held[i] then return {0, i} end
   tokens[i + 1] = ''
   if reserve > 0 then
     tokens[i + 1] = mint(at, reserve)

@@ -44,11 +44,18 @@ local function was_passed_over(at, client)
   return heard and heard < HEARD / 60 and heard
 end
 
--- Forgets a place that was passed over and not asked for again. One at a time: the first.
+-- Forgets a place that was passed over and not asked for again, and a client that was not heard for as long. One of each at
+-- a time: the first.
 local function forget_one(at, time)
   local first = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'LIMIT', 0, 1)[1]
   local passed_over = first and was_passed_over(at, parse(first).client)
   if first and time / 1000 - (passed_over or 0) > KEPT then redis.call('ZREM', at.queue, first) end
+  local from, before = HEARD + HEARD / 60, HEARD + time - KEPT * 1000
+  -- When it was passed over is known as long as there are such places.
+  if not first then from = HEARD end
+  local client = redis.call('ZRANGEBYSCORE', at.queue, from, before, 'LIMIT', 0, 1)[1]
+  local passed = client and was_passed_over(at, client)
+  if client and (not passed or time / 1000 - passed > KEPT) then redis.call('ZREM', at.queue, client) end
 end
 
 -- A request that has a place looks again: its client runs, and gets back the places that were passed over. Then `me` is
@@ -232,13 +239,12 @@ local function hand_over(at, state, channels, time, me)
       return false
     end
     served = served + 1
+    redis.call('ZREM', at.queue, member)
     if turn == 'passed_over' then
+      -- After a removal this needs no free memory.
       stamp(at, member, since + PASSED_OVER)
       stamp(at, place.client, HEARD + math.floor(time / 1000))
-    else
-      redis.call('ZREM', at.queue, member)
-    end
-    if turn == 'served' then grant(at, state, place, channels, time) end
+    elseif turn == 'served' then grant(at, state, place, channels, time) end
   end
   return false
 end

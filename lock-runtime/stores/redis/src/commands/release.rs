@@ -72,8 +72,8 @@ impl RedisStore {
     pub(crate) async fn serve_the_rest(&self, key: &LockKey, mut reply: i64, by: Instant) {
         while leaves_more(reply) {
             let next = self.one(by, &scripts::RELEASE, key, |command| {
-                // Of nobody: it only hands over.
-                command.arg(self.channels(key)).arg("");
+                // Of nobody: it only hands over. No client of ours or of others is called so.
+                command.arg(self.channels(key)).arg("%");
             });
             let next: Result<Reply<Each>, Failure> = next.await;
             let next = next.ok().and_then(|next| next.value.ok());

@@ -19,8 +19,8 @@ pub(crate) struct Subscriptions {
     runtime: Handle,
     /// Whether the connection leads to a node of a cluster, where channels belong to slots.
     sharded: bool,
-    /// In a cluster there is at most one channel for each slot, so no subscription is ever given
-    /// up.
+    /// One for each namespace that somebody has waited in, and in a cluster for each slot of it. No
+    /// subscription is ever given up.
     channels: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
     /// See [`mix_up`](Self::mix_up).
     mixed_up: AtomicBool,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::{BACKOFF_MAX, backoff};
-use lock_store::{Link, StoreError};
+use lock_store::{Link, StoreError, StoreErrorKind};
 use tokio::sync::mpsc;
 
 use super::connected::Connected;
@@ -18,6 +18,9 @@ use crate::context::ClientContext;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::topology::server::name_of;
 use crate::{errors, random};
+
+/// A new connection listens at once on so many channels, at most.
+const RESUBSCRIBED: usize = 16;
 
 /// The longest pause between two attempts to connect while somebody waits for a connection.
 const WANTED_BACKOFF: Duration = Duration::from_millis(250);
@@ -137,12 +140,17 @@ impl Supervisor {
         }
     }
 
-    /// What the next connection should listen on. In a cluster, each request that waits knows best
+    /// What the next connection should listen on, if it is little. Of more, and in a cluster, each request that waits knows best
     /// what to listen on, and where.
     fn channels(&self, subscriptions: &Subscriptions) -> Vec<String> {
-        match &self.believes {
+        let channels = match &self.believes {
             None => subscriptions.established(),
             Some(_) => Vec::new(),
+        };
+        // They cost a round trip each, in the time for connecting.
+        match channels.len() {
+            0..=RESUBSCRIBED => channels,
+            _ => Vec::new(),
         }
     }
 
@@ -179,8 +187,14 @@ impl Supervisor {
         };
         for channel in channels {
             let subscribed = up.subscriptions.subscribe(&up.connection, channel, false);
-            let subscribed = subscribed.await;
-            subscribed.map_err(|error| errors::store_error(&error))?;
+            let subscribed = subscribed
+                .await
+                .map_err(|error| errors::store_error(&error));
+            match subscribed {
+                // Whoever waits there is told so; others are not concerned.
+                Err(error) if error.kind() == StoreErrorKind::Denied => {}
+                subscribed => subscribed?,
+            }
         }
         Ok((up, reached))
     }
