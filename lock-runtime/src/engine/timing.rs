@@ -110,12 +110,15 @@ impl Budget {
     }
 }
 
-/// From when a command that was not answered counts as such: from when it was sent, or from shortly
-/// before now if this process stood still meanwhile, which says nothing about the store.
-pub(crate) fn unanswered_from(sent: Instant, now: Instant, command_timeout: Duration) -> Instant {
-    now.checked_sub(2 * command_timeout)
-        .map_or(sent, |lately| lately.max(sent))
+/// Whether a command got no answer because this process stood still: that is noticed long after the
+/// command's time was over, and says nothing about the store.
+pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration) -> bool {
+    now > sent + 2 * command_timeout
 }
+
+/// A failure that nobody has met again for so long says nothing of now. The pauses between tries are
+/// shorter.
+pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
 
 /// When a waiter rechecks although nobody told it to: messages can be lost, and a dead holder's
 /// lease ends silently.

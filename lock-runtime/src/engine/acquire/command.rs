@@ -94,8 +94,8 @@ impl AcquireTask<'_> {
         {
             let looked = queue == Queue::Join && self.confirmed.is_some();
             let timeout = engine.defaults.command_timeout;
-            let from = timing::unanswered_from(sent, engine.clock.now(), timeout);
-            waiter.liveness().note(sent, from, looked, &result);
+            let stood_still = timing::stood_still(sent, engine.clock.now(), timeout);
+            waiter.liveness().note(sent, stood_still, looked, &result);
         }
         if result.is_ok() {
             // Whatever the reply, the hold of the handoff has ended.

@@ -45,7 +45,8 @@ impl AcquireTask<'_> {
             return self.budget.gives_up(self.engine.liveness.answered());
         }
         let silent = self.budget.gives_up(waiter.liveness().answered());
-        waiter.liveness().failing().map_or(silent, |failing| {
+        let now = self.engine.clock.now();
+        waiter.liveness().failing(now).map_or(silent, |failing| {
             self.budget.loses_patience(failing.since).min(silent)
         })
     }
@@ -59,7 +60,7 @@ impl AcquireTask<'_> {
         unusable: Option<&(u32, StoreError)>,
     ) -> Option<LockError> {
         if self.silence_ends(waiter).is_some_and(|ends| now >= ends) {
-            let failing = waiter.liveness().failing();
+            let failing = waiter.liveness().failing(now);
             let error = match failing {
                 Some(failing) => failing.error,
                 // Those before it have met the silence.
@@ -78,7 +79,7 @@ impl AcquireTask<'_> {
         if self.lacks(Mend::PatienceOfTheKey) {
             return None;
         }
-        let failing = waiter.liveness().failing()?;
+        let failing = waiter.liveness().failing(now)?;
         let over = now >= self.budget.loses_patience(failing.since);
         over.then(|| unavailable(Some(&self.request.claim.key), failing.error))
     }
@@ -164,8 +165,8 @@ impl AcquireTask<'_> {
             // A store of several servers may say at the very end of its time what most of them said.
             let time = by.saturating_duration_since(sent) * 9 / 10;
             let result = store.inspect(key, sent + time).await;
-            let from = timing::unanswered_from(sent, clock.now(), timeout);
-            queue.liveness.looked(era, sent, from, &result);
+            let stood_still = timing::stood_still(sent, clock.now(), timeout);
+            queue.liveness.looked(era, sent, stood_still, &result);
         });
     }
 

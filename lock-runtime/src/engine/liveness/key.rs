@@ -4,7 +4,8 @@
 use lock_store::{Acquired, Answer, Failure, Holder, Inspection, Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
-use super::{is_silence, silent_since};
+use super::{is_own_silence, is_silence, silent_since};
+use crate::engine::timing::FAILURE_LASTS;
 
 /// Shared by all requests of a client that wait for a key.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ struct KeyLivenessState {
 pub(crate) struct KeyFailure {
     /// Send time of the first of them.
     pub(crate) since: Instant,
+    /// Send time of the last.
+    last: Instant,
     pub(crate) error: StoreError,
 }
 
@@ -74,8 +77,9 @@ impl KeyLiveness {
         busy.is_some() && busy >= since
     }
 
-    pub(crate) fn failing(&self) -> Option<KeyFailure> {
-        self.state.lock().failing.clone()
+    pub(crate) fn failing(&self, now: Instant) -> Option<KeyFailure> {
+        let failing = self.state.lock().failing.clone();
+        failing.filter(|failing| now <= failing.last + FAILURE_LASTS)
     }
 
     /// Nobody waits any more: what was said before means nothing to who comes later.
@@ -93,17 +97,20 @@ impl KeyLiveness {
         self.state.lock().looked
     }
 
-    /// Notes what an acquire sent at `sent` came to, from when it counts if it was not answered, and whether its request had a place in the store's queue.
+    /// Notes what an acquire sent at `sent` came to, whether this process stood still meanwhile, and whether its request had a place in the store's queue.
     pub(crate) fn note(
         &self,
         sent: Instant,
-        from: Instant,
+        stood_still: bool,
         had_place: bool,
         result: &Result<Answer<Acquired>, Failure>,
     ) {
+        if is_own_silence(result, stood_still) {
+            return;
+        }
         let mut state = self.state.lock();
         if state.answered <= Some(sent) || result.is_ok() {
-            state.silent_since = silent_since(state.silent_since, from, result);
+            state.silent_since = silent_since(state.silent_since, sent, result);
         }
         match result {
             Ok(answer) => {
@@ -119,7 +126,7 @@ impl KeyLiveness {
                     state.busy = state.busy.max(Some(sent));
                 }
             }
-            Err(failure) => state.fails(sent, from, failure),
+            Err(failure) => state.fails(sent, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -130,16 +137,19 @@ impl KeyLiveness {
         &self,
         era: u64,
         sent: Instant,
-        from: Instant,
+        stood_still: bool,
         result: &Result<Answer<Option<Inspection>>, Failure>,
     ) {
         let mut state = self.state.lock();
         state.looking = false;
-        if state.era == era && (state.answered <= Some(sent) || result.is_ok()) {
-            state.silent_since = silent_since(state.silent_since, from, result);
+        if state.era == era
+            && !is_own_silence(result, stood_still)
+            && (state.answered <= Some(sent) || result.is_ok())
+        {
+            state.silent_since = silent_since(state.silent_since, sent, result);
         }
         match result {
-            _ if state.era != era => {}
+            _ if state.era != era || is_own_silence(result, stood_still) => {}
             Ok(answer) => {
                 state.answered = state.answered.max(Some(sent));
                 // A store that refuses to lend a key may answer a question about it.
@@ -155,7 +165,7 @@ impl KeyLiveness {
                     state.busy = state.busy.max(Some(sent));
                 }
             }
-            Err(failure) => state.fails(sent, from, failure),
+            Err(failure) => state.fails(sent, failure),
         }
         drop(state);
         self.changed.notify_waiters();
@@ -185,20 +195,26 @@ impl KeyLiveness {
 impl KeyLivenessState {
     fn known(&self, since: Instant) -> Option<Said> {
         match &self.failing {
-            Some(failing) => Some(Said::Failing(failing.error.clone())),
-            None if self.busy >= Some(since) => Some(Said::Taken),
-            None => (self.answered >= Some(since)).then_some(Said::Alive),
+            Some(failing) if failing.last + FAILURE_LASTS >= since => {
+                Some(Said::Failing(failing.error.clone()))
+            }
+            _ if self.busy >= Some(since) => Some(Said::Taken),
+            _ => (self.answered >= Some(since)).then_some(Said::Alive),
         }
     }
 
-    fn fails(&mut self, sent: Instant, from: Instant, failure: &Failure) {
+    fn fails(&mut self, sent: Instant, failure: &Failure) {
         // A later command was answered: this one was lost.
         if self.answered > Some(sent) {
             return;
         }
-        let since = self.failing.as_ref().map_or(from, |it| it.since);
+        let since = self.failing.as_ref().map_or(sent, |it| it.since);
         let error = failure.error.clone();
-        self.failing = Some(KeyFailure { since, error });
+        self.failing = Some(KeyFailure {
+            since,
+            last: sent,
+            error,
+        });
     }
 }
 

@@ -9,7 +9,6 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::timing::BACKOFF_MAX;
 use lock_store::{Answer, Clock, Failure, Instant, Mutex, Store, StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
@@ -51,10 +50,12 @@ impl Liveness {
     /// except `Denied`: without permission we cannot tell whether a key is busy.
     pub(crate) fn note<T>(&self, sent: Instant, result: &Result<Answer<T>, Failure>) {
         let now = self.clock.now();
-        let from = timing::unanswered_from(sent, now, self.command_timeout);
+        if is_own_silence(result, timing::stood_still(sent, now, self.command_timeout)) {
+            return;
+        }
         let mut state = self.state.lock();
         if state.answered <= Some(sent) || result.is_ok() {
-            let since = silent_since(state.silent_since(now), from, result);
+            let since = silent_since(state.silent_since(now), sent, result);
             state.silent = since.map(|since| (since, now));
         }
         match result {
@@ -147,21 +148,26 @@ impl LivenessState {
     /// A silence that nobody has met for a while says nothing of now.
     fn silent_since(&self, now: Instant) -> Option<Instant> {
         let (since, noted) = self.silent?;
-        (now <= noted + 2 * BACKOFF_MAX).then_some(since)
+        (now <= noted + timing::FAILURE_LASTS).then_some(since)
     }
 }
 
-/// Since when there is silence, after a command that counts from then.
+/// Since when there is silence, after a command that was sent then.
 fn silent_since<T>(
     before: Option<Instant>,
-    from: Instant,
+    sent: Instant,
     result: &Result<Answer<T>, Failure>,
 ) -> Option<Instant> {
     match result {
-        Err(failure) if is_silence(&failure.error) => before.or(Some(from)),
+        Err(failure) if is_silence(&failure.error) => before.or(Some(sent)),
         // A refusal is an answer.
         _ => None,
     }
+}
+
+/// Whether there was no answer, and this process stood still meanwhile.
+fn is_own_silence<T>(result: &Result<Answer<T>, Failure>, stood_still: bool) -> bool {
+    stood_still && matches!(result, Err(failure) if is_silence(&failure.error))
 }
 
 fn is_denied(failure: &Failure) -> bool {

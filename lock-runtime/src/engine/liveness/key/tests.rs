@@ -54,7 +54,7 @@ fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
 #[test]
 fn what_one_was_told_lately_holds_for_all() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + 10 * MS, start + 10 * MS, false, &busy());
+    key.note(start + 10 * MS, false, false, &busy());
     assert!(matches!(known(&key, start + 10 * MS), Some(Said::Taken)));
     assert!(known(&key, start + 11 * MS).is_none());
 }
@@ -62,49 +62,49 @@ fn what_one_was_told_lately_holds_for_all() {
 #[test]
 fn all_count_from_the_first_command_that_failed_after_the_last_answer() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, start, false, &busy());
+    key.note(start, false, false, &busy());
     for at in [5, 6, 7] {
         key.note(
             start + at * MS,
-            start + at * MS,
+            false,
             false,
             &failed(StoreErrorKind::Timeout),
         );
     }
-    let since = key.failing().map(|failing| failing.since);
+    let since = key.failing(start).map(|failing| failing.since);
     assert_eq!(since, Some(start + 5 * MS));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 8 * MS, start + 8 * MS, false, &busy());
-    assert!(key.failing().is_none());
+    key.note(start + 8 * MS, false, false, &busy());
+    assert!(key.failing(start).is_none());
 }
 
 #[test]
 fn a_look_ends_silence_and_not_a_refusal() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, start, false, &failed(StoreErrorKind::OutOfMemory));
-    key.looked(0, start + MS, start + MS, &found(None));
+    key.note(start, false, false, &failed(StoreErrorKind::OutOfMemory));
+    key.looked(0, start + MS, false, &found(None));
     assert!(matches!(known(&key, start), Some(Said::Failing(_))));
-    key.note(start + 2 * MS, start + 2 * MS, false, &busy());
+    key.note(start + 2 * MS, false, false, &busy());
     key.note(
         start + 3 * MS,
-        start + 3 * MS,
+        false,
         false,
         &failed(StoreErrorKind::Timeout),
     );
-    key.looked(0, start + 4 * MS, start + 4 * MS, &found(None));
+    key.looked(0, start + 4 * MS, false, &found(None));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Alive)));
-    key.looked(0, start + 5 * MS, start + 5 * MS, &found(Some("somebody")));
+    key.looked(0, start + 5 * MS, false, &found(Some("somebody")));
     assert!(matches!(known(&key, start + 4 * MS), Some(Said::Taken)));
 }
 
 #[test]
 fn nothing_is_known_of_before_anybody_waited() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start, start, false, &failed(StoreErrorKind::Timeout));
+    key.note(start, false, false, &failed(StoreErrorKind::Timeout));
     key.forget();
     // A look that was called for before ends after that.
-    key.looked(0, start + MS, start + MS, &failed(StoreErrorKind::Timeout));
-    assert!(key.failing().is_none() && key.answered().is_none());
+    key.looked(0, start + MS, false, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing(start).is_none() && key.answered().is_none());
     assert!(known(&key, start).is_none());
 }
 
@@ -117,7 +117,7 @@ fn one_looks_for_all() {
         assert!(now(one.as_mut()).is_none());
     }
     assert_eq!(looks.get(), 1);
-    key.looked(0, start, start, &found(Some("somebody")));
+    key.looked(0, start, false, &found(Some("somebody")));
     for one in &mut all {
         assert!(matches!(now(one.as_mut()), Some(Said::Taken)));
     }
@@ -126,14 +126,20 @@ fn one_looks_for_all() {
 #[test]
 fn a_command_that_was_lost_before_another_was_answered_is_no_failure() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
-    key.note(start + MS, start + MS, false, &busy());
-    key.note(start, start, false, &failed(StoreErrorKind::Timeout));
-    assert!(key.failing().is_none());
-    key.note(
-        start + MS,
-        start + MS,
-        false,
-        &failed(StoreErrorKind::Timeout),
-    );
-    assert!(key.failing().is_some());
+    key.note(start + MS, false, false, &busy());
+    key.note(start, false, false, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing(start).is_none());
+    key.note(start + MS, false, false, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing(start).is_some());
+}
+
+#[test]
+fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, true, false, &failed(StoreErrorKind::Timeout));
+    assert!(key.failing(start).is_none() && key.silent_since().is_none());
+    key.note(start, false, false, &failed(StoreErrorKind::Denied));
+    assert!(key.failing(start + 4999 * MS).is_some());
+    assert!(key.failing(start + 5001 * MS).is_none());
+    assert!(known(&key, start + 5001 * MS).is_none());
 }
