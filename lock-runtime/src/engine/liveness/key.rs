@@ -132,24 +132,25 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// Notes what a look at the key came to that was called for in that era.
+    /// Notes what a look at the key came to that was called for in that era, and whether silence would say
+    /// nothing of the store.
     pub(crate) fn looked(
         &self,
         era: u64,
         sent: Instant,
-        stood_still: bool,
+        silence_says_nothing: bool,
         result: &Result<Answer<Option<Inspection>>, Failure>,
     ) {
         let mut state = self.state.lock();
         state.looking = false;
         if state.era == era
-            && !is_own_silence(result, stood_still)
+            && !is_own_silence(result, silence_says_nothing)
             && (state.answered <= Some(sent) || result.is_ok())
         {
             state.silent_since = silent_since(state.silent_since, sent, result);
         }
         match result {
-            _ if state.era != era || is_own_silence(result, stood_still) => {}
+            _ if state.era != era || is_own_silence(result, silence_says_nothing) => {}
             Ok(answer) => {
                 state.answered = state.answered.max(Some(sent));
                 // A store that refuses to lend a key may answer a question about it.
