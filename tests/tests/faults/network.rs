@@ -10,7 +10,10 @@ use crate::{client, unavailable, until_waiting};
 pub(crate) async fn behind_proxy() -> (RedisServer, Proxy, LockClient) {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    let client = client(&proxy.url()).await;
+    // Replies that are lost for a while are not a silence that ends requests.
+    let builder = LockClient::builder().url(proxy.url());
+    let builder = builder.unavailable_after(Duration::from_secs(60));
+    let client = builder.connect().await.unwrap();
     (server, proxy, client)
 }
 
