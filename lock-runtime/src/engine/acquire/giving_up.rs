@@ -165,9 +165,7 @@ impl AcquireTask<'_> {
             // A store of several servers may say at the very end of its time what most of them said.
             let time = by.saturating_duration_since(sent) * 9 / 10;
             let result = store.inspect(key, sent + time).await;
-            // Silence in so little time says nothing of the store either.
-            let says_nothing =
-                time < timeout / 4 || timing::stood_still(sent, clock.now(), timeout);
+            let says_nothing = timing::stood_still(sent, clock.now(), timeout);
             queue.liveness.looked(era, sent, says_nothing, &result);
         });
     }
