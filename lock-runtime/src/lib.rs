@@ -20,8 +20,9 @@
 //! The promise: *exclusive while your guard is valid on your own monotonic clock, as long as the store keeps
 //! acknowledged writes; and safe without those conditions wherever the resource checks the fencing token.*
 //!
-//! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for everything else, and [`LockError`] for what can go
-//! wrong.
+//! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for everything
+//! else, and [`LockError`] for what can go wrong. The [`guide`] has a page for each subject: guarantees,
+//! errors, Redis set-up, topologies, cost, comparison, migration.
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -31,11 +32,18 @@ mod client;
 mod config;
 mod engine;
 mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod mends;
 #[cfg(feature = "__internals")]
 mod probe;
 
-/// The attribute's page, whose examples are compiled here.
+/// The repository's front page, whose examples are compiled here.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
+/// The attribute's page.
 #[cfg(doctest)]
 #[doc = include_str!("../../lock-macros/src/attribute.md")]
 pub struct AttributePage;
