@@ -86,7 +86,7 @@ mod tests {
         error.into_response().status().as_u16()
     }
 
-    /// What the README says that a service would answer.
+    /// The statuses of the page `errors.md`.
     #[tokio::test]
     async fn lock_errors_have_the_status_of_the_readme() -> Result<(), LockError> {
         let locks = LockClient::in_memory();

@@ -1,0 +1,48 @@
+//! Guides by subject: what holds, what to do, what it costs.
+//!
+//! | page | answers |
+//! |---|---|
+//! | [attribute] | which option for which job |
+//! | [guarantees] | what holds, what does not, and how a database checks the fencing token |
+//! | [errors] | what each error means, and what to do |
+//! | [redis] | URLs, persistence, rights |
+//! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
+//! | [cost] | commands, memory, and figures beside other libraries |
+//! | [comparison] | facts about other libraries |
+//! | [migration] | from Redisson, lock4j, ShedLock, `SET NX` code, rslock |
+
+/// A file of `docs/` as a page. Its links have definitions at its end, for readers of the file.
+/// Those here come first, and so win: they lead to the other pages. A picture stands in the page
+/// itself, in front of the text.
+macro_rules! page {
+    ($name:ident $(, $picture:literal)?) => {
+        /// [attribute]: crate::guide::attribute
+        /// [options]: macro@crate::distributed_lock#options
+        /// [errors]: crate::guide::errors
+        /// [guarantees]: crate::guide::guarantees
+        /// [migration]: crate::guide::migration
+        /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
+        /// [redis]: crate::guide::redis
+        /// [topologies]: crate::guide::topologies
+        /// [life]: data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='0'/%3E
+        /// [handoff]: data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='0'/%3E
+        ///
+        $(
+            /// <div>
+            #[doc = include_str!(concat!("../docs/", $picture))]
+            /// </div>
+            ///
+        )?
+        #[doc = include_str!(concat!("../docs/", stringify!($name), ".md"))]
+        pub mod $name {}
+    };
+}
+
+page!(attribute);
+page!(comparison);
+page!(cost, "hand-off.svg");
+page!(errors);
+page!(guarantees, "life-of-a-lock.svg");
+page!(migration);
+page!(redis);
+page!(topologies);
