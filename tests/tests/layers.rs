@@ -90,45 +90,6 @@ fn no_name_stands_for_two_types() {
     }
 }
 
-/// Every file and every test that ARCHITECTURE.md names, in full or by its end.
-#[test]
-fn what_the_page_names_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let (mut paths, mut tests) = (Vec::new(), String::new());
-    for folder in ["lock-macros", "lock-runtime", "tests"] {
-        for path in every_file(&root.join(folder)) {
-            if folder == "tests" && path.extension().is_some_and(|extension| extension == "rs") {
-                tests += &fs::read_to_string(&path).unwrap();
-            }
-            paths.push(path.to_str().unwrap().to_owned());
-        }
-    }
-    let mut named = 0;
-    for word in page.split('`').skip(1).step_by(2) {
-        let is_path = word.ends_with(".rs") || word.ends_with(".lua");
-        let is_test = word.len() > 20 && word.split('_').count() > 4;
-        if is_path {
-            let end = format!("/{word}");
-            assert!(paths.iter().any(|path| path.ends_with(&end)), "{word}");
-        } else if is_test {
-            let (line, listed) = (format!("fn {word}("), format!("    {word},"));
-            assert!(tests.contains(&line) || tests.contains(&listed), "{word}");
-        }
-        named += usize::from(is_path || is_test);
-    }
-    assert!(named > 60, "{named}");
-}
-
-fn every_file(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-    let found = entries.flat_map(|entry| match entry.path() {
-        folder if folder.is_dir() => every_file(&folder),
-        file => vec![file],
-    });
-    found.collect()
-}
-
 #[derive(Default)]
 struct Types {
     names: Vec<String>,

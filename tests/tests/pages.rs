@@ -1,0 +1,210 @@
+//! The pages of the repository: no link is dead, and the files and tests that they name exist.
+#![expect(
+    clippy::unwrap_used,
+    reason = "without the files there is nothing to test"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Pages, and folders of pages.
+const PAGES: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "lock-macros/src",
+    "lock-runtime/docs",
+    "tests/benches/README.md",
+];
+
+#[test]
+fn no_link_is_dead() {
+    let (mut links, mut dead) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links_of(&text) {
+            links += 1;
+            if let Err(why) = follow(&page, &link) {
+                dead.push(format!("{}: {link}: {why}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+    assert!(links > 100, "{links}");
+}
+
+/// Every file and every test that a page names, in full or by its end.
+#[test]
+fn what_the_pages_name_is_there() {
+    let (mut paths, mut tests) = (Vec::new(), String::new());
+    for folder in ["lock-macros", "lock-runtime", "tests"] {
+        for path in every_file(&root().join(folder)) {
+            if folder == "tests" && path.extension().is_some_and(|end| end == "rs") {
+                tests += &fs::read_to_string(&path).unwrap();
+            }
+            paths.push(path.to_str().unwrap().to_owned());
+        }
+    }
+    let (mut named, mut missing) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for word in text.split('`').skip(1).step_by(2) {
+            let is_file = word.ends_with(".rs") || word.ends_with(".lua");
+            let is_path = is_file && !word.contains(['*', '<', ' ']);
+            let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            let is_test = word.chars().all(is_word) && word.split('_').count() > 4;
+            let is_there = if is_path {
+                paths.iter().any(|path| path.ends_with(&format!("/{word}")))
+            } else {
+                let (line, listed) = (format!("fn {word}("), format!("    {word},"));
+                !is_test || tests.contains(&line) || tests.contains(&listed)
+            };
+            named += usize::from(is_path || is_test);
+            if !is_there {
+                missing.push(format!("{}: {word}", page.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(named > 150, "{named}");
+}
+
+fn every_file(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let found = entries.flat_map(|entry| match entry.path() {
+        folder if folder.is_dir() => every_file(&folder),
+        file => vec![file],
+    });
+    found.collect()
+}
+
+/// A test that can't fail shows nothing.
+#[test]
+fn a_dead_link_is_found() {
+    let page = root().join("README.md");
+    let text = "\
+        # Title, and `code`\n\
+        [file](none.md) [anchor](#none) [label][none] ![picture](none.svg)\n\
+        [far](https://example.org/) [heading](#limits) `[code](none)`\n\
+        ```text\n[fence](none)\n```\n\
+        [defined][here]\n\n[here]: CHANGELOG.md#none\n";
+    let found: Vec<String> = links_of(text)
+        .into_iter()
+        .filter(|link| follow(&page, link).is_err())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "none.md",
+            "#none",
+            "none.svg",
+            "CHANGELOG.md#none",
+            "[none]"
+        ]
+    );
+    assert!(headings(text).contains("title-and-code"));
+    assert_eq!(headings("# A\n# A"), ["a", "a-1"].map(str::to_owned).into());
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = Vec::new();
+    for page in PAGES {
+        let path = root().join(page);
+        if path.is_dir() {
+            let files = fs::read_dir(path).unwrap().map(|file| file.unwrap().path());
+            pages.extend(files.filter(|file| file.extension().is_some_and(|end| end == "md")));
+        } else {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
+/// Where its links lead. A label without a definition is a link to `[label]`.
+fn links_of(text: &str) -> Vec<String> {
+    let (mut links, mut labels, mut defined) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for line in prose(text) {
+        if let Some((label, target)) = definition(&line) {
+            defined.insert(label.to_owned());
+            links.push(target.to_owned());
+            continue;
+        }
+        for behind in line.split("](").skip(1) {
+            links.extend(behind.split_once(')').map(|(target, _)| target.to_owned()));
+        }
+        for behind in line.split("][").skip(1) {
+            labels.extend(behind.split_once(']').map(|(label, _)| label.to_owned()));
+        }
+    }
+    let undefined = labels.into_iter().filter(|label| !defined.contains(label));
+    links.extend(undefined.map(|label| format!("[{label}]")));
+    links
+}
+
+/// `[label]: target`
+fn definition(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix('[')?.split_once("]: ")
+}
+
+/// The lines outside of fences, without the code in them.
+fn prose(text: &str) -> Vec<String> {
+    let (mut is_code, mut lines) = (false, Vec::new());
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            lines.push(line.split('`').step_by(2).collect());
+        }
+    }
+    lines
+}
+
+/// Whether the link of this page leads anywhere.
+fn follow(page: &Path, link: &str) -> Result<(), String> {
+    if link.starts_with("https://") {
+        return Ok(());
+    }
+    if link.starts_with('[') {
+        return Err("it has no definition".to_owned());
+    }
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match file {
+        "" => page.to_owned(),
+        file => page.parent().unwrap().join(file),
+    };
+    if !target.exists() {
+        return Err(format!("there is no {}", target.display()));
+    }
+    if !anchor.is_empty() {
+        let text = fs::read_to_string(&target).map_err(|error| error.to_string())?;
+        if !headings(&text).contains(anchor) {
+            return Err(format!("no heading of {} is {anchor}", target.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The anchors of its headings, as code hosts make them.
+fn headings(text: &str) -> BTreeSet<String> {
+    let (mut is_code, mut anchors) = (false, BTreeSet::new());
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        if is_code || !line.starts_with('#') {
+            continue;
+        }
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
+        let anchor: String = heading.chars().filter(kept).collect();
+        let anchor = anchor.replace(' ', "-");
+        let same = (1..).map(|number| format!("{anchor}-{number}"));
+        let mut names = std::iter::once(anchor.clone()).chain(same);
+        anchors.extend(names.find(|name| !anchors.contains(name)));
+    }
+    anchors
+}
