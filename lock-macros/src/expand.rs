@@ -118,8 +118,8 @@ impl Expansion<'_> {
             braces,
             quote!(#return_edge #inner #token_name #guard_name #statements),
         );
-        // At the body and with its hygiene: errors about the body as a whole point there, and clippy
-        // takes it for the user's.
+        // At the body and with its hygiene: errors about the body as a whole point there, and
+        // clippy takes it for the user's.
         let future = quote_spanned!(body.span()=> async move #body);
         quote_spanned! {Span::mixed_site()=>
             #outer

@@ -70,8 +70,8 @@ impl Template {
             .sum()
     }
 
-    /// What is wrong with the text where `known` gives the names that stand for values, as they have
-    /// to be written. Without it they are not known.
+    /// What is wrong with the text where `known` gives the names that stand for values, as they
+    /// have to be written. Without it they are not known.
     pub(crate) fn check_names(&self, known: Option<Known<'_>>) -> Vec<String> {
         let is_plain = self.parts.iter().all(|part| part.literal().is_some());
         let counts = |name: &str| match known {

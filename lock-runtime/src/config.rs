@@ -12,15 +12,15 @@ use crate::mends::TakenOut;
 pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 /// The wait budget when none is given.
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
-/// A request that waits for longer says so in the log, when nothing else is said.
+/// A request that waits for longer says so in the log, by default.
 pub(crate) const DEFAULT_WARN_AFTER: Duration = Duration::from_secs(30);
-/// How long one server may be silent until requests end for it, when nothing is said.
+/// How long one server may be silent until requests end, by default.
 pub(crate) const DEFAULT_UNAVAILABLE_AFTER: Duration = Duration::from_secs(2);
 /// What every key and channel of a client begins with.
 pub(crate) const DEFAULT_NAMESPACE: &str = "lock";
-/// The first lease of a handed-over lock: what a grant that nobody picks up can cost the others.
+/// The first lease of a handed-over lock. A grant that nobody picks up costs the others this much.
 pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(2);
-/// A latch and all that belongs to it is forgotten after this, unless its user says otherwise.
+/// A latch and its helper keys are forgotten after this, unless its user says otherwise.
 pub(crate) const LATCH_TTL: Duration = MAX_LEASE;
 /// A call is repeated for at most this long.
 pub(crate) const CALL_REPEATED: Duration = Duration::from_secs(30);
@@ -31,14 +31,15 @@ const _: () = assert!(
 );
 /// How often a hold is passed on inside the process before other processes have their turn.
 pub(crate) const LOCAL_HANDOFFS: u32 = 64;
-/// So many fencing tokens at most are reserved for that at once: more could let them run ahead of the server's clock.
+/// At most so many fencing tokens are reserved for that at once. More could let them run ahead of
+/// the server's clock.
 pub(crate) const TOKEN_WINDOW: u32 = 64;
-/// For how long it is passed on inside the process before other processes have their turn.
+/// How long a hold is passed on inside the process before other processes have their turn.
 pub(crate) const LOCAL_TENURE: Duration = Duration::from_millis(10);
 /// How often the client's thread looks whether the tasks that wait are polled.
 pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
-/// So many looks in a row find something to do for a waiting task that does not do it, and it is passed over: after
-/// less than the first lease of what the store may have handed over to it.
+/// A waiting task that has something to do, and has not done it at so many looks in a row, is
+/// passed over. That is before the first lease of a lock that the store may have handed to it ends.
 pub(crate) const LOOKS_UNTIL_PASSED_OVER: u32 = 5;
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
@@ -47,13 +48,13 @@ pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// What happens to the body of a locked function when its lock is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnLost {
-    /// The body's future is dropped at the moment the lock can no longer be trusted, and the call returns
-    /// [`LockError::Lost`]. A body that had blocked its thread past that moment, and ended, gives `Lost` as well
-    /// ([`LockError::body_ended`]). The default.
+    /// The body's future is dropped at the moment the lock can no longer be trusted. The call
+    /// returns [`LockError::Lost`], also for a body that blocked its thread past that moment and
+    /// ended ([`LockError::body_ended`]). The default.
     #[default]
     Cancel,
-    /// The body runs on and its result is returned. Ask [`Guard::is_held`](crate::Guard::is_held) or rely on the
-    /// fencing token.
+    /// The body runs on and its result is returned. Ask [`Guard::is_held`](crate::Guard::is_held),
+    /// or rely on the fencing token.
     Continue,
 }
 
@@ -62,12 +63,13 @@ pub enum OnLost {
 pub enum Wait {
     /// At most this long; zero is one try.
     For(Duration),
-    /// As long as the lock is busy, but not for a dead store: that is told after the client's default wait without
-    /// an answer.
+    /// As long as the lock is busy, but not for a dead store: after the client's default wait
+    /// without an answer, the request ends.
     Forever,
 }
 
-/// The options of one request, as the attribute knows them at compile time. `None` means the client's default.
+/// The options of one request, as the attribute knows them at compile time. `None` means the
+/// client's default.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
     /// The lease; given here, it is fixed unless `renew` says otherwise.
@@ -131,12 +133,14 @@ impl Spec {
         if let Some(max_hold) = self.max_hold {
             if !renew {
                 return Err(LockError::config(
-                    "`max_hold` limits renewals, but this hold is not renewed: leave `max_hold` out or set `renew` to true",
+                    "`max_hold` limits renewals, but this hold is not renewed: leave `max_hold` out or \
+                     set `renew` to true",
                 ));
             }
             if max_hold < lease {
                 return Err(LockError::config(format!(
-                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the lease shorter or `max_hold` longer"
+                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the lease \
+                     shorter or `max_hold` longer"
                 )));
             }
         }
@@ -214,7 +218,7 @@ pub(crate) struct Resolved {
     pub(crate) fenced: bool,
 }
 
-/// What a client's requests have unless they say otherwise, and its time limits.
+/// The defaults of a client's requests, and its time limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) lease: Duration,
@@ -222,11 +226,11 @@ pub(crate) struct Defaults {
     pub(crate) command_timeout: Duration,
     /// A request that waits for longer says so once.
     pub(crate) warn_after: Duration,
-    /// How long a store may be silent until requests end for it; `None` as long as they may wait.
+    /// How long a store may be silent until requests end. `None`: as long as they may wait.
     pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
     pub(crate) local_tenure: Duration,
-    /// Whether what the store tells on its own is believed: if not, it is a reason to ask.
+    /// Whether the store's messages are believed. If not, each is a reason to ask.
     pub(crate) trusts_messages: bool,
     pub(crate) taken_out: TakenOut,
 }

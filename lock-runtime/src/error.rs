@@ -16,16 +16,17 @@ pub use self::lost::LostReason;
 
 /// Why a lock could not be had, or was lost.
 ///
-/// The variants are what a service reacts to differently; match on them, and show [`Display`](fmt::Display) to people:
-/// it names the key, what happened and what to do. The type is small (at most 128 bytes) and holds no password.
+/// Match on the variants: they are what a service reacts to differently. Show
+/// [`Display`](fmt::Display) to people: it names the key, what happened and what to do. The type is
+/// small (at most 128 bytes) and holds no password. What to do for each: `docs/errors.md`.
 ///
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|
-/// | [`Busy`](Self::Busy) | somebody else holds it, the wait is used up | 409 or 423 |
+/// | [`Busy`](Self::Busy) | another holder had it for the whole wait | 409 or 423 |
 /// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
-/// | [`Lost`](Self::Lost) | held, but no more; the body was stopped, perhaps half done, or [ended](Self::body_ended) without the lock | 503 |
+/// | [`Lost`](Self::Lost) | held, then lost; the body was stopped, or [ended](Self::body_ended) without it | 503 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
-/// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it | 500 (a bug) |
+/// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it, and can't share it | 500 (a bug) |
 /// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |
 /// | [`KeyConflict`](Self::KeyConflict) | the key holds something else | 500 |
 /// | [`Config`](Self::Config) | an option or the URL is wrong | 500 |
@@ -34,9 +35,13 @@ pub use self::lost::LostReason;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) has not opened in it. The store is
-    /// up: it said so.
-    #[error("the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
+    /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) did not open in
+    /// that time. The store is up: it said so.
+    #[error(
+        "the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a \
+         longer `wait`",
+        .key.shortened()
+    )]
     #[non_exhaustive]
     Busy {
         /// What was to be locked.
@@ -44,19 +49,22 @@ pub enum LockError {
         /// How long the request waited for it.
         waited: Duration,
     },
-    /// More than the rate limit allows wanted to pass, and the turn of this one would come after its wait. Nothing was
-    /// taken, and the body did not run.
-    #[error("the rate limit {} is used up; try again in {retry_after:.1?}, or allow a longer `wait`", .key.shortened())]
+    /// The rate limit is used up, and the turn of this request would come after its wait. Nothing
+    /// was taken, and the body did not run.
+    #[error(
+        "the rate limit {} is used up; try again in {retry_after:.1?}, or allow a longer `wait`",
+        .key.shortened()
+    )]
     #[non_exhaustive]
     RateLimited {
         /// Whose limit it is.
         key: LockKey,
-        /// When the same request could pass, if nobody else does meanwhile.
+        /// After this time the same request could pass, if nobody else does meanwhile.
         retry_after: Duration,
     },
-    /// The lock was held and can no longer be trusted. The body was stopped, or had gone on to its end
-    /// ([`body_ended`](Self::body_ended)). Or there is no [`Latch`](crate::Latch) to count down, or none any more to wait
-    /// for.
+    /// The lock was held and can no longer be trusted. The body was stopped, or had gone on to its
+    /// end ([`body_ended`](Self::body_ended)). Of a [`Latch`](crate::Latch): it is not set, or no
+    /// longer.
     #[error("{}", WasLost(.key, *.reason, *.body_ended))]
     #[non_exhaustive]
     Lost {
@@ -67,7 +75,8 @@ pub enum LockError {
         /// Whether the body had ended by itself.
         body_ended: bool,
     },
-    /// The store did not answer, or refused. Whether the lock is free is not known; the body did not run.
+    /// The store did not answer, or refused. Whether the lock is free is not known; the body did
+    /// not run.
     #[error("the lock store can't be used{}: {source}", OnKey(.key))]
     #[non_exhaustive]
     Unavailable {
@@ -76,9 +85,13 @@ pub enum LockError {
         /// What the store said, or that it did not.
         source: StoreError,
     },
-    /// The caller's own call chain holds this lock, and the request can't share that hold: it asks for more (a writer
-    /// inside of a reader, or other keys besides), or not to share it (`reentrant = false`).
-    #[error("the lock {} is already held further up in this call chain, and this request can't share it, since it asks for more than is held there, or for `reentrant = false`: waiting might never end", .key.shortened())]
+    /// The caller's own call chain holds this lock and can't share it. The request asks for more (a
+    /// writer inside a reader, other keys besides), or has `reentrant = false`.
+    #[error(
+        "the lock {} is already held by this call chain and cannot be shared: more was requested, \
+         or `reentrant = false`; waiting might never end",
+        .key.shortened()
+    )]
     #[non_exhaustive]
     WouldDeadlock {
         /// What was to be locked.
@@ -93,8 +106,12 @@ pub enum LockError {
         /// What is wrong with it.
         fault: KeyFault,
     },
-    /// The key, or one of its helper keys, holds something in the store that is not this kind of lock.
-    #[error("the key {} holds {found} in the store, and not what was asked for; choose another key or namespace, or delete it there", .key.shortened())]
+    /// In the store, the key or one of its helper keys is not this kind of lock.
+    #[error(
+        "the key {} holds {found} in the store, and not what was asked for; choose another key or \
+         namespace, or delete it there",
+        .key.shortened()
+    )]
     #[non_exhaustive]
     KeyConflict {
         /// What was to be locked.
@@ -111,12 +128,14 @@ pub enum LockError {
     },
     /// There is no global client yet.
     #[error(
-        "there is no global lock client yet: call `lock_runtime::init(url).await` once at startup (or `client.install()`), or run inside `client.scope(…)`"
+        "there is no global lock client yet: call `lock_runtime::init(url).await` once at startup \
+         (or `client.install()`), or run inside `client.scope(…)`"
     )]
     NotInitialized,
     /// There is a global client already.
     #[error(
-        "there is a global lock client already; `init` and `install` are for once, at startup, or after the `shutdown` of the one before"
+        "there is a global lock client already: call `init` or `install` once, at startup, or after \
+         the `shutdown` of the one before"
     )]
     AlreadyInitialized,
     /// The client was shut down.
@@ -143,13 +162,13 @@ impl LockError {
         }
     }
 
-    /// Whether somebody else holds the lock: the one case in which trying again later is all there is to do.
+    /// Whether another holder has the lock. Here trying again later is all there is to do.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. })
     }
 
-    /// Whether the lock was held and lost. What was done under it has to be checked; see
+    /// Whether the lock was held and lost. Check what was done under it; see
     /// [`body_ended`](Self::body_ended).
     #[must_use]
     pub fn is_lost(&self) -> bool {
@@ -162,13 +181,14 @@ impl LockError {
         matches!(self, Self::Unavailable { .. })
     }
 
-    /// Whether the body of a [`Lost`](Self::Lost) lock had gone on to its end: because it blocked its thread, or because
-    /// the lock was lost during its last poll.
+    /// Whether the body of a [`Lost`](Self::Lost) lock had gone on to its end: it blocked its
+    /// thread, or the lock was lost during its last poll.
     ///
-    /// - `false`: it was stopped at an await point, and may have done a part of its work. Look what is there; then do the
-    ///   rest, undo it, or run it again if it may run twice.
-    /// - `true`: all of its work is done, and what it returned was dropped. A retry does it a second time. Another holder
-    ///   may have worked at the same time: what the two wrote has to be checked, or a
+    /// - `false`: the body was stopped at an await point. It may have done a part of its work. Look
+    ///   what is there; then do the rest, undo it, or run it again if it may run twice.
+    /// - `true`: all of its work is done, and what it returned was dropped. A retry does it a
+    ///   second time. Another holder may have worked at the same time. Check what the two wrote,
+    ///   unless a
     ///   [fencing token](crate::FencingToken) has kept the late writes out.
     #[must_use]
     pub fn body_ended(&self) -> bool {
@@ -188,6 +208,7 @@ impl From<ConfigError> for LockError {
     }
 }
 
+/// The key that an error is about, if there is one.
 struct OnKey<'e>(&'e Option<LockKey>);
 
 impl fmt::Display for OnKey<'_> {

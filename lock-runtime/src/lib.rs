@@ -17,12 +17,13 @@
 //! }
 //! ```
 //!
-//! The promise: *exclusive while your guard is valid on your own monotonic clock, as long as the store keeps
-//! acknowledged writes; and safe without those conditions wherever the resource checks the fencing token.*
+//! The promise: *exclusive while your guard is valid on your own monotonic clock, as long as the
+//! store keeps acknowledged writes; and safe without those conditions wherever the resource checks
+//! the fencing token.*
 //!
-//! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for everything
-//! else, and [`LockError`] for what can go wrong. The [`guide`] has a page for each subject: guarantees,
-//! errors, Redis set-up, topologies, cost, comparison, migration.
+//! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for
+//! everything else, and [`LockError`] for what can go wrong. The [`guide`] has a page for each
+//! subject: guarantees, errors, Redis set-up, topologies, cost, comparison, migration.
 
 #[doc(hidden)]
 #[path = "private.rs"]

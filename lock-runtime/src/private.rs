@@ -1,4 +1,5 @@
-//! What the attribute's expansion calls. Not for people: no name here is covered by semantic versioning.
+//! What the attribute's expansion calls. Not for people: no name here is covered by semantic
+//! versioning.
 
 use core::marker::PhantomData;
 use core::pin::Pin;
@@ -19,8 +20,8 @@ pub use lock_store::KeyWriter;
 
 /// An argument on its way to the body, and never `Copy`.
 ///
-/// A future keeps the place of a value that was copied on; of one that moved on it does not. So this spares large
-/// `Copy` arguments a place.
+/// A future keeps the place of a value that was copied on; of one that moved on it does not. So
+/// this spares large `Copy` arguments a place.
 #[derive(Debug)]
 pub struct Argument<T>(T);
 
@@ -122,8 +123,8 @@ fn no_token(guard: &Guard) -> LockError {
 
 /// The body under the guard, and what its call returns.
 ///
-/// A value to `.await` and no call with arguments: the compiler then blames the user's own lines for a wrong lifetime,
-/// and not the attribute's.
+/// A value to `.await` and no call with arguments: the compiler then blames the user's own lines
+/// for a wrong lifetime, and not the attribute's.
 #[derive(Debug)]
 pub struct Locked<'g, F, C> {
     /// Released behind the body.
@@ -211,8 +212,8 @@ impl<T, E: From<LockError>> FromLockError for Result<T, E> {
     }
 }
 
-/// A handler that is known to be callable: calling it needs no bound, so that one that is not is one error, where it
-/// is written.
+/// A handler that is known to be callable: calling it needs no bound, so that one that is not is
+/// one error, where it is written.
 #[derive(Debug)]
 pub struct OnError<F, R> {
     handler: F,

@@ -100,7 +100,8 @@ pub(crate) fn move_into_body(
     }
 }
 
-/// There is nothing to drop. Whoever moves it only makes worse what the compiler says about lifetimes.
+/// There is nothing to drop. Whoever moves it only makes worse what the compiler says about
+/// lifetimes.
 fn is_reference(ty: &Type) -> bool {
     match ty {
         Type::Reference(_) => true,

@@ -63,8 +63,8 @@ pub(crate) fn of(name: &Ident, tokens: TokenStream) -> Usage {
     scan(&name.unraw().to_string(), tokens, false)
 }
 
-/// By an expression that gives a number or a duration. Either is copied out of a field or from behind a
-/// reference, which stay whole.
+/// By an expression that gives a number or a duration. Either is copied out of a field or from
+/// behind a reference, which stay whole.
 pub(crate) fn of_number(name: &Ident, expression: &Expr) -> Usage {
     match expression {
         Expr::Field(_) | Expr::Index(_) => of_place(name, expression),

@@ -1,5 +1,5 @@
-//! Placeholders as other frameworks write them: `{id}`, `${id}`, `#id`, `$id`, `%id%`. Here they are
-//! plain text, and the key would be one for all values.
+//! Placeholders as other frameworks write them: `{id}`, `${id}`, `#id`, `$id`, `%id%`. Here they
+//! are plain text, and the key would be one for all values.
 
 /// A name in the spelling of another framework.
 #[derive(Debug, PartialEq, Eq)]

@@ -103,8 +103,8 @@ fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     )
 }
 
-/// By its spelling: `N`, `MAX_SIZE`. Whether it is there, the compiler knows: the attribute does not
-/// see the generics of an `impl`.
+/// By its spelling: `N`, `MAX_SIZE`. Whether it is there, the compiler knows: the attribute does
+/// not see the generics of an `impl`.
 fn is_constant(name: &Ident) -> bool {
     let name = name.to_string();
     name.starts_with(char::is_uppercase) && !name.contains(char::is_lowercase)

@@ -14,20 +14,23 @@ use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::engine::reentrancy::{Held, NestedGate, NestedPermit};
 use crate::error::LockError;
 
-/// A lock that is held, until this is released or dropped, or the hold is lost.
+/// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
-/// Guaranteed while [`is_held`](Self::is_held) is true: no other guard for this key is, as long as the store keeps
-/// acknowledged writes. Whether it is true is decided by this process's monotonic clock alone. Where the resource
-/// checks the [`fencing_token`](Self::fencing_token), writes are safe without these conditions.
+/// While [`is_held`](Self::is_held) is true for one guard, it is true for no other guard of that
+/// key, as long as the store keeps acknowledged writes. This process's monotonic clock alone
+/// decides it. Where the resource checks the [`fencing_token`](Self::fencing_token), writes are
+/// safe without these conditions.
 ///
-/// Dropping a guard releases in the background: from any thread, with or without a runtime, also while panicking. The
-/// same client's later requests for the key come after that release. [`release`](Self::release) waits for it.
+/// Dropping a guard releases in the background: from any thread, with or without a runtime, also
+/// while panicking. Later requests of the same client for the key come after that release.
+/// [`release`](Self::release) waits for it.
 ///
-/// Give it a name: `let _guard = ….acquire().await?` holds the lock to the end of the block. `let _ = …` keeps nothing, so
-/// it releases at once and the next line runs without the lock; the compiler does not warn. [`Lock::run`](crate::Lock::run)
-/// has no guard to forget.
+/// Give it a name. `let _guard = ….acquire().await?` holds the lock to the end of the block. `let _
+/// = …` releases at once: the next line runs without the lock, and the compiler does not warn.
+/// [`Lock::run`](crate::Lock::run) has no guard to forget.
 ///
-/// A guard that a nested request got shares the hold of its call chain; releasing it gives back the share.
+/// The guard of a nested request shares the hold of its call chain. Releasing it gives back the
+/// share.
 ///
 /// # Examples
 /// ```
@@ -171,14 +174,15 @@ impl Guard {
             .filter_map(|&at| self.hold.parts().get(at))
     }
 
-    /// The fencing token of this hold, if the request was [`fenced`](crate::Lock::fenced), or a nested one was; of
-    /// several keys the token of the first as listed.
+    /// The fencing token of this hold, if this request or a nested one was
+    /// [`fenced`](crate::Lock::fenced). Of several keys, the token of the first as listed.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
         self.parts().next()?.token()
     }
 
-    /// The fencing tokens of all keys, as listed; `None` if the request was not [`fenced`](crate::Lock::fenced).
+    /// The fencing tokens of all keys, as listed. `None` if the request was not
+    /// [`fenced`](crate::Lock::fenced).
     ///
     /// # Examples
     /// ```
@@ -195,27 +199,31 @@ impl Guard {
         self.parts().map(Part::token).collect()
     }
 
-    /// How long the hold can still be trusted, if it is not renewed; zero when it was lost. A lock that was handed over has
-    /// at most two seconds until the rest of its lease was asked for, which is soon. No I/O.
+    /// How long the hold can still be trusted if it is not renewed. Zero when it was lost. A lock
+    /// that was just handed over has at most two seconds, until its client has asked for the rest
+    /// of the lease. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.hold.remaining()
     }
 
-    /// Whether the hold can be trusted now. No I/O: the time is this machine's monotonic clock, against the time before
-    /// the request was sent, plus the lease, less 1 % and 2 ms. Once false, it stays false.
+    /// Whether the hold can be trusted now. No I/O: this machine's monotonic clock is compared with
+    /// the time before the request was sent, plus the lease, less 1 % and 2 ms. Once false, it
+    /// stays false.
     ///
-    /// The clock counts the time for which the machine was suspended, so this is right at once when it wakes. What a
-    /// virtual machine can't count is for how long its host has paused it, or how old the snapshot is that it was restored
-    /// from: there the answer may be wrong until the next renewal, and only a [fencing token](crate::FencingToken) helps.
-    /// In a child process after `fork()` the answer is about the parent's hold.
+    /// The clock counts the time for which the machine was suspended, so the answer is right at
+    /// once when it wakes. A virtual machine can't count how long its host has paused it, or how
+    /// old its snapshot is. There the answer may be wrong until the next renewal, and only a
+    /// [fencing token](crate::FencingToken) helps. In a child process after `fork()` the answer is
+    /// about the parent's hold.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.remaining() > Duration::ZERO
     }
 
-    /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says that it is gone.
-    /// Never resolves for a hold that is released first. After a sleep of the machine it is told within a second.
+    /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says
+    /// that it is gone. Never resolves for a hold that is released first. After a sleep of the
+    /// machine it resolves within a second.
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping the future.
@@ -242,7 +250,7 @@ impl Guard {
         }
     }
 
-    /// Runs a future inside this hold: requests of this client for the same key in there share it.
+    /// Runs a future inside this hold. Requests of this client for the same key in there share it.
     ///
     /// # Cancel safety
     /// Dropping the future drops the inner one; the guard stays held.
@@ -264,16 +272,17 @@ impl Guard {
         std::future::poll_fn(|cx| call_chain::within(&frame, || future.as_mut().poll(cx))).await
     }
 
-    /// Lets the hold last at least `lease` from now (10 ms to 24 h); never makes it shorter.
+    /// Lets the hold last at least `lease` from now (10 ms to 24 h). Never makes it shorter.
     ///
     /// # Errors
-    /// [`LockError::Config`] for a lease outside its limits or beyond `max_hold`, [`LockError::Lost`] if the hold is
-    /// gone, [`LockError::Unavailable`] if the store did not answer within the command timeout (the hold then lasts as
-    /// long as it did before, or longer).
+    /// - [`LockError::Config`]: a lease outside its limits, or beyond `max_hold`.
+    /// - [`LockError::Lost`]: the hold is gone.
+    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. The hold
+    ///   lasts as long as before, or longer.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the extension may or may not have happened; [`remaining`](Self::remaining) never counts
-    /// one that was not seen.
+    /// If the future is dropped, the extension may or may not have happened.
+    /// [`remaining`](Self::remaining) never counts one whose answer was not seen.
     ///
     /// # Examples
     /// ```
@@ -293,15 +302,18 @@ impl Guard {
 
     /// Turns a write hold into a read hold: other readers may enter, and no writer comes between.
     ///
-    /// From the call on, this guard is trusted as a reader's only. Of a reader it changes nothing.
+    /// From the call on, this guard is a reader's only. For the guard of a reader, nothing changes.
     ///
     /// # Errors
-    /// [`LockError::Config`] if it is the guard of another kind of lock, shares the hold of its call chain, or lends it to
-    /// a nested writer; [`LockError::Lost`] if the hold is gone; [`LockError::Unavailable`] if the store did not answer
-    /// within the command timeout: other readers may then have to wait until the release, or until this is called again.
+    /// - [`LockError::Config`]: the guard is of another kind of lock, shares the hold of its call
+    ///   chain, or lends it to a nested writer.
+    /// - [`LockError::Lost`]: the hold is gone.
+    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. Other
+    ///   readers may have to wait until the release, or until this is called again.
     ///
     /// # Cancel safety
-    /// If the future is dropped, this guard is a reader's, and other readers may have to wait until its release.
+    /// If the future is dropped, this guard is a reader's. Other readers may have to wait until its
+    /// release.
     ///
     /// # Examples
     /// ```
@@ -319,25 +331,31 @@ impl Guard {
     pub async fn downgrade(&self) -> Result<(), LockError> {
         if self.borrowed.is_some() {
             return Err(LockError::config(
-                "this guard shares the write lock of its call chain, which the outer body still counts on; downgrade the outer guard",
+                "this guard shares the write lock of its call chain, which the outer body still counts \
+                 on; downgrade the outer guard",
             ));
         }
-        // No nested writer uses the hold now, and none will: what waits for its turn asks again what the hold is.
+        // No nested writer uses the hold now, and none will: what waits for its turn asks again
+        // what the hold is.
         let Ok(_readers) = self.nested_gate().try_read() else {
             return Err(LockError::config(
-                "a nested request shares this write lock and still writes under it; let it finish before the downgrade",
+                "a nested request shares this write lock and still writes under it; let it finish \
+                 before the downgrade",
             ));
         };
         self.engine.downgrade(&self.hold).await
     }
 
-    /// Releases, and waits for the store's word; unless another task of this process goes on with the hold
-    /// ([`LockClientBuilder::local_tenure`](crate::LockClientBuilder::local_tenure)): then the store is not asked, and a hold
-    /// that an operator took away is not told.
+    /// Releases, and waits for the store's answer.
+    ///
+    /// If another task of this process takes the hold over
+    /// ([`LockClientBuilder::local_tenure`](crate::LockClientBuilder::local_tenure)), the store is
+    /// not asked. Then this does not notice that an operator took the hold away.
     ///
     /// # Errors
-    /// [`LockError::Lost`] if the hold was gone before, [`LockError::Unavailable`] if the store did not answer within
-    /// the command timeout; the background then goes on until it does or the lease has ended.
+    /// - [`LockError::Lost`]: the hold was gone before.
+    /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. The
+    ///   background goes on until it does, or until the lease has ended.
     ///
     /// # Cancel safety
     /// If the future is dropped, the release is finished in the background.

@@ -9,28 +9,30 @@ use crate::config::{FAR, LATCH_TTL, Wait, check_lease};
 use crate::engine::Engine;
 use crate::error::LockError;
 
-/// A count-down latch that processes share: whoever waits goes on when it was counted down as often as it was set to.
+/// A count-down latch that processes share. Waiters go on when it was counted down to zero.
 ///
-/// One process [`set`](Self::set)s it to the number of parts of a job, whoever has done a part
-/// [`count_down`](Self::count_down)s, and whoever needs all parts [`wait`](Self::wait)s, before or after it was set.
-/// It is the `CountDownLatch` of `java.util.concurrent` and of Redisson, with these guarantees, as long as the store
-/// keeps acknowledged writes:
-/// - **Each call counts once**, however often its command had to be sent, and however late a duplicate arrives: the store
-///   remembers a call for two minutes, and carries out none that was sent more than a minute ago by the store's clock.
-/// - **It opens once it is counted down to zero, and stays open** until it expires or is set again: who comes late goes
-///   on at once.
-/// - **A lost message costs time, never a wait without end**: the last count is told to all who wait, and who waits
-///   rechecks every second besides.
-/// - **It expires**: after 24 h, or after [`ttl`](Self::ttl), counted from the `set`, open or not, so nothing stays
-///   behind in the store.
+/// One process [`set`](Self::set)s it to the number of parts of a job. Each process that has done a
+/// part calls [`count_down`](Self::count_down). A process that needs all parts calls
+/// [`wait`](Self::wait), before or after the `set`. It is the `CountDownLatch` of
+/// `java.util.concurrent` and of Redisson. As long as the store keeps acknowledged writes:
+/// - **Each call counts once**, however often its command had to be sent, and however late a
+///   duplicate arrives. The store remembers a call for two minutes. It carries out none that was
+///   sent more than a minute ago by the store's clock.
+/// - **It opens when it is counted down to zero, and stays open** until it expires or is set again.
+///   A late waiter goes on at once.
+/// - **A lost message costs time, never a wait without end.** The last count is told to all
+///   waiters, and each rechecks every second besides.
+/// - **It expires** after 24 h, or after [`ttl`](Self::ttl), counted from the `set`, open or not.
+///   So nothing stays behind in the store.
 ///
-/// A latch has no holder and no lease, so a process that dies before it counted down leaves the others waiting until
-/// their timeout or until the latch expires. A key is either a lock or a latch: the other gets
-/// [`LockError::KeyConflict`].
+/// A latch has no holder and no lease. A process that dies before its count leaves the others
+/// waiting until their timeout, or until the latch expires. A key is either a lock or a latch: the
+/// other gets [`LockError::KeyConflict`].
 ///
-/// A wait costs the store one command, and one a second for each process and key, however many tasks wait; `set`,
-/// `count_down` and `count` cost one each, and one more for a client's first `set` or `count_down`, which learns the
-/// store's time. The last count also sends one message to each process that waits.
+/// A wait costs the store one command, and one a second for each process and key, however many
+/// tasks wait. `set`, `count_down` and `count` cost one each. A client's first `set` or
+/// `count_down` costs one more, which learns the store's time. The last count also sends one
+/// message to each process that waits.
 ///
 /// # Default
 /// - ttl: 24 h
@@ -72,27 +74,28 @@ impl Latch {
         }
     }
 
-    /// How long the latch exists (10 ms to 24 h) from the next [`set`](Self::set) of this value on, open or not.
-    /// Default: 24 h. Choose it longer than the work and the longest wait together.
+    /// How long the latch exists (10 ms to 24 h) after the next [`set`](Self::set) of this value,
+    /// open or not. Default: 24 h. Choose it longer than the work and the longest wait together.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// What the latch is called.
+    /// The latch's key.
     #[must_use]
     pub fn key(&self) -> &LockKey {
         &self.key
     }
 
-    /// Sets the latch to open after `count` counts, if it is not set or has opened. True if this call did; false if it
-    /// is set already and has not opened, which leaves it as it is.
+    /// Sets the latch to open after `count` counts, if it is not set or has opened. True if this
+    /// call set it. False if it is set already and has not opened: then it stays as it is.
     ///
     /// # Errors
-    /// [`LockError::Config`] for a count of zero, and for a [`ttl`](Self::ttl) outside 10 ms to 24 h;
-    /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
-    /// [`LockError::Shutdown`]; [`LockError::Unavailable`] if the store did not answer within the client's wait
-    /// (30 s at most): then it may be set, now or in a moment.
+    /// - [`LockError::Config`]: a count of zero, or a [`ttl`](Self::ttl) outside 10 ms to 24 h.
+    /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
+    /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
+    ///   most). The latch may be set, now or in a moment.
+    /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// If the future is dropped, the latch may or may not be set.
@@ -113,23 +116,25 @@ impl Latch {
         check_lease("ttl", self.ttl)?;
         if count == 0 {
             return Err(LockError::config(
-                "a latch that is set to 0 would be open from the start; set it to how often `count_down` will be called",
+                "a latch that is set to 0 would be open from the start; set it to how often \
+                 `count_down` will be called",
             ));
         }
         self.engine.set_latch(&self.key, count, self.ttl).await
     }
 
-    /// Counts down by one. How many are left: zero means that the latch is open, and it is never below. Of all calls
-    /// only one, the last, takes it from one to zero; on a latch that is open already a call changes nothing.
+    /// Counts down by one and returns how many counts are left. Zero means that the latch is open.
+    /// Only one call, the last, takes it from one to zero. On an open latch a call changes nothing.
     ///
     /// # Errors
-    /// [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet) if the latch was never set, has expired,
-    /// or the store lost it: nobody who waits will be let through, so have it set again before the work is done, with
-    /// a [`ttl`](Self::ttl) that is longer than the work.
-    /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
-    /// [`LockError::Shutdown`]; [`LockError::Unavailable`] if the store did not answer within the client's wait
-    /// (30 s at most): it may have counted, or may count in a moment. A new call is a new count, so look at
-    /// [`count`](Self::count) before you make one.
+    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): the latch was
+    ///   never set, has expired, or the store lost it. No waiter will be let through. Have it set
+    ///   again before the work is done, with a [`ttl`](Self::ttl) that is longer than the work.
+    /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
+    /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
+    ///   most). The call may have counted, or may count in a moment. A new call is a new count, so
+    ///   look at [`count`](Self::count) first.
+    /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// If the future is dropped, it counts once or not at all.
@@ -151,13 +156,14 @@ impl Latch {
         self.engine.count_down(&self.key).await
     }
 
-    /// How many counts are left: zero if the latch is open, `None` if it is not set. It may have changed when you read
-    /// it.
+    /// How many counts are left: zero if the latch is open, `None` if it is not set. It may have
+    /// changed when you read it.
     ///
     /// # Errors
-    /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
-    /// [`LockError::Unavailable`] if the store did not answer within the client's wait (30 s at most);
-    /// [`LockError::Shutdown`].
+    /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
+    /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
+    ///   most).
+    /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -175,20 +181,22 @@ impl Latch {
         self.engine.latch_count(&self.key).await
     }
 
-    /// Waits until the latch is open, at most for `timeout`; zero is one look. A latch that is not set yet is waited
-    /// for, too: there is no race between `wait` and `set`. Once it has opened during the wait, the wait succeeds, also
-    /// if the latch was set again at once.
+    /// Waits until the latch is open, at most for `timeout`. Zero is one look. A latch that is not
+    /// set yet is waited for, too: there is no race between `wait` and `set`. If the latch opens
+    /// during the wait, the wait succeeds, even if the latch is set again at once.
     ///
     /// # Errors
-    /// - [`LockError::Busy`]: it has not opened in this time. The store is up: it said so.
-    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): it was set, and then gone before it
-    ///   opened (expired, or the store lost its data). Parts of the work may be done; set it again for the rest.
+    /// - [`LockError::Busy`]: it did not open in this time. The store is up: it said so.
+    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): it was set,
+    ///   and then gone before it opened (expired, or the store lost its data). Parts of the work
+    ///   may be done. Set it again for the rest.
     /// - [`LockError::Unavailable`]: the store did not answer, or refused.
-    /// - [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
-    ///   [`LockError::Shutdown`].
+    /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
+    /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
-    /// Dropping the future leaves nothing behind: its place among those who are told is given up in the background.
+    /// Dropping the future leaves nothing behind: its place among the waiters is given up in the
+    /// background.
     ///
     /// # Examples
     /// ```
@@ -212,8 +220,8 @@ impl Latch {
         self.engine.wait_for_latch(&self.key, wait).await
     }
 
-    /// Waits until the latch is open, as long as it takes, but not for a dead store: that is told after the client's
-    /// default wait without an answer.
+    /// Waits until the latch is open, as long as it takes, but not for a dead store: after the
+    /// client's default wait without an answer, the call ends.
     ///
     /// # Errors
     /// As [`wait`](Self::wait), without `Busy`.

@@ -4,25 +4,27 @@ use std::time::Duration;
 
 use crate::error::LockError;
 
-/// A bucket gets a token back at most this often, so that rounding up to nanoseconds costs at most 0.1 %.
+/// A bucket gets a token back at most this often. So rounding up to nanoseconds costs at most 0.1
+/// %.
 const MIN_INTERVAL: Duration = Duration::from_micros(1);
 /// An empty bucket is full again after at most this long.
 const MAX_WINDOW: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// How many may pass in how long, and how many at once: `Rate::per_second(100).burst(20)`.
 ///
-/// A full bucket holds `burst` tokens, and gets one back every `1/100` of a second: evenly, not all at the end of
-/// each second. So in any time `t` at most `rate × t + burst` pass.
+/// A full bucket holds `burst` tokens. It gets one back every `1/100` of a second: evenly, not all
+/// at the end of each second. So in any time `t` at most `rate × t + burst` pass.
 ///
-/// Between 1 000 000 a second and one in 30 days; an empty bucket must be full again in 30 days. What is outside is
-/// [`LockError::Config`] when it is used. To limit bytes, count in KiB.
+/// A rate is between 1 000 000 a second and one in 30 days. An empty bucket must be full again in
+/// 30 days. Anything else is [`LockError::Config`] when it is used. To limit bytes, count in KiB.
 ///
 /// # Default
-/// The burst is the number of the rate, as in the crate `governor`: `per_second(100)` lets 100 pass at once after a
-/// second without any, and `per_hour(1000)` lets 1000. `burst(1)` spaces them evenly.
+/// The burst is the number of the rate, as in the crate `governor`: `per_second(100)` lets 100 pass
+/// at once after a second without any, and `per_hour(1000)` lets 1000. `burst(1)` spaces them
+/// evenly.
 ///
-/// Burst means how many can pass at once. The libraries `throttled` and `redis-cell` call one less than that
-/// `max_burst`.
+/// Burst means how many can pass at once. The libraries `throttled` and `redis-cell` call one less
+/// than that `max_burst`.
 ///
 /// # Examples
 /// ```
@@ -71,7 +73,8 @@ impl Rate {
         Self { burst, ..self }
     }
 
-    /// How long the bucket takes to get a token back, and how many it holds, if that can work for so many at once.
+    /// How long the bucket takes to get a token back, and how many it holds, if that can work for
+    /// this many at once.
     pub(crate) fn resolve(&self, tokens: u32) -> Result<(Duration, u32), LockError> {
         let Self { per, burst, .. } = *self;
         let shown = || format!("the rate limit of {} per {per:?}", self.tokens);

@@ -1,4 +1,4 @@
-//! [`RateLimiter`]: no more than so many in a time, over all processes.
+//! [`RateLimiter`]: at most so many in a time, over all processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,22 @@ use crate::error::LockError;
 /// Longer waits are cut to this.
 const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Lets no more than a [`Rate`] pass, counted over all clients of one store and namespace that use the same key; see
-/// [`LockClient::rate_limiter`](crate::LockClient::rate_limiter). Cloning is cheap, and clones count together.
+/// Lets at most a [`Rate`] pass, counted over all clients of one store and namespace that use the
+/// same key; see [`LockClient::rate_limiter`](crate::LockClient::rate_limiter). Cloning is cheap,
+/// and clones count together.
 ///
-/// What it guarantees: in any time `t`, by the store's clock, at most `rate × t + burst` pass, as long as the store
-/// keeps what it acknowledged; a store that lost its data begins with a full bucket. Who waits is served in the order
-/// in which the requests reached the store, so large requests are not starved by small ones.
+/// - In any time `t`, by the store's clock, at most `rate × t + burst` pass, as long as the store
+///   keeps acknowledged writes. A store that lost its data begins with a full bucket.
+/// - Requests that wait are served in the order in which they reached the store. Small requests do
+///   not starve large ones.
 ///
-/// It is a token bucket, computed as the *generic cell rate algorithm* (ATM Forum, *Traffic Management 4.0*; known
-/// from `redis-cell`, `throttled` and `governor`): one command a decision, one small value a key, which the store
-/// forgets when the bucket is full again. Only the store's clock counts. It may share its key with a lock.
+/// It is a token bucket, computed as the *generic cell rate algorithm* (ATM Forum, *Traffic
+/// Management 4.0*; known from `redis-cell`, `throttled` and `governor`). A decision is one
+/// command. Each key has one small value, which the store forgets when the bucket is full again.
+/// Only the store's clock counts. A limiter may share its key with a lock.
 ///
-/// All users of a key should give the same rate. Another one, as during a roll-out, does no harm: the bucket is at
-/// worst empty in its terms, and requests that wait keep their turns.
+/// All users of a key should give the same rate. Another rate, as during a roll-out, does no harm:
+/// at worst the bucket is empty by that rate. Requests that wait keep their turns.
 ///
 /// # Default
 /// - wait: zero, a decision at once
@@ -57,25 +60,25 @@ pub struct RateLimiter {
     wait: Duration,
 }
 
-/// What a [`RateLimiter`] says at once; see [`RateLimiter::try_acquire`].
+/// A [`RateLimiter`]'s answer without waiting; see [`RateLimiter::try_acquire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may go on; the tokens are taken.
+    /// The caller may go on. The tokens are taken.
     #[non_exhaustive]
     Passed {
         /// How many more could pass right now.
         remaining: u32,
     },
-    /// It may not; nothing is taken.
+    /// The caller may not go on. Nothing is taken.
     #[non_exhaustive]
     Limited {
-        /// When the same request could pass, if nobody else takes the tokens.
+        /// After this time the same request could pass, if nobody else takes the tokens.
         retry_after: Duration,
     },
 }
 
 impl Decision {
-    /// Whether it may go on.
+    /// Whether the caller may go on.
     #[must_use]
     pub fn passed(&self) -> bool {
         matches!(self, Self::Passed { .. })
@@ -92,10 +95,11 @@ impl RateLimiter {
         }
     }
 
-    /// How long [`acquire`](Self::acquire) may wait for its turn (at most 30 days). Zero, the default, decides at once.
+    /// How long [`acquire`](Self::acquire) may wait for its turn (at most 30 days). Zero, the
+    /// default, decides at once.
     ///
-    /// Who waits takes tokens in advance and then sleeps exactly until they are there. If that would take longer than
-    /// the wait, it is told at once, and nothing is taken.
+    /// A request that waits takes its tokens in advance and sleeps exactly until they are there. If
+    /// that would take longer than the wait, it fails at once and takes nothing.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -104,16 +108,19 @@ impl RateLimiter {
     /// Takes one token, and waits for its turn if need be.
     ///
     /// # Errors
-    /// [`LockError::RateLimited`] if its turn would come after the wait; [`LockError::Unavailable`] if the store did not
-    /// answer or refused, which is told within the longer of the wait and the command timeout;
-    /// [`LockError::Config`] for a rate that can't work; [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the
-    /// limiter's key in the store is something else; [`LockError::Shutdown`].
+    /// - [`LockError::RateLimited`]: its turn would come after the wait.
+    /// - [`LockError::Unavailable`]: the store did not answer, or refused. It comes within the
+    ///   longer of the wait and the command timeout.
+    /// - [`LockError::Config`]: a rate that can't work.
+    /// - [`LockError::KeyConflict`]: the limiter's key in the store is something else.
+    /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
     ///
-    /// A command whose answer was lost may have taken the token all the same, so fewer pass than could, never more.
+    /// A command whose answer was lost may have taken the token all the same. Then fewer pass than
+    /// could, never more.
     ///
     /// # Cancel safety
-    /// If the future is dropped while it waits, its token is lost: others are not let through earlier. Nothing else is
-    /// left behind.
+    /// If the future is dropped while it waits, its token is lost: others do not pass earlier.
+    /// Nothing else is left behind.
     ///
     /// # Examples
     /// ```
@@ -135,7 +142,7 @@ impl RateLimiter {
         self.acquire_many(1).await
     }
 
-    /// Takes so many tokens, all or none.
+    /// Takes this many tokens, all or none.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire). More than the burst can never pass: [`LockError::Config`].
@@ -152,7 +159,8 @@ impl RateLimiter {
         }
     }
 
-    /// Takes one token if there is one now, whatever the [`wait`](Self::wait) is. To be limited is not an error here.
+    /// Takes one token if there is one now, whatever the [`wait`](Self::wait) is. To be limited is
+    /// no error here.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire), except `RateLimited`.
@@ -179,7 +187,8 @@ impl RateLimiter {
         self.try_acquire_many(1).await
     }
 
-    /// Takes so many tokens if they are there now, all or none. Zero takes nothing and tells how many there are.
+    /// Takes this many tokens if they are there now, all or none. Zero takes nothing and says how
+    /// many there are.
     ///
     /// # Errors
     /// As [`acquire_many`](Self::acquire_many), except `RateLimited`.

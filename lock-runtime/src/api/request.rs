@@ -12,9 +12,9 @@ use crate::config::{Mode, OnLost, Spec, Wait};
 use crate::engine::Engine;
 use crate::error::LockError;
 
-/// A request for a lock: options first, then [`acquire`](Self::acquire), [`try_acquire`](Self::try_acquire),
-/// [`run`](Self::run) or [`run_with`](Self::run_with). Nothing happens before. Awaiting the request itself is `acquire`,
-/// with its future in a box.
+/// A request for a lock. Set options first, then call [`acquire`](Self::acquire),
+/// [`try_acquire`](Self::try_acquire), [`run`](Self::run) or [`run_with`](Self::run_with). Nothing
+/// happens before. Awaiting the request itself is `acquire`, with its future in a box.
 ///
 /// # Default
 /// - lease: the client's (30 s), renewed by the watchdog
@@ -78,46 +78,52 @@ impl Lock {
         self
     }
 
-    /// Whether the watchdog renews the lease at a third of it. Default: only if no [`lease`](Self::lease) was given.
+    /// Whether the watchdog renews the lease, each third of it. Default: only if no
+    /// [`lease`](Self::lease) was given.
     pub fn renew(mut self, renew: bool) -> Self {
         self.spec.renew = Some(renew);
         self
     }
 
-    /// No hold outlives this: the last renewal is shortened to end there, then the guard is lost.
+    /// The longest hold. The last renewal is shortened to end there. Then the guard is lost.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.spec.max_hold = Some(max_hold);
         self
     }
 
-    /// One budget for queueing, network and retries together; zero is one try.
+    /// How long to wait for the lock: one budget for queueing, network and retries. Zero is one
+    /// try.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.spec.wait = Some(Wait::For(wait));
         self
     }
 
-    /// Waits for a busy lock as long as it takes, but not for a dead store: that is told after the client's default
-    /// wait without an answer.
+    /// Waits for a busy lock without end, but not for a dead store: after the client's default wait
+    /// without an answer, the request ends.
     pub fn wait_forever(mut self) -> Self {
         self.spec.wait = Some(Wait::Forever);
         self
     }
 
-    /// Keeps the key taken for this long (at most 24 h), even when the guard is released before.
+    /// Keeps the key taken for at least this long (at most 24 h), even if the guard is released
+    /// before.
     pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
         self.spec.hold_at_least = Some(hold_at_least);
         self
     }
 
-    /// Strict arrival order over all processes. Readers, writers and permits are always given so. Two exceptions: a request
-    /// granted just as its connection drops moves to the back of the queue; and a process that the store has not heard for
-    /// two seconds, because it stands still or is cut off, is passed over until it is heard again.
+    /// Strict arrival order over all processes. Readers, writers and permits are always served so.
+    ///
+    /// Two exceptions. A request granted just as its connection drops moves to the back of the
+    /// queue. A process that the store has not heard for two seconds, because it stands still or is
+    /// cut off, is passed over until it is heard again.
     pub fn fair(mut self) -> Self {
         self.spec.fair = true;
         self
     }
 
-    /// Whether a request of the same key inside a hold shares it (default), or gets [`LockError::WouldDeadlock`].
+    /// Whether a request of the same key inside a hold shares it (default), or gets
+    /// [`LockError::WouldDeadlock`].
     pub fn reentrant(mut self, reentrant: bool) -> Self {
         self.spec.reentrant = reentrant;
         self
@@ -129,7 +135,8 @@ impl Lock {
         self
     }
 
-    /// What [`run`](Self::run) does with the body when the lock is lost. Default: [`OnLost::Cancel`].
+    /// What [`run`](Self::run) does with the body when the lock is lost. Default:
+    /// [`OnLost::Cancel`].
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.spec.on_lost = on_lost;
         self
@@ -141,15 +148,18 @@ impl Lock {
     /// Give the [`Guard`] a name: `let _ = …` drops it, which releases at once.
     ///
     /// # Errors
-    /// [`LockError::Busy`] if another holder has it for the whole wait; [`LockError::Unavailable`] if the store did not
-    /// answer or refused; [`LockError::InvalidKey`], [`LockError::Config`] and [`LockError::KeyConflict`] for a key or
-    /// an option that can't work; [`LockError::Config`] also in a child process, for a client from before the `fork()`;
-    /// [`LockError::WouldDeadlock`] with `reentrant(false)`; [`LockError::Lost`] if the hold it would share is lost;
-    /// [`LockError::Shutdown`].
+    /// - [`LockError::Busy`]: another holder had the lock for the whole wait.
+    /// - [`LockError::Unavailable`]: the store did not answer, or refused.
+    /// - [`LockError::InvalidKey`], [`LockError::Config`], [`LockError::KeyConflict`]: a key or an
+    ///   option that can't work. `Config` also in a child process, for a client from before the
+    ///   `fork()`.
+    /// - [`LockError::WouldDeadlock`]: the call chain holds the key and can't share it.
+    /// - [`LockError::Lost`]: the hold that it would share is lost.
+    /// - [`LockError::Shutdown`]: the client was shut down.
     ///
     /// # Cancel safety
-    /// Dropping the future loses the place in the queue and leaves nothing behind: what the store may have granted
-    /// meanwhile is undone in the background.
+    /// Dropping the future loses the place in the queue and leaves nothing behind. If the store has
+    /// granted the lock meanwhile, that is undone in the background.
     ///
     /// # Examples
     /// ```
@@ -174,7 +184,8 @@ impl Lock {
     /// # Ok(())
     /// # }
     /// ```
-    // An `async fn` would have room for the request twice, and for its options before and after they are resolved.
+    // An `async fn` would have room for the request twice, and for its options before and after
+    // they are resolved.
     pub fn acquire(self) -> impl Future<Output = Result<Guard, LockError>> + Send {
         let Self { engine, keys, spec } = self;
         let options = spec.resolve(engine.defaults());
@@ -196,8 +207,8 @@ impl Lock {
         }
     }
 
-    /// One try, one round trip: `None` if the lock is busy. One more round trip if the connection stays silent and a new
-    /// one is answered.
+    /// One try, one round trip: `None` if the lock is busy. If the connection stays silent and a
+    /// new one is answered, one more round trip.
     ///
     /// # Errors
     /// As [`acquire`](Self::acquire), except `Busy`.
@@ -226,13 +237,13 @@ impl Lock {
         }
     }
 
-    /// Runs a future under the lock: what the attribute does, without the attribute. The future is first polled when
-    /// the lock is held, stopped when it is lost (unless [`on_lost`](Self::on_lost) says otherwise), and its output is
-    /// given after the release.
+    /// Runs a future under the lock, as the attribute does. The future is first polled when the
+    /// lock is held. It is stopped when the lock is lost, unless [`on_lost`](Self::on_lost) says
+    /// otherwise. Its output is returned after the release.
     ///
     /// # Errors
-    /// As [`acquire`](Self::acquire), and [`LockError::Lost`] if the body was stopped, or if the lock was lost before the
-    /// body had ended; [`LockError::body_ended`] tells one from the other, and what to do then.
+    /// As [`acquire`](Self::acquire). Also [`LockError::Lost`] if the lock was lost before the body
+    /// had ended; [`LockError::body_ended`] says whether the body was stopped, and what to do.
     ///
     /// # Cancel safety
     /// Dropping the future drops the body and releases in the background.

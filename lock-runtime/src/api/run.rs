@@ -15,12 +15,14 @@ use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::error::{LockError, LostReason};
 
 pin_project! {
-    /// Runs a body inside a hold, stops it when the hold is lost, releases, and then gives the body's output.
+    /// Runs a body inside a hold, stops it when the hold is lost, releases, and then returns the
+    /// body's output.
     ///
-    /// Before every poll of the body the hold is checked, so a process that was stopped past its lease runs no line of
-    /// the body more, its destructors excepted. It is checked once more right after the last poll: a body that blocked its
-    /// thread past the lease gives [`LockError::Lost`], whatever it returned. Apart from that, what the body returns is
-    /// never replaced by what happens at the release.
+    /// The hold is checked before each poll of the body. So a process that was stopped past its
+    /// lease runs no further line of the body, except destructors. The hold is checked once more
+    /// right after the last poll: a body that blocked its thread past the lease gives
+    /// [`LockError::Lost`], whatever it returned. A failed release never replaces what the body
+    /// returned.
     ///
     /// Written by hand because an `async fn` would hold the body twice.
     ///

@@ -10,16 +10,18 @@ use crate::engine::Engine;
 
 /// A read-write lock: any number of readers at once, or one writer, over all processes.
 ///
-/// Guaranteed: while a write guard is held, no other guard of this key is; while a read guard is held, no write guard is.
-/// Requests are served in the order of arrival over all processes: a writer that waits is not overtaken by later
-/// readers, and readers that wait next to each other enter together. A reader that died keeps a writer no longer than
-/// its own lease, whatever the others do.
+/// - While a write guard is held, no other guard of this key is.
+/// - While a read guard is held, no write guard is.
+/// - Requests are served in the order of arrival over all processes. Later readers do not overtake
+///   a writer that waits. Readers that wait next to each other enter together.
+/// - A reader that died keeps a writer waiting no longer than its own lease.
 ///
-/// Inside a write hold, requests of the same call chain for either share it. Inside a read hold, a read request shares it
-/// and a write request is [`LockError::WouldDeadlock`](crate::LockError::WouldDeadlock) at once.
+/// Inside a write hold, read and write requests of the same call chain share it. Inside a read
+/// hold, a read request shares it, and a write request is
+/// [`LockError::WouldDeadlock`](crate::LockError::WouldDeadlock) at once.
 /// [`Guard::downgrade`](crate::Guard::downgrade) turns a writer into a reader.
 ///
-/// The key must not be used for another kind of lock while it is held:
+/// While the key is held, another kind of lock on it is
 /// [`LockError::KeyConflict`](crate::LockError::KeyConflict).
 ///
 /// # Examples

@@ -8,20 +8,23 @@ use super::request::{Keys, Lock};
 use crate::config::{Mode, Spec};
 use crate::engine::Engine;
 
-/// A semaphore: so many permits over all processes, leased and renewed as locks are.
+/// A semaphore: a number of permits over all processes, leased and renewed as locks are.
 ///
-/// Guaranteed: the guards that are held never have more permits together than there are, and each guard counts once,
-/// however often its command had to be repeated. The permits of a holder that died come back at the end of its lease.
-/// Requests are served in the order of arrival over all processes, so that a big one is not starved by small ones.
-/// A million permits cost no more than five.
+/// - The guards that are held never have more permits together than there are.
+/// - Each guard counts once, however often its command had to be repeated.
+/// - The permits of a holder that died come back at the end of its lease.
+/// - Requests are served in the order of arrival over all processes. Small requests do not starve a
+///   big one.
+/// - A million permits cost no more than five.
 ///
-/// How many permits there are is what each request says: it is admitted when what is held and what it asks for is within
-/// its own number, in the order of arrival. So two versions of a service may say different numbers while one replaces the
-/// other; a client that meets another number logs that once. The first of the queue blocks all behind it, so that requests
-/// with a smaller number are served, too.
+/// Each request says how many permits there are. It is admitted when the permits in use and its own
+/// are within that number, in the order of arrival. So two versions of a service may say different
+/// numbers while one replaces the other. A client that meets another number logs that once. The
+/// first request of the queue blocks all behind it, so requests with a smaller number are served,
+/// too.
 ///
-/// A request inside of a hold of the same semaphore, in the same call chain, shares it, unless it asks for more permits
-/// than that has: that is [`WouldDeadlock`](crate::LockError::WouldDeadlock).
+/// A request inside a hold of the same semaphore, in the same call chain, shares that hold. If it
+/// asks for more permits than are held, it is [`WouldDeadlock`](crate::LockError::WouldDeadlock).
 ///
 /// # Examples
 /// ```
@@ -60,8 +63,8 @@ impl Semaphore {
         self.acquire_many(1)
     }
 
-    /// A request for several permits, all or none; see [`Lock`] for its options. None, or more than there are, gives
-    /// [`Config`](crate::LockError::Config) when it is used.
+    /// A request for several permits, all or none; see [`Lock`] for its options. Zero permits, or
+    /// more than there are, give [`Config`](crate::LockError::Config) when the request is used.
     pub fn acquire_many(&self, permits: u32) -> Lock {
         let permits = Permits {
             count: permits,

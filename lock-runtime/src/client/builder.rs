@@ -70,7 +70,7 @@ pub struct LockClientBuilder {
     #[cfg(feature = "__internals")]
     simulated: Option<Simulated>,
     store: Option<Arc<StoreFactory>>,
-    /// Whoever made it wants its locks in this process.
+    /// The caller wants the locks in this process.
     is_for_one_process: bool,
 }
 
@@ -118,22 +118,23 @@ impl Default for LockClientBuilder {
 }
 
 impl LockClientBuilder {
-    /// What every key and channel of this client begins with, so that one ACL rule `~shop:* &shop:*` covers it. Letters,
-    /// digits, `-`, `_` and `.`, so that namespaces never nest. The empty namespace shares names with existing `SET NX`
-    /// code. In the URL: `?namespace=shop`. Default: `lock`.
+    /// Each key and channel of this client begins with this, so one ACL rule `~shop:* &shop:*`
+    /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. The empty namespace
+    /// shares names with existing `SET NX` code. In the URL: `?namespace=shop`. Default: `lock`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Who this client is, in the servers' lists of clients (`CLIENT LIST`). Visible ASCII without spaces, at most 128
-    /// bytes. In the URL: `?name=orders-7f9c`. Default: `host:pid`.
+    /// This client's name in the servers' lists of clients (`CLIENT LIST`). Visible ASCII without
+    /// spaces, at most 128 bytes. In the URL: `?name=orders-7f9c`. Default: `host:pid`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The lease of requests that give none, 10 ms to 24 h; it is renewed at a third. Default: 30 s.
+    /// The lease of requests that give none, 10 ms to 24 h. It is renewed each third. Default: 30
+    /// s.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.defaults.lease = lease;
         self
@@ -145,23 +146,26 @@ impl LockClientBuilder {
         self
     }
 
-    /// How often, and for how long, an exclusive lock that is not [`fair`](crate::Lock::fair) passes from one task of this
-    /// process to the next without the store, before other processes that wait have their turn. More lets a hot key move
-    /// faster, and the others wait longer. A task that does not take what was passed on to it within 1 to 2 s, because
-    /// nobody polls it, is passed over. Default: 64 times and 10 ms. With `0`, every hand-over goes through the store, in the
-    /// order of its queue.
+    /// How often, and for how long, an exclusive lock that is not [`fair`](crate::Lock::fair)
+    /// passes from one task of this process to the next without the store. Then other processes
+    /// that wait have their turn. More makes a hot key faster, and the others wait longer. Default:
+    /// 64 times and 10 ms. With `0`, each hand-over goes through the store, in the order of its
+    /// queue.
+    ///
+    /// A task that does not take the lock within 1 to 2 s, because nobody polls it, is passed over.
     pub fn local_tenure(mut self, handoffs: u32, time: Duration) -> Self {
         self.defaults.local_handoffs = handoffs;
         self.defaults.local_tenure = time.min(FAR);
         self
     }
 
-    /// Whether a hold that is handed over begins with its message. If not, a message is only a hint: the one who waits asks
-    /// the store, which costs one round trip for each hand-over, and believes that reply.
+    /// Whether a hold that is handed over begins with its message. If not, a message is only a
+    /// hint: the waiting client asks the store and believes that reply. This costs one round trip
+    /// for each hand-over. Default: `true`.
     ///
-    /// A message repeats a secret of the request that waits, which whoever may only publish does not know. Whoever may
-    /// also subscribe to the namespace's channels can read it there, and could publish it before its time. So this is for
-    /// stores whose channels others may read. Default: `true`.
+    /// A message repeats a secret of the request that waits. A user who may only publish does not
+    /// know it. A user who may also subscribe to the namespace's channels can read it there, and
+    /// could publish it before its time. Set this to `false` if others may read the channels.
     pub fn trust_messages(mut self, trust: bool) -> Self {
         self.defaults.trusts_messages = trust;
         self
@@ -173,22 +177,24 @@ impl LockClientBuilder {
         self
     }
 
-    /// A request that waits longer than this for a lock says so once in the log (`tracing`, as a warning), with who has the
-    /// lock and how many requests of this process are before it. Default: 30 s.
+    /// A request that waits longer than this says so once in the log (`tracing`, as a warning),
+    /// with the holder and how many requests of this process are before it. Default: 30 s.
     pub fn warn_after(mut self, wait: Duration) -> Self {
         self.defaults.warn_after = wait.min(FAR);
         self
     }
 
-    /// How long the store may be silent until requests end with [`Unavailable`](crate::LockError::Unavailable), whatever
-    /// is left of their wait. Counted for each key, and for the one server, from the first command that was not answered
-    /// after the last answer. A request that begins later has the time of one command; one with `wait = "0s"` always has
-    /// exactly that. Ends requests only: what is held is renewed, and what was left behind is undone, as long as that may
-    /// help.
+    /// How long the store may be silent until requests end with
+    /// [`Unavailable`](crate::LockError::Unavailable), whatever is left of their wait.
     ///
-    /// Default: 2 s for one server and for a quorum. Under sentinels and in a cluster, where another server takes over
-    /// after a while, a request waits for that as long as its wait says, and under `wait = "forever"` as long as the
-    /// client's.
+    /// The time counts for each key, and for the one server, from the first command that was not
+    /// answered after the last answer. A request that begins later has the time of one command. A
+    /// request with `wait = "0s"` always has exactly that. Only requests end: holds are renewed,
+    /// and undos are sent, as long as that may help.
+    ///
+    /// Default: 2 s for one server and for a quorum. Under sentinels and in a cluster another
+    /// server takes over after a while. There a request waits as long as its wait says, and with
+    /// `wait = "forever"` as long as the client's.
     pub fn unavailable_after(mut self, silence: Duration) -> Self {
         self.defaults.unavailable_after = Some(silence.min(FAR));
         self
@@ -200,8 +206,8 @@ impl LockClientBuilder {
         self
     }
 
-    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own. Nothing in there is left to
-    /// chance: the client's id is given, too. `pause` stops its tasks.
+    /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own.
+    /// Nothing in there is left to chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "__internals")]
     pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
         let id = ClientId(id);
@@ -216,7 +222,7 @@ impl LockClientBuilder {
         self
     }
 
-    /// Of a client whose locks are meant to be in this process.
+    /// For a client whose locks are meant to be in this process.
     fn for_one_process() -> Self {
         Self {
             url: Some("memory:".to_owned()),
@@ -225,8 +231,8 @@ impl LockClientBuilder {
         }
     }
 
-    /// Uses a store of the caller's own instead of the URL's. Exempt from semantic versioning, as the contract
-    /// `lock-store` is.
+    /// Uses a store of the caller's own instead of the URL's. Exempt from semantic versioning, as
+    /// the contract `lock-store` is.
     #[doc(hidden)]
     pub fn store<F>(mut self, store: F) -> Self
     where

@@ -1,4 +1,4 @@
-//! What becomes of what servers say of themselves when a client starts.
+//! What a client makes of the servers' own words when it starts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use lock_store::{Clock, Finding, Role, ServerHealth, Store};
 
 use crate::error::LockError;
 
-/// Logs what endangers locks, once, as soon as the servers say so. Ends when all of them have, or the store is closed.
+/// Logs once what endangers locks, as soon as the servers say so. Ends when all of them have
+/// answered, or the store is closed.
 pub(super) async fn diagnosis(store: Arc<dyn Store>, clock: Clock, timeouts: Timeouts) {
     while !store.is_closed() {
         let by = clock.now() + timeouts.connect + timeouts.command;
@@ -20,8 +21,8 @@ pub(super) async fn diagnosis(store: Arc<dyn Store>, clock: Clock, timeouts: Tim
 
 const MEMORY: &str = "memory:";
 
-/// The store of the URL `memory:`, which is no server, among servers: a service that was configured so by mistake has to
-/// see it.
+/// Lists the URL `memory:` among the servers, though it is none: a service that was configured so
+/// by mistake has to see it.
 pub(super) fn of_this_process() -> ServerHealth {
     let mut server = ServerHealth::new(MEMORY.to_owned());
     server.role = Role::Master;

@@ -11,12 +11,13 @@ tokio::task_local! {
     static SCOPED: LockClient;
 }
 
-/// Connects to the store and installs the client as the global one: once, at startup, and again after the
-/// [`shutdown`](LockClient::shutdown) of that client.
+/// Connects to the store and installs the client as the global one. Call it once, at startup. After
+/// the [`shutdown`](LockClient::shutdown) of that client it can be called again.
 ///
 /// # Errors
-/// [`LockError::AlreadyInitialized`] for a second call, [`LockError::Config`] for a bad URL,
-/// [`LockError::Unavailable`] if the store can't be reached within the connect timeout (1 s).
+/// - [`LockError::AlreadyInitialized`]: a second call.
+/// - [`LockError::Config`]: a bad URL.
+/// - [`LockError::Unavailable`]: the store can't be reached within the connect timeout (1 s).
 ///
 /// # Cancel safety
 /// If the future is dropped, nothing is installed.
@@ -36,11 +37,12 @@ pub async fn init(url: impl Into<String>) -> Result<(), LockError> {
 }
 
 impl LockClient {
-    /// Makes this the global client, which annotated functions use outside of any [`scope`](Self::scope). One that was
-    /// [shut down](Self::shutdown) makes room for it.
+    /// Makes this the global client, which annotated functions use outside of any
+    /// [`scope`](Self::scope). It replaces a global client that was [shut down](Self::shutdown).
     ///
     /// # Errors
-    /// [`LockError::AlreadyInitialized`] if there is one; [`LockError::Shutdown`] if this one was shut down.
+    /// [`LockError::AlreadyInitialized`] if there is one; [`LockError::Shutdown`] if this one was
+    /// shut down.
     pub fn install(&self) -> Result<(), LockError> {
         if self.engine().is_closing() {
             return Err(LockError::Shutdown);
@@ -59,8 +61,8 @@ impl LockClient {
         Ok(())
     }
 
-    /// The global client. After its [`shutdown`](Self::shutdown) it is the same one, and refuses requests, until another
-    /// is installed.
+    /// The global client. After its [`shutdown`](Self::shutdown) it stays the global one and
+    /// refuses requests, until another is installed.
     ///
     /// # Errors
     /// [`LockError::NotInitialized`] before [`init`] or [`install`](Self::install).
@@ -68,9 +70,9 @@ impl LockClient {
         installed().ok_or(LockError::NotInitialized)
     }
 
-    /// Runs a future in which annotated functions use this client: for tests, and for a client per tenant. It says
-    /// which client, and nothing else: a call in there that needs a lock which its call chain holds shares that hold. Tasks
-    /// spawned in there are outside, of the scope and of the call chain.
+    /// Runs a future in which annotated functions use this client: for tests, and for a client for
+    /// each tenant. The call chain goes on: a call in there shares a hold of its call chain. A task
+    /// spawned in there is outside of the scope and of the call chain.
     ///
     /// # Cancel safety
     /// Dropping the future drops the inner one.

@@ -8,7 +8,7 @@ use lock_store::ServerHealth;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// How long the store took to answer just now; of a cluster of which a master does not answer, the slowest other.
+    /// How long the store took to answer just now. In a cluster, the slowest master that answered.
     pub round_trip: Duration,
     /// Locks that this client holds.
     pub held: usize,
@@ -18,8 +18,8 @@ pub struct Health {
     pub lost: u64,
     /// Releases that failed at first, or found their hold gone, since the client was made.
     pub release_failures: u64,
-    /// The servers that have the locks: one, each master of a cluster, or each server of a quorum, those that do not answer
-    /// included. None of `LockClient::in_memory()`; for the URL
-    /// `memory:` one that says so ([`Finding::InProcess`](crate::Finding::InProcess)).
+    /// The servers that have the locks: one, each master of a cluster, or each server of a quorum.
+    /// Those that do not answer are included. `LockClient::in_memory()` has none. The URL `memory:`
+    /// has one that says so ([`Finding::InProcess`](crate::Finding::InProcess)).
     pub servers: Vec<ServerHealth>,
 }

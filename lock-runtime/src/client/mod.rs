@@ -1,4 +1,4 @@
-//! [`LockClient`]: what a service configures once and then takes its locks from.
+//! [`LockClient`]: a service configures one, and takes its locks from it.
 
 mod builder;
 mod diagnosis;
@@ -26,12 +26,12 @@ pub use self::health::Health;
 
 /// A connection to a lock store, shared by all its clones and [views](Self::namespaced).
 ///
-/// A client owns one background thread, where its connection lives and its leases are renewed, so code that blocks
-/// the service's own executor does not cost it its locks. When the last clone, the last guard and the last pending
-/// undo are gone, so are the thread and the connection.
+/// A client owns one background thread. There its connection lives and its leases are renewed. So
+/// code that blocks the service's own executor does not cost it its locks. When the last clone, the
+/// last guard and the last pending undo are gone, so are the thread and the connection.
 ///
-/// `fork()` leaves that thread behind: in the child process every call gives [`LockError::Config`]. Connect after the
-/// fork.
+/// `fork()` leaves that thread behind: in the child process each call gives [`LockError::Config`].
+/// Connect after the fork.
 ///
 /// # Examples
 /// ```no_run
@@ -56,7 +56,7 @@ pub struct LockClient {
     /// The namespace that it was built with.
     base: Namespace,
     view: View,
-    /// By the URL `memory:`, perhaps by mistake.
+    /// Its URL is `memory:`, perhaps by mistake.
     in_process: bool,
 }
 
@@ -64,15 +64,18 @@ pub struct LockClient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// The beginning of the holder's owner token; `None` if nobody holds the lock. The first eight characters are the
-    /// same for all locks of one client (its `Debug` shows them), so it tells clients apart.
+    /// The beginning of the holder's owner token. `None` if the lock is free. The first eight
+    /// characters are the same for all locks of one client (its `Debug` shows them), so they tell
+    /// clients apart.
     pub holder: Option<String>,
-    /// How many hold it: more than one only of a read-write lock or a semaphore. The holder above is then the one with
-    /// the longest lease.
+    /// How many hold it. More than one only for a read-write lock or a semaphore: `holder` is then
+    /// the one with the longest lease.
     pub holders: usize,
-    /// How long that holder can still have it without renewing; `None` if nobody holds it, or for ever.
+    /// How long that holder can still have it without renewing. `None` if the lock is free, or is
+    /// held without an end.
     pub remaining: Option<Duration>,
-    /// Places in the store's queue. Of each process at most one per key stands there, unless requests are fair.
+    /// Places in the store's queue. Each process has at most one for each key, unless requests are
+    /// fair.
     pub waiting: usize,
 }
 
@@ -123,15 +126,18 @@ impl LockClient {
         Lock::new(&self.engine, key, self.spec(Spec::DEFAULT))
     }
 
-    /// A request for several locks at once: all or none, in whatever order they are listed, without deadlock.
+    /// A request for several locks at once: all or none. The order in which they are listed does
+    /// not matter: there is no deadlock.
     ///
-    /// If all are free, one command takes them. Otherwise they are waited for one after the other in the order of their
-    /// keys, and those that were got are held meanwhile; if the wait ends first, they are given back. They are renewed
-    /// together, lost together (when one is gone, all are) and released together. A key that is listed twice is locked
-    /// once. [`Guard::fencing_tokens`](crate::Guard::fencing_tokens) has a token for each.
+    /// If all are free, one command takes them. Otherwise the request waits for one after the
+    /// other, in the order of their keys, and holds those that it has. If the wait ends first, they
+    /// are given back. They are renewed together, lost together (when one is gone, all are) and
+    /// released together. A key that is listed twice is locked once.
+    /// [`Guard::fencing_tokens`](crate::Guard::fencing_tokens) has a token for each.
     ///
-    /// Inside of a hold, a request for several keys shares it if it has all of them, and is
-    /// [`LockError::WouldDeadlock`] if it has only some. Without any key it is [`LockError::Config`].
+    /// Inside a hold, a request for several keys shares it if the hold has all of them. If it has
+    /// only some, the request is [`LockError::WouldDeadlock`]. A request without any key is
+    /// [`LockError::Config`].
     ///
     /// # Examples
     /// ```
@@ -171,7 +177,7 @@ impl LockClient {
         )
     }
 
-    /// A semaphore of so many permits (1 to 2³¹ − 2); see [`Semaphore`].
+    /// A semaphore with this many permits (1 to 2³¹ − 2); see [`Semaphore`].
     ///
     /// # Examples
     /// ```
@@ -190,7 +196,7 @@ impl LockClient {
         Semaphore::new(Arc::clone(&self.engine), self.key(key), permits, spec)
     }
 
-    /// A count-down latch: something that opens when it was counted down so often; see [`Latch`].
+    /// A count-down latch: it opens when it was counted down to zero; see [`Latch`].
     ///
     /// # Examples
     /// ```
@@ -209,7 +215,8 @@ impl LockClient {
         Latch::new(Arc::clone(&self.engine), self.key(key))
     }
 
-    /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before it is asked.
+    /// A rate limiter for a key: at most so many pass, over all processes. Nothing happens before
+    /// it is asked.
     ///
     /// # Examples
     /// ```
@@ -225,11 +232,12 @@ impl LockClient {
         RateLimiter::new(Arc::clone(&self.engine), self.key(key), rate)
     }
 
-    /// Who holds the key and who waits for it. For people and dashboards: it may have changed when you read it.
+    /// Who holds the key and who waits for it. For people and dashboards: it may have changed when
+    /// you read it.
     ///
     /// # Errors
-    /// [`LockError::InvalidKey`], [`LockError::KeyConflict`] if the key is no lock, [`LockError::Unavailable`],
-    /// [`LockError::Shutdown`].
+    /// [`LockError::InvalidKey`], [`LockError::KeyConflict`] if the key is no lock,
+    /// [`LockError::Unavailable`], [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -262,8 +270,9 @@ impl LockClient {
         })
     }
 
-    /// Takes the lock away from whoever holds it, and hands it to the next in the queue. True if it was held. An
-    /// operator's tool: the holder learns of it at its next renewal, and may work on until then.
+    /// Takes the lock away from its holder, and hands it to the next in the queue. True if it was
+    /// held. An operator's tool: the holder learns of it at its next renewal, and may work on until
+    /// then.
     ///
     /// # Errors
     /// As [`inspect`](Self::inspect).
@@ -288,16 +297,18 @@ impl LockClient {
         self.engine.force_release(self.key(key)).await
     }
 
-    /// Asks the store for a sign of life, counts what this client does, and says what about the servers endangers locks.
+    /// Asks the store for a sign of life, counts what this client does, and says what about the
+    /// servers endangers locks.
     ///
-    /// What the user may not ask (`INFO`, `TIME`) is a [`Finding::Unknown`](crate::Finding::Unknown) that names the
-    /// missing right. A master of a cluster, or a server of a quorum, that does not answer is told beside the others
-    /// ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a handful of commands: for a health page,
-    /// not for every request.
+    /// If the user may not ask (`INFO`, `TIME`), that is a
+    /// [`Finding::Unknown`](crate::Finding::Unknown), which names the missing right. A master of a
+    /// cluster, or a server of a quorum, that does not answer is listed beside the others
+    /// ([`Finding::NoAnswer`](crate::Finding::NoAnswer)). It costs each server a handful of
+    /// commands: for a health page, not for every request.
     ///
     /// # Errors
-    /// [`LockError::Unavailable`] if no server answers within the command timeout, or no majority of a quorum;
-    /// [`LockError::Shutdown`].
+    /// [`LockError::Unavailable`] if no server answers within the command timeout, or no majority
+    /// of a quorum; [`LockError::Shutdown`].
     ///
     /// # Cancel safety
     /// Changes nothing.
@@ -327,8 +338,10 @@ impl LockClient {
         })
     }
 
-    /// Ends this client, all its clones and all their views: new and waiting requests get [`LockError::Shutdown`] at once; bodies that
-    /// hold a lock have until the timeout, then their guards are lost and released; the releases are waited for, for
+    /// Ends this client, all its clones and all their views.
+    ///
+    /// New and waiting requests get [`LockError::Shutdown`] at once. Bodies that hold a lock have
+    /// until the timeout. Then their guards are lost and released. The releases are waited for, for
     /// at most two command timeouts.
     ///
     /// # Cancel safety

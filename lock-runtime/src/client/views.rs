@@ -1,4 +1,5 @@
-//! How a client becomes a view of itself: another namespace or other defaults, over the same thread and connections.
+//! How a client becomes a view of itself: another namespace or other defaults, over the same thread
+//! and connections.
 
 use std::time::Duration;
 
@@ -8,16 +9,17 @@ use super::LockClient;
 use super::view::View;
 
 impl LockClient {
-    /// The same client in another namespace, as one for each tenant.
+    /// The same client in another namespace, such as one for each tenant.
     ///
-    /// It is cheap: a view shares the client's thread, connections, watchdog, counters and
-    /// [`shutdown`](Self::shutdown), which ends all of them. Its locks, semaphores, latches and rate limiters are those
-    /// of any client that was built with this namespace. A request in a view shares no hold of the same key in another
-    /// namespace. A view of a view is in the namespace that was named last: namespaces do not nest.
+    /// A view is cheap. It shares the client's thread, connections, watchdog, counters and
+    /// [`shutdown`](Self::shutdown), which ends all of them. It has the same locks, semaphores,
+    /// latches and rate limiters as a client that was built with this namespace. A request in a
+    /// view shares no hold of the same key in another namespace. A view of a view is in the
+    /// namespace that was named last: namespaces do not nest.
     ///
-    /// A namespace that can't be used gives [`LockError::InvalidKey`](crate::LockError::InvalidKey) for every key:
-    /// letters, digits, `-`, `_` and `.` can be. Where the store knows rights, the client's user needs them for each
-    /// namespace.
+    /// A namespace has letters, digits, `-`, `_` and `.`. With any other, each key is
+    /// [`LockError::InvalidKey`](crate::LockError::InvalidKey). Where the store knows rights, the
+    /// client's user needs them for each namespace.
     ///
     /// # Examples
     /// ```
@@ -42,8 +44,9 @@ impl LockClient {
         })
     }
 
-    /// The same client with another wait for requests that give none. For how long
-    /// [`wait_forever`](crate::Lock::wait_forever) bears with a silent store stays the client's own wait.
+    /// The same client with another wait for requests that give none. How long
+    /// [`wait_forever`](crate::Lock::wait_forever) waits for a silent store stays the client's own
+    /// wait.
     ///
     /// # Examples
     /// ```
@@ -63,8 +66,8 @@ impl LockClient {
         self.viewed(self.view.clone().with_wait(wait))
     }
 
-    /// The same client with another lease for requests that give none; it is renewed at a third. Outside of 10 ms to
-    /// 24 h, such requests are [`LockError::Config`](crate::LockError::Config).
+    /// The same client with another lease for requests that give none; it is renewed each third.
+    /// Outside 10 ms to 24 h, such requests are [`LockError::Config`](crate::LockError::Config).
     #[must_use]
     pub fn with_lease(&self, lease: Duration) -> Self {
         self.viewed(self.view.clone().with_lease(lease))

@@ -1,4 +1,4 @@
-//! Errors made by hand: by the engine, and by services that test what they make of them.
+//! Errors made by hand: by the engine, and by services that test their own handling of errors.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use lock_store::{KeyFault, LockKey, StoreError, StoreErrorKind};
 
 use super::{KeyKind, LockError, LostReason};
 
-/// For tests of what a service makes of an error. What it does under a lock is tested with
+/// Errors for the tests of your own handling. To test code under a lock, use
 /// [`LockClient::in_memory`](crate::LockClient::in_memory).
 ///
 /// # Examples
@@ -24,7 +24,7 @@ use super::{KeyKind, LockError, LostReason};
 /// assert_eq!(status(&LockError::lost("order:7", LostReason::Gone)), 503);
 /// ```
 impl LockError {
-    /// A [`Busy`](Self::Busy) after no time.
+    /// A [`Busy`](Self::Busy) that has waited for no time.
     #[must_use]
     pub fn busy(key: impl Into<LockKey>) -> Self {
         Self::Busy {
@@ -62,7 +62,7 @@ impl LockError {
         }
     }
 
-    /// An [`Unavailable`](Self::Unavailable) of no key, with what the store said.
+    /// An [`Unavailable`](Self::Unavailable) without a key, with what the store said.
     #[must_use]
     pub fn unavailable(kind: StoreErrorKind, text: impl Into<Box<str>>) -> Self {
         Self::Unavailable {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a key was found to hold that is not what was asked for.
+/// What a key holds in the store, where the request was for another kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyKind {
@@ -16,7 +16,7 @@ pub enum KeyKind {
     Shares,
     /// No lock at all: a list, a hash, a latch.
     NoLock,
-    /// Something else. What it is could not be seen, or is in a helper key of the lock.
+    /// Something else. It could not be seen, or it is in a helper key of the lock.
     Unknown,
 }
 

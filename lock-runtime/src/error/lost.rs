@@ -1,4 +1,4 @@
-//! [`LostReason`], and what is said of a lock that was lost.
+//! [`LostReason`], and the message of a lock that was lost.
 
 use std::fmt;
 
@@ -8,24 +8,26 @@ use lock_store::LockKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LostReason {
-    /// Its fixed lease ended on this machine's monotonic clock: it was too short for what was done under it.
+    /// Its fixed lease ended on this machine's monotonic clock: too short for the body.
     Expired,
-    /// Its lease ended, and the renewals that were sent before got no answer.
+    /// Its lease ended, and the renewals sent before got no answer.
     NotRenewed,
-    /// Its lease ended and no renewal was sent: the process was stopped or starved, or the machine suspended.
+    /// Its lease ended and no renewal was sent: the process was stopped or starved, or the machine
+    /// suspended.
     Stalled,
-    /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took the lock away.
+    /// The store said that the hold is gone: it lost its data, evicted the key, or an operator took
+    /// the lock away.
     Gone,
     /// `max_hold` was reached.
     MaxHold,
     /// The client was shut down and its timeout ran out.
     Shutdown,
-    /// Of a latch: it was never set, or its time to live has ended, or the store lost it.
+    /// A latch that was never set, has expired, or was lost by the store.
     NotSet,
 }
 
 impl LostReason {
-    /// Whether its lease has ended, so that the store has nothing left of it.
+    /// Whether its lease has ended. Then the store has nothing left of it.
     pub(crate) fn is_end_of_lease(self) -> bool {
         matches!(self, Self::Expired | Self::NotRenewed | Self::Stalled)
     }
@@ -38,12 +40,14 @@ impl fmt::Display for LostReason {
                 "its fixed lease ended; write a longer `lease`, or `renew = true` to have it renewed"
             }
             Self::NotRenewed => {
-                "its lease ended, since the store answered no renewal; check the store and the network"
+                "its lease ended: the store answered no renewal; check the store and the network"
             }
             Self::Stalled => {
                 "its lease ended while this process stood still (stopped, starved, or its machine asleep)"
             }
-            Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
+            Self::Gone => {
+                "the store no longer has it (data lost, key evicted or deleted, or released by force)"
+            }
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
             Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
@@ -51,7 +55,7 @@ impl fmt::Display for LostReason {
     }
 }
 
-/// Of which key, how, and whether its body had ended by itself.
+/// The key, how it was lost, and whether its body had ended by itself.
 pub(super) struct WasLost<'e>(
     pub(super) &'e LockKey,
     pub(super) LostReason,
@@ -69,12 +73,12 @@ impl fmt::Display for WasLost<'_> {
             ),
             (_, false) => write!(
                 f,
-                "the lock {key} was lost: {reason}. What was done under it may be half done: check it before a retry"
+                "the lock {key} was lost: {reason}. Its work may be half done: check it before a retry"
             ),
             (_, true) => write!(
                 f,
-                "the lock {key} was lost: {reason}. The body went on to its end: all of it is done, the rest perhaps beside \
-                 another holder, and a retry does it again"
+                "the lock {key} was lost: {reason}. The body went on to its end, perhaps beside another \
+                 holder: all of its work is done, and a retry does it again"
             ),
         }
     }

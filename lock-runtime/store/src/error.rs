@@ -1,4 +1,4 @@
-//! [`StoreError`]: what a store said, or that it did not; [`ConfigError`]: what it can't be opened with.
+//! [`StoreError`]: a store's refusal or silence. [`ConfigError`]: a setting it can't be opened with.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// What the store said, or that it did not.
+/// The store's refusal, or its silence.
 ///
 /// # Examples
 /// ```
@@ -63,9 +63,10 @@ pub enum StoreErrorKind {
     Denied,
     /// Any other refusal. Not tried again.
     Refused,
-    /// Too few replicas confirmed the hold, which `LockClientBuilder::replicas` asks for.
+    /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
     NotReplicated,
-    /// The store is not what the client's URL says: another kind of Redis, or no master of that name. Not tried again.
+    /// The store is not what the client's URL says: another kind of Redis, or no master of that
+    /// name. Not tried again.
     Misconfigured,
 }
 
@@ -103,7 +104,7 @@ impl StoreError {
         &self.detail
     }
 
-    /// The same, with the name of the server that it is about, unless it has it already.
+    /// The same, with the name of its server, unless it has that already.
     #[doc(hidden)]
     #[must_use]
     pub fn of(&self, server: &str) -> Self {

@@ -1,4 +1,4 @@
-//! How a server is doing, and what about it endangers locks.
+//! How a server is doing, and which of its settings endanger locks.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,22 +11,23 @@ pub struct ServerHealth {
     pub address: String,
     /// Its version, as `7.0.15`; empty if it did not answer.
     pub version: String,
-    /// What it is.
+    /// Whether it takes writes.
     pub role: Role,
-    /// How many replicas are connected to it; `None` if the user may not ask, or it did not answer.
+    /// How many replicas are connected to it. `None` if the user may not ask, or it did not answer.
     pub replicas: Option<u32>,
-    /// How long it took to answer just now; zero if it did not.
+    /// How long it took to answer just now. Zero if it did not.
     pub round_trip: Duration,
-    /// For how long this client's connection to it has stood.
+    /// The age of this client's connection to it.
     pub connected_for: Duration,
-    /// How often that connection had to be made again since the client was made, whoever was the master then.
+    /// How often that connection was made again since the client was made, to this or an earlier
+    /// master.
     pub reconnects: u64,
-    /// What is to be mended; empty if nothing is.
+    /// What is to be mended. Empty if nothing is.
     pub findings: Vec<Finding>,
 }
 
 impl ServerHealth {
-    /// A server of which nothing is known but where it is.
+    /// A server of which only the address is known.
     #[doc(hidden)]
     #[must_use]
     pub fn new(address: String) -> Self {
@@ -43,7 +44,7 @@ impl ServerHealth {
     }
 }
 
-/// What a server is.
+/// The role of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
@@ -55,10 +56,11 @@ pub enum Role {
     Unknown,
 }
 
-/// Something about a server that endangers locks. [`Display`](fmt::Display) says what, and what to do.
+/// Something about a server that endangers locks. [`Display`](fmt::Display) says what, and what to
+/// do.
 ///
-/// Findings are logged once as warnings when a client has connected, and are in the client's health at any time;
-/// `strict_checks` refuses to start with any of them.
+/// Findings are logged once as warnings when a client has connected. They are in the client's
+/// health at any time. `strict_checks` refuses to start with any of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finding {
@@ -68,18 +70,19 @@ pub enum Finding {
         /// Its `maxmemory-policy`.
         policy: String,
     },
-    /// A restart of the server loses all locks: it writes neither an append-only file nor snapshots.
+    /// A restart of the server loses all locks: it writes no append-only file and no snapshots.
     NoPersistence,
-    /// It writes no append-only file, and does not say whether it saves snapshots: the user may not read its
-    /// configuration, where passwords are as well.
+    /// It writes no append-only file, and does not say whether it saves snapshots. The user may not
+    /// read its configuration, which also has passwords.
     SnapshotsUnknown,
-    /// A master that was cut off from its replicas goes on granting locks that its successor knows nothing of.
+    /// A master that was cut off from its replicas goes on granting locks. Its successor does not
+    /// know them.
     #[non_exhaustive]
     NoMinReplicas {
         /// How many replicas are connected.
         replicas: u32,
     },
-    /// The client asks for more confirmations than there are replicas, so that no lock can be had.
+    /// The client asks for more confirmations than there are replicas. So no lock can be had.
     #[non_exhaustive]
     TooFewReplicas {
         /// How many are to confirm.
@@ -95,9 +98,9 @@ pub enum Finding {
         /// The server's is ahead.
         is_ahead: bool,
     },
-    /// A server of a quorum, or a master of a cluster, does not answer while others do. A quorum goes on without it as
-    /// long as a majority is left; in a cluster no lock of its slots can be had. One server that does not answer is an
-    /// error, and no finding.
+    /// A server of a quorum, or a master of a cluster, does not answer while others do. A quorum
+    /// goes on without it as long as a majority is left. In a cluster no lock of its slots can be
+    /// had. With one server, no answer is an error and no finding.
     #[non_exhaustive]
     NoAnswer {
         /// What was met instead.

@@ -1,8 +1,8 @@
 //! [`Instant`]: a moment on a clock that a suspended machine does not stop.
 //!
-//! On Linux and Apple's systems [`std::time::Instant`] stands still while the machine sleeps, and a store's clock goes
-//! on: a lease that ended during the sleep would be trusted after it. Boot time counts the sleep. Elsewhere std's clock
-//! is used (the one of Windows counts it).
+//! On Linux and Apple's systems [`std::time::Instant`] stands still while the machine sleeps. A
+//! store's clock goes on. So a lease that ended during the sleep would be trusted after it. Boot
+//! time counts the sleep. Elsewhere std's clock is used (the one of Windows counts it).
 #![expect(clippy::disallowed_types, reason = "what it stands for")]
 
 use std::ops::{Add, AddAssign, Sub};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 /// A moment on the machine's monotonic clock, the time for which it was suspended included.
 ///
-/// It is used as std's, which it replaces, with one difference: sums that leave its range of 292 years each way end at
-/// the range's end instead of in a panic.
+/// It replaces std's and is used in the same way, with one difference. A sum outside its range of
+/// 292 years each way is the end of the range, and no panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
     /// Nanoseconds since the machine was started.
@@ -36,7 +36,8 @@ impl Instant {
 
         #[cfg(not(target_vendor = "apple"))]
         const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
-        // `mach_continuous_time`. (`CLOCK_MONOTONIC` counts the sleep there, too, but is set with the wall clock.)
+        // `mach_continuous_time`. (`CLOCK_MONOTONIC` counts the sleep there, too, but is set with
+        // the wall clock.)
         #[cfg(target_vendor = "apple")]
         const CLOCK: ClockId = ClockId::from_raw(nix::libc::CLOCK_MONOTONIC_RAW);
 
@@ -49,8 +50,8 @@ impl Instant {
         None
     }
 
-    /// The moment that std's clock tells, if the machine has not slept since the first call of this. For clocks that are
-    /// simulated, and for systems without a better one.
+    /// The moment of std's clock. It is right if the machine has not slept since the first call.
+    /// For simulated clocks, and for systems without a better one.
     #[must_use]
     pub fn from_std(at: std::time::Instant) -> Self {
         static ORIGIN: OnceLock<(std::time::Instant, Instant)> = OnceLock::new();

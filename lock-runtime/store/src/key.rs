@@ -9,23 +9,23 @@ use crate::namespace::Namespace;
 /// The longest key, in bytes of UTF-8, without the client's namespace.
 pub const MAX_KEY_BYTES: usize = 512;
 
-/// The name of what is locked, as `stock:42`.
+/// The name of what is locked, such as `stock:42`.
 ///
-/// Two requests exclude each other when their keys are equal and their clients share a store and a namespace.
-/// Make one with `lock_key!` where a part comes from data (the values are escaped, so that different
-/// values can never give the same key), or from a `&str` or `String` that is taken as it is.
+/// Two requests exclude each other when their keys are equal and their clients share a store and a
+/// namespace. Where a part comes from data, make the key with `lock_key!`: the values are escaped,
+/// so different values never give the same key. A `&str` or `String` is taken as it is.
 ///
-/// A key is checked when it is used: an invalid one gives `LockError::InvalidKey`
-/// and nothing is locked. Invalid are
+/// A key is checked when it is used. An invalid one gives `LockError::InvalidKey`, and nothing is
+/// locked. Invalid are:
 /// - the empty key, and one with an empty value in a placeholder,
 /// - more than 512 bytes,
-/// - a `%` in front that begins no escape (`%3A`), or a name as `lock:%queue:…`: they are kept for the library's helper
-///   keys,
+/// - a `%` in front that begins no escape (`%3A`), and a name such as `lock:%queue:…`: they are
+///   kept for the library's helper keys,
 /// - braces, unless they are one non-empty `{…}` pair (Redis Cluster's hash tag),
 /// - a placeholder whose `Display` returned an error.
 ///
-/// Cloning is cheap (a reference count). A key that comes from a view of a client
-/// (`LockClient::namespaced`) knows its namespace, and equals only keys of the same one.
+/// Cloning is cheap (a reference count). A key from a view of a client (`LockClient::namespaced`)
+/// knows its namespace. It equals only keys of the same namespace.
 ///
 /// # Examples
 /// ```
@@ -58,8 +58,8 @@ pub enum KeyFault {
     TooLong(usize),
     /// The key begins with `%` and not with an escape (`%3A`): such names are kept for helper keys.
     ReservedPrefix,
-    /// The key is named as a helper key of some namespace, as `lock:%queue:…`, which it would be where the client's own
-    /// namespace is empty.
+    /// The key has the name of a helper key of some namespace, such as `lock:%queue:…`. It would be
+    /// one for a client whose own namespace is empty.
     HelperName,
     /// The braces are not one non-empty `{…}` pair.
     Braces,
@@ -103,8 +103,8 @@ impl LockKey {
         &self.text
     }
 
-    /// The namespace that it is in; `None` for that of its client. Stores must tell keys of different namespaces apart, if
-    /// they say that they [do](crate::Store::tells_namespaces_apart).
+    /// The namespace that it is in; `None` for that of its client. A store that says that it
+    /// [tells namespaces apart](crate::Store::tells_namespaces_apart) must do so.
     #[doc(hidden)]
     #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {
@@ -119,7 +119,7 @@ impl LockKey {
         self
     }
 
-    /// A key that can't be used, since its namespace can't.
+    /// A key that can't be used, because its namespace can't.
     #[doc(hidden)]
     #[must_use]
     pub fn in_bad_namespace(mut self) -> Self {
@@ -158,7 +158,8 @@ impl LockKey {
         rest.split_once('}').map(|(tag, _)| tag)
     }
 
-    /// The key as an error keeps it: one that is too long to be used is shortened, and may be megabytes.
+    /// The key as an error keeps it. A key that is too long to be used may have megabytes: it is
+    /// shortened.
     #[doc(hidden)]
     #[must_use]
     pub fn for_error(&self) -> Self {
@@ -180,7 +181,8 @@ impl LockKey {
     }
 }
 
-/// As [`KeyWriter`] writes it. A helper key goes on with a lower-case letter, so any value may stand first in a template.
+/// As [`KeyWriter`] writes it. A helper key goes on with a lower-case letter, so any value may
+/// stand first in a template.
 fn begins_with_escape(text: &str) -> bool {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
     match text.as_bytes() {
@@ -189,8 +191,8 @@ fn begins_with_escape(text: &str) -> bool {
     }
 }
 
-/// Whether some namespace can have a helper key of this name: `namespace:%kind:…`. No value of a template reads so, whose
-/// `%` is escaped.
+/// Whether some namespace can have a helper key of this name: `namespace:%kind:…`. No value of a
+/// template reads so, whose `%` is escaped.
 fn is_helper_name(text: &str) -> bool {
     let behind = text
         .split_once(":%")
@@ -340,8 +342,9 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 
 /// Renders a key template into one buffer: literal parts as they are, values escaped.
 ///
-/// Of a value, `%`, `:`, `{`, `}`, control characters and white space become `%XX` (upper case, by UTF-8 byte).
-/// With a `:`, `{` or `}` between any two placeholders, which the macro demands, different values give different keys.
+/// Of a value, `%`, `:`, `{`, `}`, control characters and white space become `%XX` (upper case, by
+/// UTF-8 byte). With a `:`, `{` or `}` between any two placeholders, which the macro demands,
+/// different values give different keys.
 #[derive(Debug)]
 pub struct KeyWriter {
     text: String,

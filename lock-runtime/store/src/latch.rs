@@ -7,22 +7,22 @@ use crate::key::LockKey;
 use crate::owner::Owner;
 use crate::timing::{CALL_AHEAD, CALL_VALID};
 
-/// One call on a latch, or one place among those that wait for it. Safe to repeat: a store remembers for a while what
-/// it did for an owner token.
+/// One call on a latch, or one place among its waiters. Safe to repeat: a store remembers for a
+/// while what it did for an owner token.
 #[derive(Clone, Debug)]
 pub struct LatchCall {
     /// The latch, without namespace.
     pub key: LockKey,
     /// The call, or the place.
     pub owner: Owner,
-    /// When this attempt was sent, in microseconds since 1970 by the store's clock, as far as its client knows that.
-    /// A place needs none.
+    /// When this attempt was sent, in microseconds since 1970 by the store's clock, as far as its
+    /// client knows that. A place needs none.
     pub made: Option<u64>,
 }
 
 impl LatchCall {
-    /// When this attempt may be carried out, in microseconds since 1970 by the store's clock: never if it does not say
-    /// when it was sent.
+    /// When this attempt may be carried out, in microseconds since 1970 by the store's clock.
+    /// Never, if it does not say when it was sent.
     #[must_use]
     pub fn valid(&self) -> RangeInclusive<u64> {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -65,7 +65,8 @@ pub enum LatchCounted {
     Conflict,
 }
 
-/// The reply to [`Store::latch_look`](crate::Store::latch_look) and [`Store::latch_wait`](crate::Store::latch_wait).
+/// The reply to [`Store::latch_look`](crate::Store::latch_look) and
+/// [`Store::latch_wait`](crate::Store::latch_wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchFound {
     /// What it is.
@@ -83,7 +84,8 @@ pub struct LatchState {
     pub count: u32,
     /// Higher with each time it is set.
     pub generation: u64,
-    /// The last generation before this one that opened, and was set again without a gap; zero if none.
+    /// The last generation before this one that opened, and was set again without a gap; zero if
+    /// none.
     pub opened: u64,
     /// How long it still exists; `None` for ever.
     pub remaining: Option<Duration>,

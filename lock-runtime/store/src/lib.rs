@@ -1,11 +1,14 @@
-//! The contract between the engine of `lock-runtime` and what keeps the locks: few verbs, all safe to repeat.
+//! The contract between the engine of `lock-runtime` and what keeps the locks: few verbs, all safe
+//! to repeat.
 //!
-//! Every request carries the owner token that it is about, and every reply says what is so, never only "failed". A store
-//! knows no queue of tasks, no guard and no configuration but its own; the engine knows no Redis. The embedded
-//! [`memory`] store implements all of it, and is the executable specification of every other one.
+//! Each request carries its owner token. Each reply says what is so, never only "failed". A store
+//! knows no queue of tasks, no guard and no configuration but its own. The engine knows no Redis.
+//! The embedded [`memory`] store implements all of the contract. It is the executable specification
+//! of the others.
 //!
-//! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from semantic versioning until
-//! several engines have proved the contract: the crates of the workspace pin each other's exact version.
+//! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from
+//! semantic versioning until several engines have proved the contract. The crates of the workspace
+//! pin each other's exact version.
 
 mod clock;
 mod contract;

@@ -2,12 +2,13 @@
 
 use crate::error::StoreError;
 
-/// Which connection an answer came over. Commands over one link are carried out in the order in which they were sent.
+/// Which connection an answer came over. Commands over one link are carried out in the order in
+/// which they were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link(pub u64);
 
 impl Link {
-    /// The answers of one batch came over several links, none of which stands for all.
+    /// The answers of one batch came over several links. None stands for all.
     pub const SEVERAL: Self = Self(u64::MAX);
 }
 
@@ -30,11 +31,12 @@ impl<T> Answer<T> {
     }
 }
 
-/// Why there is no reply, and whether the command may have been, or may yet be, carried out.
+/// Why there is no reply, and whether the command may have taken effect, or may do so later.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// For the user.
     pub error: StoreError,
-    /// The link over which the command went, if it may take effect; `None` if it certainly did not and will not.
+    /// The link over which the command went, if it may take effect. `None` if it did not and will
+    /// not.
     pub unknown: Option<Link>,
 }

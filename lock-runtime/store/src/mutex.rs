@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 
-/// `std`'s mutex without poison: what it guards is consistent between any two statements that can panic.
+/// `std`'s mutex without poison. Its content is consistent between any two statements that can
+/// panic.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized>(StdMutex<T>);
 

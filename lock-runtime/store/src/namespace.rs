@@ -1,4 +1,4 @@
-//! [`Namespace`]: what every key and channel of a client begins with.
+//! [`Namespace`]: the beginning of each key and channel of a client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ impl Namespace {
     /// A namespace of this name.
     ///
     /// # Errors
-    /// [`ConfigError`] if it has something else than letters, digits, `-`, `_` and `.`.
+    /// [`ConfigError`] for anything but letters, digits, `-`, `_` and `.`.
     pub fn new(name: &str) -> Result<Self, ConfigError> {
         let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         match name.chars().find(bad) {

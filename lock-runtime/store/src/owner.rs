@@ -1,4 +1,4 @@
-//! [`Owner`]: who holds, told apart for each request.
+//! [`Owner`]: the holder, a different one for each request.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,7 +22,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Owner tokens are secrets of a kind (whoever knows one can release): logs show a beginning.
+/// Owner tokens are secrets of a kind: whoever knows one can release. Logs show the beginning only.
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}-{:x}", self.client, self.request)
@@ -50,19 +50,20 @@ impl Owner {
     }
 }
 
-/// Who has a key, as far as its value tells.
+/// The holder of a key, as far as the key's value tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A request of this library.
     Owner(Owner),
-    /// Nobody any more: the key stays taken for a while after a release.
+    /// Nobody: the key stays taken for a while after a release.
     Kept,
-    /// A client that is not this library, by a hash of what it wrote.
+    /// A client that is not this library, by a hash of its value.
     Foreign(u64),
 }
 
 impl Holder {
-    /// Reads the value of a key, or of one of several holders: an owner token, and behind a colon what else there is.
+    /// Reads the value of a key, or of one of several holders: an owner token, then a colon and the
+    /// rest.
     pub fn parse(value: &[u8]) -> Self {
         let text = std::str::from_utf8(value).unwrap_or_default();
         let (owner, more) = text.split_once(':').unwrap_or((text, ""));

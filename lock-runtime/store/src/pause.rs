@@ -1,4 +1,4 @@
-//! [`Pause`]: what SIGSTOP and SIGCONT are to a process, and sleep to its machine, for a simulated client.
+//! [`Pause`]: SIGSTOP, SIGCONT and a machine's sleep, for a simulated client.
 
 use std::future::Future;
 use std::pin::pin;
@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Stops and continues futures that went through its [`gate`](Self::gate). Cloning gives another handle to the same.
+/// Stops and continues futures that went through its [`gate`](Self::gate). Cloning gives another
+/// handle to the same.
 #[derive(Clone, Debug, Default)]
 pub struct Pause {
     state: Arc<Mutex<State>>,
@@ -48,7 +49,8 @@ impl Pause {
         self.state().stopped
     }
 
-    /// The machine sleeps: its clock is so many milliseconds later when it goes on, and its timers have not moved.
+    /// The machine sleeps: its clock is so many milliseconds later when it goes on, and its timers
+    /// have not moved.
     pub fn sleep(&self, milliseconds: u64) {
         self.slept.fetch_add(milliseconds, Ordering::Relaxed);
     }

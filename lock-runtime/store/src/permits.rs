@@ -2,13 +2,13 @@
 
 /// A part of a key that several can hold at once: so many permits of so many.
 ///
-/// A read-write lock is the case where a reader takes one permit and a writer takes all, as tokio builds its `RwLock`
-/// on its semaphore.
+/// A read-write lock is the case where a reader takes one permit and a writer takes all, as tokio
+/// builds its `RwLock` on its semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Permits {
     /// How many this one takes; at least one, and at most `of`.
     pub count: u32,
-    /// How many there are, as this request sees it: it is admitted as long as no more are taken with it.
+    /// How many there are, by this request. It is admitted if no more are in use then.
     pub of: u32,
 }
 

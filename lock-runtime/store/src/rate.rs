@@ -31,7 +31,8 @@ pub enum Rated {
     },
     /// Nothing was taken.
     Limited {
-        /// When the same request would pass without any wait, if nobody else takes tokens meanwhile.
+        /// When the same request would pass without any wait, if nobody else takes tokens
+        /// meanwhile.
         retry_after: Duration,
     },
     /// The key holds something else.

@@ -1,4 +1,4 @@
-//! What the verbs of locks take and reply.
+//! The requests and replies of the verbs for locks.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::link::Link;
 use crate::owner::{Holder, Owner};
 use crate::permits::Permits;
 
-/// One hold, or one wished for: of what, for whom, and how much of it.
+/// One hold, or the wish for one: the key, the owner, and how much of the key.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// What is locked, without namespace.
@@ -27,25 +27,26 @@ pub struct Acquire {
     pub lease: Duration,
     /// For how long when the hold is handed over, until the owner renews it.
     pub first_lease: Duration,
-    /// How long the request waits still when it joins the queue, after which its place counts no more; `None` without
-    /// end. The same in all commands of a request from then on.
+    /// How long the request still waits when it joins the queue. Then its place counts no more.
+    /// `None`: without end. It is the same in all later commands of the request.
     pub wait: Option<Duration>,
-    /// How many consecutive fencing tokens are reserved with the grant, which brings the first of them; 0 for none.
+    /// How many consecutive fencing tokens are reserved with the grant. The grant brings the first.
+    /// 0: none.
     pub tokens: u32,
     /// What to do when the key is taken.
     pub queue: Queue,
-    /// The owner of an exclusive hold that ends with this command, if it is held still: the key then goes to the first
-    /// in the queue, and to this request if nobody waits.
+    /// The owner of an exclusive hold that ends with this command, if it is still held. The key
+    /// then goes to the first in the queue, or to this request if nobody waits.
     pub instead_of: Option<Owner>,
-    /// The link to send it over, if that is still there and the command can go over it.
+    /// The link to send it over, if it still exists and fits the command.
     pub via: Link,
 }
 
 /// What an acquire does besides trying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Queue {
-    /// The first try of an owner that can't hold or queue yet: takes a free key even if others queue for it.
-    /// Not for shares, which are always given in order.
+    /// The first try of an owner that can't hold or queue yet. It takes a free key even if others
+    /// queue for it. Not for shares: they are always given in order.
     Barge,
     /// Respects the queue's order, but does not join it.
     Respect,
@@ -60,17 +61,19 @@ pub enum Acquired {
     Granted {
         /// The fencing token, if asked for.
         token: Option<u64>,
-        /// How many permits there are to the others who hold some, if that is not what the request says.
+        /// How many permits there are by the other holders' requests, if this request says another
+        /// number.
         limit: Option<u32>,
     },
     /// Somebody else holds it.
     Busy {
-        /// How long the holder can still have it, or the one of several whose lease ends first; `None` if the store
-        /// can't say or the holder has no lease.
+        /// How long the holder can still have it. Of several: the one whose lease ends first.
+        /// `None` if the store can't say, or the holder has no lease.
         remaining: Option<Duration>,
         /// Whether the owner stands in the queue.
         queued: bool,
-        /// Who has it, or the one of several whose lease ends first; `None` if the store does not say.
+        /// The holder. Of several: the one whose lease ends first. `None` if the store does not
+        /// say.
         holder: Option<Holder>,
         /// As of a grant.
         limit: Option<u32>,
@@ -104,11 +107,12 @@ pub enum AcquiredAll {
         /// The fencing tokens, in the order of the requests, if asked for.
         tokens: Vec<Option<u64>>,
     },
-    /// Somebody else holds the key of this request, or waited for it and the request respects that.
+    /// Another owner holds the key of this request, or waits for it and the request respects that.
     Busy(usize),
     /// The key of this request, or a helper key of it, is something else.
     Conflict(usize),
-    /// The keys lie in different parts of the store, and nothing was tried: they can only be had one after the other.
+    /// The keys lie in different parts of the store. Nothing was tried: they can only be had one
+    /// after the other.
     Apart,
 }
 
@@ -148,11 +152,12 @@ pub enum Fenced {
 pub struct Release {
     /// The hold.
     pub claim: Claim,
-    /// How long the key stays taken still, by nobody who could renew it; zero frees it.
+    /// How long the key stays taken after this, by no owner that could renew it. Zero frees it.
     pub keep: Duration,
 }
 
-/// The reply to [`Store::release`](crate::Store::release) and [`Store::abandon`](crate::Store::abandon).
+/// The reply to [`Store::release`](crate::Store::release) and
+/// [`Store::abandon`](crate::Store::abandon).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Released {
     /// The hold was ended.
@@ -164,7 +169,8 @@ pub enum Released {
 /// The reply to [`Store::inspect`](crate::Store::inspect).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The value in the key: an owner token, or what another client wrote. Of several, the one with the longest lease.
+    /// The value in the key: an owner token, or what another client wrote. Of several, the one with
+    /// the longest lease.
     pub holder: Option<String>,
     /// How many hold it.
     pub holders: usize,

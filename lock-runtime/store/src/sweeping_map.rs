@@ -6,10 +6,11 @@ use std::ops::{Deref, DerefMut};
 
 use foldhash::fast::RandomState;
 
-/// So many idle entries may stay, or twice as many as are in use.
+/// This many idle entries may stay, or twice as many as are in use.
 const IDLE: usize = 256;
 
-/// A map whose idle entries are swept now and then, so seldom that each use pays for at most one entry.
+/// A map whose idle entries are swept now and then: so seldom that each use pays for at most one
+/// entry.
 #[derive(Debug)]
 pub struct SweepingMap<K, V> {
     entries: HashMap<K, V, RandomState>,

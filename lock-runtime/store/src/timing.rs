@@ -14,17 +14,18 @@ pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 pub const FALLBACK_POLL: Duration = Duration::from_secs(1);
 /// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
 pub const QUEUE_TTL: Duration = Duration::from_secs(60);
-/// A client that waits and has not looked for this long is taken for one that stands still. Its looks are a second apart.
+/// A waiting client that has not looked for this long counts as one that stands still. Looks are a
+/// second apart.
 pub const UNHEARD: Duration = Duration::from_secs(2);
-/// A store remembers for this long what it did for a call, so that a repeat does it no second time.
+/// How long a store remembers what it did for a call. So a repeat does it no second time.
 ///
-/// No repeat counts once that is forgotten, however late it arrives. The first attempt is carried out [`CALL_AHEAD`]
-/// before its own stamp at the earliest, the last one is sent 30 s after it (the engine's `CALL_REPEATED`), and is valid
-/// for [`CALL_VALID`]: 30 s + 30 s + 60 s.
+/// No repeat counts once that is forgotten, however late it arrives. The first attempt is carried
+/// out [`CALL_AHEAD`] before its own stamp at the earliest, the last one is sent 30 s after it (the
+/// engine's `CALL_REPEATED`), and is valid for [`CALL_VALID`]: 30 s + 30 s + 60 s.
 pub const CALL_REMEMBERED: Duration = Duration::from_secs(120);
-/// A store carries a call out up to this long after the call was sent, by the store's own clock.
+/// How long after its sending a store still carries a call out, by the store's own clock.
 pub const CALL_VALID: Duration = Duration::from_secs(60);
-/// By so much at most may a call's stamp be ahead of the store's clock.
+/// How far a call's stamp may be ahead of the store's clock.
 pub const CALL_AHEAD: Duration = Duration::from_secs(30);
 /// Back-off between attempts at a store that fails, and between reconnects.
 pub const BACKOFF_MIN: Duration = Duration::from_millis(50);
@@ -49,8 +50,9 @@ impl Default for Timeouts {
     }
 }
 
-/// The part of a lease that is trusted: 1 % and 2 ms are left for clocks that run at different rates, as in the
-/// Redlock implementations that follow the Redis documentation on distributed locks.
+/// The part of a lease that is trusted. 1 % and 2 ms are left for clocks that run at different
+/// rates, as in the Redlock implementations that follow the Redis documentation on distributed
+/// locks.
 pub fn trusted(lease: Duration) -> Duration {
     lease.saturating_sub(lease / 100 + Duration::from_millis(2))
 }

@@ -4,16 +4,18 @@ use std::fmt;
 
 /// A number that rises with every new hold of a key, and never changes within one.
 ///
-/// Send it along with each read and write that the lock protects; the resource keeps the highest token that it has seen
-/// and refuses a lower one. Then a holder that was stopped for longer than its lease can do no harm, whatever the clocks
-/// did. (If only writes carry it, a late write can still fall between its successor's read and write.)
-/// (The idea is from Gray and Cheriton's leases and Chubby's sequencers; the name from Martin Kleppmann's *How to do
-/// distributed locking*.)
+/// Send it with each read and write that the lock protects. The resource keeps the highest token
+/// that it has seen, and refuses a lower one. Then a holder that was stopped for longer than its
+/// lease can do no harm, whatever the clocks did. If only writes carry it, a late write can still
+/// fall between its successor's read and write.
 ///
-/// Guaranteed: tokens of one key are unique and rise in the order of the holds, also when the store has lost its data,
-/// as long as the store's clock was not set back behind the last token's time: a token is
-/// `max(last token + 1, the store's time in microseconds since 1970)`. It is below 2⁵³, so it fits a JSON number, a
-/// Lua number and a signed 64-bit database column.
+/// Tokens of one key are unique and rise in the order of the holds. A token is `max(last token + 1,
+/// the store's time in microseconds since 1970)`. So tokens rise also after the store has lost its
+/// data, unless its clock was set back behind the last token's time. A token is below 2⁵³: it fits
+/// a JSON number, a Lua number and a signed 64-bit database column.
+///
+/// The idea is from Gray and Cheriton's leases and Chubby's sequencers; the name from Martin
+/// Kleppmann's *How to do distributed locking*.
 ///
 /// # Examples
 /// ```
@@ -40,7 +42,7 @@ impl FencingToken {
         Self(value)
     }
 
-    /// Whether a store may give this number as a token. What it says is checked before it is used.
+    /// Whether a store may give this number as a token. Its answer is checked before it is used.
     #[doc(hidden)]
     #[must_use]
     pub fn is_valid(value: u64) -> bool {

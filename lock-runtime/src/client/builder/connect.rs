@@ -1,4 +1,5 @@
-//! From settings to a client: they are checked, the store of the URL is opened, and the engine started.
+//! From settings to a client: they are checked, the store of the URL is opened, and the engine
+//! started.
 
 use std::sync::Arc;
 
@@ -24,9 +25,10 @@ impl LockClientBuilder {
     /// Connects.
     ///
     /// # Errors
-    /// [`LockError::Config`] for a bad URL, namespace or setting, and for a store that is not what the URL says (no
-    /// sentinel, no cluster, no master of that name); [`LockError::Unavailable`] if the store can't be reached within the
-    /// connect timeout, or refuses the user or the password.
+    /// [`LockError::Config`] for a bad URL, namespace or setting, and for a store that is not what
+    /// the URL says (no sentinel, no cluster, no master of that name); [`LockError::Unavailable`]
+    /// if the store can't be reached within the connect timeout, or refuses the user or the
+    /// password.
     ///
     /// # Cancel safety
     /// If the future is dropped, so is the connection.
@@ -48,7 +50,8 @@ impl LockClientBuilder {
         Ok(client)
     }
 
-    /// Returns at once and connects in the background, for services that must start while the store is down.
+    /// Returns at once and connects in the background, for services that must start while the store
+    /// is down.
     ///
     /// # Errors
     /// [`LockError::Config`] for a bad URL, namespace or setting.

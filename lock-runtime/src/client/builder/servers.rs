@@ -1,4 +1,4 @@
-//! Where the store is, and what is asked of its servers.
+//! Where the store is, and what its servers must do.
 
 #[cfg(feature = "redis")]
 use std::time::Duration;
@@ -12,23 +12,27 @@ impl LockClientBuilder {
     /// Where the store is. Read at `connect`.
     /// - `redis://[user:password@]host[:port][/db]`: one server
     /// - `redis+unix:///path/to/socket`: the same over a Unix socket
-    /// - `redis-sentinel://[user:password@]host[:port],host[:port],…/master[/db]`: the master of that name, by the word of
-    ///   its sentinels (port 26379), whichever server that is at the time. User and password are those of the master;
-    ///   those of the sentinels are given as `?sentinel_user=…&sentinel_password=…`
-    /// - `redis-cluster://[user:password@]host[:port],host[:port],…`: a Redis Cluster (7.0 or later), of which these are
-    ///   some nodes; the others are found by themselves
-    /// - `redis-quorum://[user:password@]host[:port],host[:port],…[/db][?rejoin_after=60s]`: a majority of independent servers, three
-    ///   or five. A server that was restarted does not count for `rejoin_after` (default 60 s), which is also the longest
-    ///   lease; `0s` is for servers that write every change to disk
-    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same over TLS, by the feature `tokio-rustls-comp`;
-    ///   for sentinels, too
-    /// - `memory:`: a store of its own in this process. A service that runs so is told by a warning and by a finding in
-    ///   [`health`](crate::LockClient::health); [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without
+    /// - `redis-sentinel://[user:password@]host[:port],host[:port],…/master[/db]`: the master of
+    ///   that name, by the word of its sentinels (port 26379), whichever server that is at the
+    ///   time. User and password are those of the master; those of the sentinels are given as
+    ///   `?sentinel_user=…&sentinel_password=…`
+    /// - `redis-cluster://[user:password@]host[:port],host[:port],…`: a Redis Cluster (7.0 or
+    ///   later), of which these are some nodes; the others are found by themselves
+    /// - `redis-quorum://[user:password@]host[:port],host[:port],…[/db][?rejoin_after=60s]`: a
+    ///   majority of independent servers, three or five. A server that was restarted does not count
+    ///   for `rejoin_after` (default 60 s), which is also the longest lease; `0s` is for servers
+    ///   that write every change to disk
+    /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same
+    ///   over TLS, by the feature `tokio-rustls-comp`; for sentinels, too
+    /// - `memory:`: a store of its own in this process. A service that runs so is told by a warning
+    ///   and by a finding in [`health`](crate::LockClient::health);
+    ///   [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without
     ///
-    /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for [`namespace`](Self::namespace) and
-    /// [`name`](Self::name); all but `memory:` and a quorum take `?replicas=1&replicas_timeout=100ms`
-    /// ([`replicas`](Self::replicas)). A socket's database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL
-    /// is ignored: an option that is not known is an error at `connect`, and so is one that the builder gives as well.
+    /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for
+    /// [`namespace`](Self::namespace) and [`name`](Self::name); all but `memory:` and a quorum take
+    /// `?replicas=1&replicas_timeout=100ms` ([`replicas`](Self::replicas)). A socket's database,
+    /// user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an option that is
+    /// not known is an error at `connect`, and so is one that the builder gives as well.
     ///
     /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
@@ -36,43 +40,48 @@ impl LockClientBuilder {
         self
     }
 
-    /// Has so many replicas confirm each hold, within `timeout`: every acquire, every lock that is handed over, and every
-    /// renewal, of whatever kind. In the URL: `?replicas=1&replicas_timeout=100ms` (without the timeout: 100 ms). Default:
-    /// none.
+    /// This many replicas have to confirm each hold within `timeout`: each acquire, each lock that
+    /// is handed over, and each renewal, of whatever kind. In the URL:
+    /// `?replicas=1&replicas_timeout=100ms` (without the timeout: 100 ms). Default: none.
     ///
-    /// A hold that too few confirm is not granted: it is undone, tried again within the request's wait, and then told as
-    /// [`Unavailable`](crate::LockError::Unavailable) of the kind [`NotReplicated`](crate::StoreErrorKind::NotReplicated), with how many
-    /// did. A renewal that too few confirm counts as unanswered: it is tried again, and at its old deadline the hold is
-    /// lost. So a master that was cut off from its replicas grants nothing, and the holds there end.
+    /// A hold that too few confirm is not granted. It is undone and tried again within the
+    /// request's wait. Then the request is [`Unavailable`](crate::LockError::Unavailable) of the
+    /// kind [`NotReplicated`](crate::StoreErrorKind::NotReplicated), with how many confirmed. A
+    /// renewal that too few confirm counts as unanswered: it is tried again, and at its old
+    /// deadline the hold is lost. So a master that was cut off from its replicas grants nothing,
+    /// and its holds end.
     ///
-    /// What it does not give: Redis' replication stays asynchronous, and a failover need not choose a replica that
-    /// confirmed. With one master and one replica it has no other; with more, ask for all of them, or for as many as
-    /// leave none to be chosen that lacks the hold. Fencing tokens hold in any case. Rate limiters, latches, the
-    /// token that a nested call is the first to ask for, and what a [`release`](crate::Guard::release) gives back are not
-    /// confirmed: after a failover a bucket may be fuller, a count higher, and that token rests on the servers' clocks.
+    /// Redis replication stays asynchronous: a failover may promote a replica that did not confirm.
+    /// To rule this out, require every replica. Fencing tokens hold in any case. Not confirmed are
+    /// rate limiters, latches, the token that a nested call is the first to ask for, and a
+    /// [`release`](crate::Guard::release). After a failover a bucket may be fuller, a count higher,
+    /// and that token rests on the servers' clocks.
     ///
-    /// It costs a second connection, and one more round trip for each acquire, which includes that to the replicas;
-    /// acquires and renewals at the same time share one. How many replicas there are is not known beforehand: more than
-    /// there are never confirm. Not for `memory:`, which has none.
+    /// It costs a second connection, and one more round trip for each acquire, which includes that
+    /// to the replicas. Acquires and renewals at the same time share one. How many replicas there
+    /// are is not known beforehand: more than there are never confirm. `memory:` has none.
     ///
     /// # Errors
-    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for no replicas, a zero timeout, or one of more than half of the
-    /// [command timeout](Self::command_timeout).
+    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for no
+    /// replicas, a zero timeout, or one of more than half of the [command
+    /// timeout](Self::command_timeout).
     #[cfg(feature = "redis")]
     pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
         self.replicas = Some(Replicas { count, timeout });
         self
     }
 
-    /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks, with a
-    /// [`Config`](crate::LockError::Config) that names every [`Finding`](crate::Finding), unknown ones included: eviction, no
-    /// persistence, no `min-replicas-to-write`, clocks that differ, a server of a quorum that does not answer, or no server
-    /// at all (`memory:`). Default: no; the
-    /// same is then logged once as warnings by `tracing` (unknown ones as information), in the background and beside the first
-    /// locks.
+    /// Whether [`connect`](Self::connect) refuses a store that is not set up for locks. The
+    /// [`Config`](crate::LockError::Config) names each [`Finding`](crate::Finding), unknown ones
+    /// included: eviction, no persistence, no `min-replicas-to-write`, clocks that differ, a server
+    /// of a quorum that does not answer, or no server at all (`memory:`).
+    ///
+    /// Default: no. The same is then logged once by `tracing`, as warnings (unknown ones as
+    /// information), in the background and beside the first locks.
     ///
     /// # Errors
-    /// `connect_lazy` returns before anything can be known: [`LockError::Config`](crate::LockError::Config).
+    /// `connect_lazy` returns before anything can be known:
+    /// [`LockError::Config`](crate::LockError::Config).
     pub fn strict_checks(mut self, strict: bool) -> Self {
         self.strict_checks = strict;
         self

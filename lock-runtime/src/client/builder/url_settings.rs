@@ -1,4 +1,5 @@
-//! What a URL says about the client and not about its store: `?namespace=` and `?name=`, with every kind of store.
+//! What a URL says about the client and not about its store: `?namespace=` and `?name=`, with every
+//! kind of store.
 
 use crate::error::LockError;
 

@@ -67,7 +67,8 @@ impl MemoryClient {
         })
     }
 
-    /// Runs one verb at once in the namespace of this key, and wakes the waiters to whom it handed a lock.
+    /// Runs one verb at once in the namespace of this key, and wakes the waiters to whom it handed
+    /// a lock.
     fn step<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
@@ -83,7 +84,8 @@ impl MemoryClient {
             passes_over: server.passes_over,
         };
         let value = verb(&mut step, &mut server.spaces[space]);
-        // Its waiter hears of a grant before anybody can learn more from this server, and is woken when it is unlocked.
+        // Its waiter hears of a grant before anybody can learn more from this server, and is woken
+        // when it is unlocked.
         let wake_ups = step.wake_ups;
         drop(guard);
         drop(wake_ups);
@@ -165,7 +167,8 @@ impl MemoryClient {
         }
         let entry = server.latches.entry(name.clone(), now);
         let (reply, opened) = verb(entry, now, micros);
-        // Who waits hears of it before anybody can learn more from this server, and is woken when it is unlocked.
+        // Who waits hears of it before anybody can learn more from this server, and is woken when
+        // it is unlocked.
         let mut wake_ups = Vec::<WakeUp>::new();
         if let Some(generation) = opened {
             for owner in entry.take_waiters() {

@@ -50,7 +50,8 @@ impl Holders {
         !self.is_empty() && self.exclusive
     }
 
-    /// Whether what is held is another kind of lock than such a request is for: exclusive, read-write or a semaphore.
+    /// Whether what is held is another kind of lock than such a request is for: exclusive,
+    /// read-write or a semaphore.
     pub(super) fn is_other_kind(&self, permits: Option<Permits>) -> bool {
         let read_write = |of: u32| of == Permits::READ_WRITE;
         !self.is_empty()
@@ -64,7 +65,8 @@ impl Holders {
         others.then_some(self.of)
     }
 
-    /// Whether there is enough left. The limit is the request's own: two versions of a service may differ for a while.
+    /// Whether there is enough left. The limit is the request's own: two versions of a service may
+    /// differ for a while.
     pub(super) fn fits(&self, permits: Option<Permits>) -> bool {
         let (count, of) = size(permits);
         self.is_empty() || !self.is_other_kind(permits) && self.used + count <= of.into()
@@ -74,7 +76,8 @@ impl Holders {
     pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
         let hold = self.leases.get((claim.owner, false))?;
         let same = match (hold.permits, claim.permits) {
-            // A downgrade may be carried out before or after a command that was sent around the same time.
+            // A downgrade may be carried out before or after a command that was sent around the
+            // same time.
             (Some(has), Some(says)) if has.of == Permits::READ_WRITE => has.of == says.of,
             (Some(has), Some(says)) => has.count == says.count,
             (has, says) => has == says,

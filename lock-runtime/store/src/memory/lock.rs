@@ -50,7 +50,8 @@ impl Step<'_> {
 }
 
 impl Lock {
-    /// Whether nothing would change if it were forgotten. A token below the server's time needs no memory.
+    /// Whether nothing would change if it were forgotten. A token below the server's time needs no
+    /// memory.
     pub(super) fn is_idle(&self, now: Instant, micros: u64) -> bool {
         self.holders.live(now) == 0 && self.queue.len() == 0 && self.last_token < micros
     }
@@ -85,16 +86,16 @@ impl Lock {
         if self.holders.fits(permits) {
             return Turn::Served;
         }
-        // Who waits for another kind of lock learns of it when it looks again; and a free share in front of which nobody
-        // waits any more must not stay free.
+        // Who waits for another kind of lock learns of it when it looks again; and a free share in
+        // front of which nobody waits any more must not stay free.
         if self.holders.is_other_kind(permits) || !listens {
             return Turn::Ended;
         }
         Turn::Blocks
     }
 
-    /// Gives what is free to those who are first in the queue, as long as it is enough for the next.
-    /// Stops in front of `me`, if given, and is true then, or at the end of the queue.
+    /// Gives what is free to those who are first in the queue, as long as it is enough for the
+    /// next. Stops in front of `me`, if given, and is true then, or at the end of the queue.
     pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Place>) -> bool {
         while !self.holders.is_exclusive() {
             let Some(first) = self.queue.first() else {

@@ -12,7 +12,8 @@ use crate::{Acquire, ClientId, Owner, Permits};
 /// So many clients are remembered before the first is forgotten.
 const MANY_CLIENTS: usize = 64;
 
-/// The queue: first come, first served. The places of a client that stands still are passed over until it is heard.
+/// The queue: first come, first served. The places of a client that stands still are passed over
+/// until it is heard.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     order: BTreeMap<u64, Waiting>,
@@ -102,7 +103,8 @@ impl Places {
         }
     }
 
-    /// The request of a place looks again: its client runs, and gets back the places that were passed over.
+    /// The request of a place looks again: its client runs, and gets back the places that were
+    /// passed over.
     pub(super) fn look_again(&mut self, place: &Place, now: Instant) {
         if !self.contains(place) {
             return;
@@ -148,8 +150,8 @@ impl Places {
         self.len() - places.filter(|place| self.is_forgotten(place, now)).count()
     }
 
-    /// Whether the client of the first place was not heard for long. A time ahead of now counts as now: the clock was set
-    /// back.
+    /// Whether the client of the first place was not heard for long. A time ahead of now counts as
+    /// now: the clock was set back.
     pub(super) fn first_stands_still(&mut self, now: Instant) -> bool {
         let Some(mut first) = self.order.first_entry() else {
             return false;

@@ -1,9 +1,9 @@
 //! Token buckets of rate limiters: what `rate.lua` does, in Rust.
 //!
-//! The algorithm is the *generic cell rate algorithm* in its virtual scheduling form (ATM Forum, *Traffic Management
-//! Specification 4.0*, af-tm-0056.000; increment T = interval, tolerance τ = (burst − 1)·T), which throttled and
-//! redis-cell made known for web services. It needs no tick: a bucket is one instant, the *theoretical arrival time*,
-//! at which it is full again.
+//! The algorithm is the *generic cell rate algorithm* in its virtual scheduling form (ATM Forum,
+//! *Traffic Management Specification 4.0*, af-tm-0056.000; increment T = interval, tolerance τ =
+//! (burst − 1)·T), which throttled and redis-cell made known for web services. It needs no tick: a
+//! bucket is one instant, the *theoretical arrival time*, at which it is full again.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(super) struct Buckets {
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     at: Instant,
-    /// How long from `at` until the last one who took tokens passes. Longer than zero if somebody waits.
+    /// How long from `at` until the last one who took tokens passes. Longer than zero if somebody
+    /// waits.
     turn: Duration,
     /// How long from `at` until the bucket is full.
     debt: Duration,
@@ -60,7 +61,8 @@ fn decide(known: Option<&Bucket>, now: Instant, request: &RateRequest) -> (Rated
     let window = request.interval * request.burst;
     let (turn, debt) = known.map_or_else(Default::default, |bucket| {
         let elapsed = now.saturating_duration_since(bucket.at);
-        // Another rate may have been in force: when the last one passed, the bucket was at worst empty.
+        // Another rate may have been in force: when the last one passed, the bucket was at worst
+        // empty.
         let debt = bucket.debt.min(bucket.turn + window);
         (
             bucket.turn.saturating_sub(elapsed),

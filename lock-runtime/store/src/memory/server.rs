@@ -65,8 +65,8 @@ impl MemoryStore {
         }
     }
 
-    /// Gives everybody its turn, who stands still or waits no more as well, so that a simulation can
-    /// show what that costs.
+    /// Gives everybody its turn, who stands still or waits no more as well, so that a simulation
+    /// can show what that costs.
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn passing_nobody_over(self) -> Self {
@@ -91,7 +91,8 @@ impl MemoryStore {
         }
     }
 
-    /// How many keys, places in queues and buckets that are not full there are, expired ones not counted at `now`.
+    /// How many keys, places in queues and buckets that are not full there are, expired ones not
+    /// counted at `now`.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
@@ -115,8 +116,8 @@ impl Server {
         })
     }
 
-    /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and must not come again
-    /// when a simulation sets the clock back.
+    /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and
+    /// must not come again when a simulation sets the clock back.
     pub(super) fn micros(&mut self, now: Instant) -> u64 {
         let started = *self.started.get_or_insert(now);
         let elapsed = now.saturating_duration_since(started).as_micros();

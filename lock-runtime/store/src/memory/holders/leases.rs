@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::instant::Instant;
 use crate::{Owner, Permits};
 
-/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`: nobody's any more.
+/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`:
+/// nobody's any more.
 pub(super) type HoldId = (Owner, bool);
 
 #[derive(Clone, Copy, Debug)]
