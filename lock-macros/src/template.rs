@@ -76,7 +76,7 @@ impl Template {
         let is_plain = self.parts.iter().all(|part| part.literal().is_some());
         let counts = |name: &str| match known {
             Some(known) => known(name),
-            // A key that has a value as well was written by somebody who knows how.
+            // The author of a key that has a value as well knows how to write one.
             None => is_plain.then(|| name.to_owned()),
         };
         let text = self.parts.iter().filter_map(Part::literal);

@@ -57,7 +57,7 @@ pub enum LockError {
     )]
     #[non_exhaustive]
     RateLimited {
-        /// Whose limit it is.
+        /// The limiter's key.
         key: LockKey,
         /// After this time the same request could pass, if nobody else does meanwhile.
         retry_after: Duration,

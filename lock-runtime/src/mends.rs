@@ -10,10 +10,10 @@
 pub enum Mend {
     /// A task that is not polled is passed over.
     Patrol,
-    /// A wait without end ends by what the store has said to those who wait for the same key, not by
-    /// what it says of other keys.
+    /// A wait without end ends by the store's answers to waiters of the same key, not by its answers
+    /// about other keys.
     PatienceOfTheKey,
-    /// Whether a key is busy is judged by what the store has said of that key.
+    /// Whether a key is busy is judged by the store's answers about that key.
     VerdictOfTheKey,
     /// A release is repeated for as long as the store may have the hold.
     ReleaseOfWhatMayBeStored,

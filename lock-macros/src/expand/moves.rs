@@ -100,8 +100,7 @@ pub(crate) fn move_into_body(
     }
 }
 
-/// There is nothing to drop. Whoever moves it only makes worse what the compiler says about
-/// lifetimes.
+/// There is nothing to drop. To move it would only make the compiler's errors about lifetimes worse.
 fn is_reference(ty: &Type) -> bool {
     match ty {
         Type::Reference(_) => true,

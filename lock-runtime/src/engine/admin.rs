@@ -1,4 +1,5 @@
-//! What people and dashboards ask: who holds a key, to take it away, how the servers are.
+//! The questions of people and dashboards: the holder of a key, its release by force, the servers'
+//! state.
 
 use std::time::Duration;
 
@@ -84,7 +85,8 @@ impl Engine {
     }
 }
 
-/// An exclusive lock is in nobody's way who wants one: then it is a helper key, as the fence counter.
+/// An exclusive lock is not in the way of a request for one. Then the conflict is in a helper key, such
+/// as the fence counter.
 fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
     match (held, wanted) {
         (KeyKind::Exclusive, None) => KeyKind::Unknown,

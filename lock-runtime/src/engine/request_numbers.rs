@@ -19,9 +19,9 @@ const SHOWN: u64 = (1 << 24) - 1;
 /// has to connect anew, and goes on with other numbers.
 ///
 /// 40 bits of a number are secret, so the number is also the nonce of the request: the store keeps it
-/// in the place of the queue and repeats it in the message of a grant. Whoever may only publish can't
-/// guess it, and so can't make a waiter believe that it was granted the lock. When the lock is held
-/// the number is no secret any more, and nobody waits for it.
+/// in the place of the queue and repeats it in the message of a grant. A user who may only publish
+/// can't guess it, and so can't make a waiter believe in a grant. When the lock is held, the number is
+/// no secret any more, and nobody waits for it.
 pub(crate) struct RequestNumbers {
     client: ClientId,
     next: AtomicU64,

@@ -192,7 +192,7 @@ fn begins_with_escape(text: &str) -> bool {
 }
 
 /// Whether some namespace can have a helper key of this name: `namespace:%kind:…`. No value of a
-/// template reads so, whose `%` is escaped.
+/// template can: its `%` is escaped.
 fn is_helper_name(text: &str) -> bool {
     let behind = text
         .split_once(":%")

@@ -1,4 +1,4 @@
-//! Who a client says that it is, where operators look: in the servers' lists of clients.
+//! A client's name in the servers' lists of clients, where operators look.
 
 use crate::error::LockError;
 

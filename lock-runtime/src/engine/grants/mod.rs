@@ -1,5 +1,5 @@
-//! Grants that the store tells on its own: who waits for one, over which link one can be believed,
-//! and how old it can be at most.
+//! Grants that the store sends on its own: their waiters, the link over which one can be believed, and
+//! how old it can be at most.
 
 pub(super) mod heard;
 
@@ -11,7 +11,7 @@ use lock_store::{Instant, Link, Mutex, Owner, WakeUp};
 use self::heard::HeardGrant;
 use super::local_queue::Signal;
 
-/// All that a client waits for to be told.
+/// All grants that a client waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
     state: Mutex<ExpectedGrants>,
@@ -72,7 +72,7 @@ impl Grants {
         }
     }
 
-    /// A grant was heard. Whom to wake for it.
+    /// A grant was heard. Returns the waiter to wake.
     pub(super) fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
         let grants = self.state.lock();
         let after = grants.written_over(link);

@@ -1,4 +1,4 @@
-//! How a hold is lost, and who hears of it.
+//! How a hold is lost, and how its guard hears of it.
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Hold {
         }
     }
 
-    /// Ends when it is lost. Ask [`loss`](Self::loss) after this call, and no loss is missed.
+    /// Ends when the hold is lost. Ask [`loss`](Self::loss) after this call: so no loss is missed.
     pub(crate) fn notified(&self) -> OwnedNotified {
         let lost = self.lost.get_or_init(Arc::default);
         Arc::clone(lost).notified_owned()

@@ -33,7 +33,7 @@ pub(crate) struct Hold {
     pub(crate) late: Vec<(LateAcquire, Acquire)>,
     clock: Clock,
     state: Mutex<HoldState>,
-    /// Wakes everyone who waits for the loss; there if anybody does.
+    /// Wakes the tasks that wait for the loss; there if any does.
     lost: OnceLock<Arc<Notify>>,
 }
 

@@ -136,7 +136,7 @@ impl Engine {
     }
 }
 
-/// A release whose end nobody has seen: repeated in the background when this is dropped.
+/// A release that has not ended yet. If this is dropped, the background repeats it.
 struct Unfinished<'e> {
     engine: &'e Engine,
     hold: &'e Hold,

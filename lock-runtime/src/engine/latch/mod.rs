@@ -172,8 +172,9 @@ impl Engine {
         Budget::new(self.clock.now(), wait, &self.defaults)
     }
 
-    /// One call: its command is sent again, under the same owner token, as long as that may help. The command is given
-    /// the store's time at its sending; `told` is what the store said its time was if it refused that.
+    /// One call. Its command is sent again, under the same owner token, as long as that may help. The
+    /// command is given the store's time at its sending. If the store refused that time, `told` is the
+    /// time that it said.
     async fn repeat<'s, T>(
         &self,
         key: &LockKey,
@@ -224,7 +225,7 @@ impl Engine {
                 () = closed => {}
                 () = self.clock.sleep_until(again) => {}
             }
-            // Whoever was not polled for long may not send what the store does not remember any more.
+            // After a long time without a poll, the store does not remember the call any more.
             if self.clock.now() >= gives_up {
                 return Err(unavailable(Some(key), failure));
             }

@@ -1,10 +1,11 @@
-//! What is known of one latch: its watcher writes it, and the tasks that wait read it.
+//! The known state of one latch: its watcher writes it, and the tasks that wait read it.
 
 use lock_store::{Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
-/// The newest view. Whoever waits for a newer one is told in the order in which it began to wait: `tokio::sync::watch`
-/// leaves the order to chance, and then a seed of the simulation would not run the same way twice.
+/// The newest view. Tasks that wait for a newer one are told in the order in which they began to
+/// wait. `tokio::sync::watch` leaves the order to chance: a seed of the simulation would not run the
+/// same way twice.
 #[derive(Debug, Default)]
 pub(super) struct SharedView {
     view: Mutex<(u64, LatchView)>,
@@ -38,8 +39,8 @@ impl SharedView {
     }
 }
 
-/// What the watcher knows. Each number says up to which waiter it goes. A later waiter knows nothing yet: only a look that
-/// was sent after it came tells it what the latch is.
+/// What the watcher knows. Each number is the last waiter that it is about. A later waiter knows
+/// nothing yet: only a look that was sent after it came tells it the state of the latch.
 #[derive(Debug, Default)]
 pub(super) struct LatchView {
     /// The store has answered a look for these.
@@ -48,7 +49,7 @@ pub(super) struct LatchView {
     pub(super) opened: u64,
     /// These waiters, or earlier ones, saw a latch that was gone before it opened.
     pub(super) lost: u64,
-    /// These were refused, with what waiting does not change.
+    /// These were refused, with an error that waiting does not change.
     pub(super) refused: (u64, Option<Refusal>),
     pub(super) failing: Option<FailedLook>,
 }
@@ -71,7 +72,7 @@ pub(super) struct FailedLook {
 }
 
 impl LatchView {
-    /// For how many there is nothing more to find out.
+    /// The last waiter for which there is nothing more to find out.
     pub(super) fn settled(&self) -> u64 {
         self.opened.max(self.lost).max(self.refused.0)
     }

@@ -1,6 +1,7 @@
 //! The tasks of this process that wait for one latch, and what they share.
 //!
-//! However many wait, they are one to the store: one place among its waiters, and one look now and then.
+//! However many wait, they are one to the store: one place among its waiters, and one look now and
+//! then.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ struct Watched {
 /// What a latch's waiters and its watcher have in common.
 #[derive(Debug, Default)]
 pub(super) struct LatchWatch {
-    /// Calls the watcher: the store has sent a message, or somebody came or left.
+    /// Calls the watcher: the store has sent a message, or a waiter came or left.
     pub(super) signal: Arc<Signal>,
     pub(super) view: SharedView,
 }

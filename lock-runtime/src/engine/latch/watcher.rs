@@ -1,4 +1,4 @@
-//! The task that asks the store about one latch for all who wait for it in this process.
+//! The task that asks the store about one latch for all its waiters of this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl LatchWatcher {
     pub(super) async fn run(mut self) {
         self.grants.register(self.place, &self.watch.signal);
         let mut look_at = self.clock.now();
-        // The last waiter for whom a look was sent.
+        // The last waiter that a look was sent for.
         let mut asked = 0;
         while let Some(last) = self.watches.last_waiter(&self.key) {
             let called = self.listen();
@@ -184,7 +184,7 @@ impl LatchWatcher {
         let (changes, _) = self.watch.view.read(|view| {
             last > view.answered || opened.max(lost) > view.settled() || view.failing.is_some()
         });
-        // Whoever has nothing new to learn is not woken.
+        // A waiter that has nothing new to learn is not woken.
         if changes {
             self.tell(|view| {
                 view.answered = view.answered.max(last);

@@ -84,8 +84,8 @@ impl MemoryClient {
             passes_over: server.passes_over,
         };
         let value = verb(&mut step, &mut server.spaces[space]);
-        // Its waiter hears of a grant before anybody can learn more from this server, and is woken
-        // when it is unlocked.
+        // The waiter hears of a grant before anybody can learn more from this server. It is woken
+        // when the server is unlocked.
         let wake_ups = step.wake_ups;
         drop(guard);
         drop(wake_ups);
@@ -167,8 +167,8 @@ impl MemoryClient {
         }
         let entry = server.latches.entry(name.clone(), now);
         let (reply, opened) = verb(entry, now, micros);
-        // Who waits hears of it before anybody can learn more from this server, and is woken when
-        // it is unlocked.
+        // Waiters hear of it before anybody can learn more from this server. They are woken when it
+        // is unlocked.
         let mut wake_ups = Vec::<WakeUp>::new();
         if let Some(generation) = opened {
             for owner in entry.take_waiters() {

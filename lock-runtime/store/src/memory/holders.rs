@@ -1,4 +1,4 @@
-//! Who holds one lock: one exclusively, or several with permits.
+//! The holders of one lock: one exclusively, or several with permits.
 
 mod leases;
 
@@ -12,7 +12,7 @@ use crate::{Claim, Holder, Owner, Permits};
 pub(super) struct Holders {
     leases: Leases,
     used: u64,
-    /// As whoever came last says.
+    /// By the last holder's request.
     of: u32,
     exclusive: bool,
 }
@@ -139,7 +139,7 @@ impl Holders {
         Some(hold)
     }
 
-    /// Whose lease ends first, and when.
+    /// The holder with the lease that ends first, and when.
     pub(super) fn first(&self) -> Option<(Holder, Instant)> {
         let (expires, (owner, kept)) = self.leases.first()?;
         let holder = match kept {

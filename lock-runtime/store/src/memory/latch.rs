@@ -84,7 +84,7 @@ impl Entry {
         self.calls.retain(|_, (_, until)| *until > now);
     }
 
-    /// The places of those who wait, which are gone then.
+    /// Removes the waiters' places and returns them.
     pub(super) fn take_waiters(&mut self) -> impl Iterator<Item = Owner> + use<> {
         std::mem::take(&mut self.waiters).into_keys()
     }
@@ -122,7 +122,7 @@ impl Entry {
         LatchSet::Set
     }
 
-    /// If the latch opens, the second is its generation, and who waited is in `waiters` still.
+    /// If the latch opens, the second is its generation. Its waiters are still in `waiters`.
     pub(super) fn count_down(
         &mut self,
         call: &LatchCall,

@@ -13,7 +13,7 @@ use crate::{Acquire, Acquired, Claim, ClientId, Link, Listener, Queue, Release, 
 /// There is only one way to it.
 pub(super) const LINK: Link = Link(0);
 
-/// Who holds one key, who waits for it, and the last fencing token.
+/// The holders of one key, its waiters, and the last fencing token.
 #[derive(Debug, Default)]
 pub(super) struct Lock {
     pub(super) holders: Holders,
@@ -86,15 +86,15 @@ impl Lock {
         if self.holders.fits(permits) {
             return Turn::Served;
         }
-        // Who waits for another kind of lock learns of it when it looks again; and a free share in
-        // front of which nobody waits any more must not stay free.
+        // A waiter for another kind of lock learns of it when it looks again. A free share must not
+        // stay free in front of a waiter that does not listen.
         if self.holders.is_other_kind(permits) || !listens {
             return Turn::Ended;
         }
         Turn::Blocks
     }
 
-    /// Gives what is free to those who are first in the queue, as long as it is enough for the
+    /// Gives what is free to the first in the queue, as long as it is enough for the
     /// next. Stops in front of `me`, if given, and is true then, or at the end of the queue.
     pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Place>) -> bool {
         while !self.holders.is_exclusive() {
@@ -147,7 +147,7 @@ impl Lock {
             }
             if !self.holders.is_exclusive() {
                 let next = request.queue == Queue::Barge || self.hand_over(step, Some(&place));
-                // By whom it is held now may have changed.
+                // The holders may have changed.
                 if self.holders.is_other_kind(claim.permits) {
                     return Acquired::Conflict;
                 }

@@ -21,8 +21,7 @@ pub(super) struct Buckets {
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     at: Instant,
-    /// How long from `at` until the last one who took tokens passes. Longer than zero if somebody
-    /// waits.
+    /// How long after `at` the last request passes that took tokens. Longer than zero if one waits.
     turn: Duration,
     /// How long from `at` until the bucket is full.
     debt: Duration,

@@ -22,7 +22,7 @@ pub(super) struct Server {
     pub(super) rates: Buckets,
     pub(super) latches: Latches,
     pub(super) listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
-    /// Whether places are passed over whose clients stand still or whose waits have ended.
+    /// Whether the places of clients that stand still, and of ended waits, are passed over.
     pub(super) passes_over: bool,
     /// What the server's clock said at `started`, in microseconds since 1970.
     started_micros: u64,
@@ -65,7 +65,7 @@ impl MemoryStore {
         }
     }
 
-    /// Gives everybody its turn, who stands still or waits no more as well, so that a simulation
+    /// Gives each place its turn, also of clients that stand still or wait no more. So a simulation
     /// can show what that costs.
     #[cfg(feature = "__internals")]
     #[must_use]

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::instant::Instant;
 use crate::{Owner, Permits};
 
-/// Whose a hold is, and whether it was released and is kept for the rest of `hold_at_least`:
-/// nobody's any more.
+/// The owner of a hold, and whether it was released and is kept for the rest of `hold_at_least`.
+/// Then it is nobody's.
 pub(super) type HoldId = (Owner, bool);
 
 #[derive(Clone, Copy, Debug)]

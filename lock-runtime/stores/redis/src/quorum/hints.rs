@@ -14,7 +14,7 @@ use crate::random;
 const SLOT: Duration = Duration::from_millis(2);
 /// At most so many slots, however many clients hear the message.
 const SLOTS: u32 = 32;
-/// So many holds are remembered whose end some servers have told and others not yet.
+/// This many holds are remembered of which some servers have told the end, and others not yet.
 const REMEMBERED: usize = 1024;
 
 /// What the servers have told.

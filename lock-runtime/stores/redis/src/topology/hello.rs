@@ -20,7 +20,7 @@ impl Hello {
         Self::ask(&redis::cmd("HELLO"), connection).await
     }
 
-    /// The same, and says who asks; an empty name says nothing.
+    /// The same, with the client's name. An empty name says nothing.
     pub(crate) async fn greet(
         connection: &mut MultiplexedConnection,
         name: &str,
