@@ -1,4 +1,5 @@
-//! The flash sale as its users see it: started as a program, judged by what it prints and by its exit status.
+//! The flash sale as its users see it: started as a program, judged by what it prints and by its
+//! exit status.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -107,7 +108,8 @@ fn the_sale_goes_on_when_a_process_is_killed_with_the_lock() {
     let sale = flash_sale(&["--url", &redis.url(), "--processes", "4", "--crash"]);
     sale.ends_with(0);
     assert!(sale.stdout.contains("with SIGKILL while it held the lock"));
-    // What was left of the lease of 2 s, and not a wait of its own on top: the fallback poll is 1 s.
+    // What was left of the lease of 2 s, and not a wait of its own on top: the fallback poll is 1
+    // s.
     let (_, after) = sale
         .stdout
         .split_once("the next buyer got in ")

@@ -1,4 +1,5 @@
-//! The transfers as their users see them: started as a program, judged by what it prints and by its exit status.
+//! The transfers as their users see them: started as a program, judged by what it prints and by its
+//! exit status.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

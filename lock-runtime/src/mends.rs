@@ -10,8 +10,8 @@
 pub enum Mend {
     /// A task that is not polled is passed over.
     Patrol,
-    /// A wait without end ends by the store's answers to waiters of the same key, not by its answers
-    /// about other keys.
+    /// A wait without end ends by the store's answers to waiters of the same key, not by its
+    /// answers about other keys.
     PatienceOfTheKey,
     /// Whether a key is busy is judged by the store's answers about that key.
     VerdictOfTheKey,

@@ -17,8 +17,8 @@ impl Probe {
         Self(Arc::clone(hold))
     }
 
-    /// Whether its guard would say that the lock is held. Unlike the guard's own question, this does not make the
-    /// engine notice that the deadline has passed.
+    /// Whether its guard would say that the lock is held. Unlike the guard's own question, this
+    /// does not make the engine notice that the deadline has passed.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.0.is_trusted()

@@ -1,5 +1,5 @@
-//! What the attribute adds to the time of a build: `cargo check` of a crate of 1,000 functions, all of them changed,
-//! without a lock, with one written by hand, and with the attribute, in turn:
+//! What the attribute adds to the time of a build: `cargo check` of a crate of 1,000 functions, all
+//! of them changed, without a lock, with one written by hand, and with the attribute, in turn:
 //! `cargo bench -p lock-benches --bench compile_time`.
 #![expect(clippy::expect_used, reason = "a benchmark that can't go on ends")]
 

@@ -1,5 +1,5 @@
-//! What the attribute asks for with `mode`, `permits` and `keys`, and in which order. Seen on a runtime that notes every
-//! step.
+//! What the attribute asks for with `mode`, `permits` and `keys`, and in which order. Seen on a
+//! runtime that notes every step.
 
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 

@@ -1,7 +1,7 @@
 //! Runs every file of `ui/pass`, one for each shape that a function under the attribute can have.
 //!
-//! As modules and not by `trybuild`, which would build all dependencies once more, with their code, for minutes; so
-//! clippy looks at them too.
+//! As modules and not by `trybuild`, which would build all dependencies once more, with their code,
+//! for minutes; so clippy looks at them too.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,8 @@ mod pass {
 /// The workspace forbids `unsafe`, so this one is an example in the documentation of `lock-tests`.
 const ELSEWHERE: &str = "unsafe_async_fn.rs";
 
-/// A test for each file; a module above that is missing here has a `main` that nobody calls, which is denied.
+/// A test for each file; a module above that is missing here has a `main` that nobody calls, which
+/// is denied.
 macro_rules! every_file_runs {
     ($($name:ident),* $(,)?) => {
         $(

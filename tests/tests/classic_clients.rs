@@ -1,4 +1,5 @@
-//! A client of the classic recipe (SET NX PX, compare and delete) and ours exclude each other on one key.
+//! A client of the classic recipe (SET NX PX, compare and delete) and ours exclude each other on
+//! one key.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -182,7 +182,8 @@ async fn each_kind_costs_what_its_page_says() {
                 .replace("n keys", "3 keys")
         };
         let request = request.lease(Duration::from_millis(900)).renew(true);
-        // The first time the server learns the scripts, and the client subscribes for its place in the queue.
+        // The first time the server learns the scripts, and the client subscribes for its place in
+        // the queue.
         let first = request.clone().acquire().await.unwrap();
         first.extend(Duration::from_secs(5)).await.unwrap();
         first.release().await.unwrap();
@@ -526,8 +527,8 @@ async fn readers_writers_and_permits_cost_one_command_each_way() {
     held.release().await.unwrap();
 }
 
-/// What it costs a server to give out `of` permits in a few requests, and to take them back: the commands that it ran,
-/// also inside scripts, the bytes of the key, and its fields.
+/// What it costs a server to give out `of` permits in a few requests, and to take them back: the
+/// commands that it ran, also inside scripts, the bytes of the key, and its fields.
 async fn cost_of_permits(of: u32) -> [u64; 3] {
     let (server, client) = connected().await;
     let permits = |permits| client.semaphore("k", of).acquire_many(permits);

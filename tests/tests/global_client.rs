@@ -1,4 +1,5 @@
-//! One global client for the whole process, and test functions that each have a runtime of their own.
+//! One global client for the whole process, and test functions that each have a runtime of their
+//! own.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::time::Duration;

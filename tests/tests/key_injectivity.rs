@@ -1,5 +1,5 @@
-//! Equal keys come from equal values only: a million random tuples through real templates, made of what would be
-//! mistaken for a separator, an escape or nothing.
+//! Equal keys come from equal values only: a million random tuples through real templates, made of
+//! what would be mistaken for a separator, an escape or nothing.
 #![expect(clippy::panic, reason = "a test that can't go on has failed")]
 
 use std::cell::RefCell;

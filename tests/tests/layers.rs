@@ -1,6 +1,7 @@
 //! The layout of each crate: arrows between its files go down only, and a name stands for one type.
 //!
-//! `SHOW_LAYERS=1 cargo test -p lock-tests --test layers -- --nocapture` prints which file uses which.
+//! `SHOW_LAYERS=1 cargo test -p lock-tests --test layers -- --nocapture` prints which file uses
+//! which.
 #![expect(
     clippy::unwrap_used,
     reason = "without the files there is nothing to test"

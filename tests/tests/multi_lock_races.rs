@@ -108,7 +108,8 @@ impl Interceptor for Trouble {
     }
 }
 
-/// A client whose store can be troubled, another one whose store is the same and well, and a key that it holds.
+/// A client whose store can be troubled, another one whose store is the same and well, and a key
+/// that it holds.
 struct Setting {
     store: MemoryStore,
     trouble: Arc<Trouble>,

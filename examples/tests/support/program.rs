@@ -1,4 +1,5 @@
-//! An example as its users see it: started as a program, judged by what it prints and by its exit status.
+//! An example as its users see it: started as a program, judged by what it prints and by its exit
+//! status.
 
 use std::process::{Command, Output};
 

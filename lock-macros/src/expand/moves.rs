@@ -100,7 +100,8 @@ pub(crate) fn move_into_body(
     }
 }
 
-/// There is nothing to drop. To move it would only make the compiler's errors about lifetimes worse.
+/// There is nothing to drop. To move it would only make the compiler's errors about lifetimes
+/// worse.
 fn is_reference(ty: &Type) -> bool {
     match ty {
         Type::Reference(_) => true,

@@ -17,8 +17,8 @@ impl Engine {
         answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
-    /// The same error. A conflict is a mistake that somebody has to find, so it says what the store has in the key,
-    /// after one more command.
+    /// The same error. A conflict is a mistake that somebody has to find, so it says what the store
+    /// has in the key, after one more command.
     pub(crate) async fn explain(&self, error: LockError, wanted: Option<Permits>) -> LockError {
         let LockError::KeyConflict {
             key,
@@ -85,8 +85,8 @@ impl Engine {
     }
 }
 
-/// An exclusive lock is not in the way of a request for one. Then the conflict is in a helper key, such
-/// as the fence counter.
+/// An exclusive lock is not in the way of a request for one. Then the conflict is in a helper key,
+/// such as the fence counter.
 fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
     match (held, wanted) {
         (KeyKind::Exclusive, None) => KeyKind::Unknown,

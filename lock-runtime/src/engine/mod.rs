@@ -116,8 +116,8 @@ impl Engine {
         self.numbers.next_owner()
     }
 
-    /// Since when nothing was heard of the store. Of one with several servers this says nothing about
-    /// a key.
+    /// Since when nothing was heard of the store. Of one with several servers this says nothing
+    /// about a key.
     fn silent_since(&self) -> Option<Instant> {
         let silent_since = self.liveness.silent_since()?;
         (!self.store.fails_over()).then_some(silent_since)

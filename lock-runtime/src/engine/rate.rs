@@ -52,7 +52,8 @@ impl Engine {
                     return Err(unavailable(Some(&request.key), error));
                 }
                 Ok(Rated::Passed { delay, left }) => {
-                    // From now, not from the sending: nobody passes before the store's own clock says so.
+                    // From now, not from the sending: nobody passes before the store's own clock
+                    // says so.
                     let passes_at = self.clock.now() + delay;
                     if passes_at > budget.gives_up(None) {
                         // The reply took too long. The tokens are gone: fewer pass than could.
@@ -71,7 +72,8 @@ impl Engine {
                 }
                 Err(failure) => {
                     let again = retry.again_at(self.clock.now());
-                    // What may have been carried out is never repeated: it would take the tokens twice.
+                    // What may have been carried out is never repeated: it would take the tokens
+                    // twice.
                     let repeatable =
                         failure.unknown.is_none() && failure.error.kind().is_transient();
                     let silence_ends = budget.silence_ends(self.silent_since());

@@ -18,10 +18,10 @@ const SHOWN: u64 = (1 << 24) - 1;
 /// would any other one from the same snapshot: their owner tokens would be the same. Each of them
 /// has to connect anew, and goes on with other numbers.
 ///
-/// 40 bits of a number are secret, so the number is also the nonce of the request: the store keeps it
-/// in the place of the queue and repeats it in the message of a grant. A user who may only publish
-/// can't guess it, and so can't make a waiter believe in a grant. When the lock is held, the number is
-/// no secret any more, and nobody waits for it.
+/// 40 bits of a number are secret, so the number is also the nonce of the request: the store keeps
+/// it in the place of the queue and repeats it in the message of a grant. A user who may only
+/// publish can't guess it, and so can't make a waiter believe in a grant. When the lock is held,
+/// the number is no secret any more, and nobody waits for it.
 pub(crate) struct RequestNumbers {
     client: ClientId,
     next: AtomicU64,

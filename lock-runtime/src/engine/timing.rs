@@ -1,8 +1,8 @@
 //! Every decision about time: by when an answer must be there, when to recheck, when a hold ends,
 //! when to renew, when to try again.
 //!
-//! All instants are on the client's monotonic clock, which a suspended machine does not stop. Each rule is a function of its own, to be read
-//! and tested alone.
+//! All instants are on the client's monotonic clock, which a suspended machine does not stop. Each
+//! rule is a function of its own, to be read and tested alone.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
 pub(crate) use lock_store::timing::backoff;
 
-/// After so many grants in a row that could not be used, a wait without end is over: most likely the
-/// lease is too short for the network.
+/// After so many grants in a row that could not be used, a wait without end is over: most likely
+/// the lease is too short for the network.
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
 /// A request that waits for a key which a client without a queue holds looks so often,
 const FOREIGN_LEAST: Duration = Duration::from_millis(10);
@@ -72,8 +72,8 @@ impl Budget {
         }
     }
 
-    /// The same for one whose commands have failed since then. A request that came later has the time
-    /// of one command.
+    /// The same for one whose commands have failed since then. A request that came later has the
+    /// time of one command.
     pub(crate) fn loses_patience(&self, failing_since: Instant) -> Instant {
         match self.wait {
             Wait::For(_) => self.gives_up(None),
@@ -83,8 +83,8 @@ impl Budget {
         }
     }
 
-    /// When a request ends for a store that has been silent since then, whatever is left of its wait.
-    /// One that came later has the time of one command.
+    /// When a request ends for a store that has been silent since then, whatever is left of its
+    /// wait. One that came later has the time of one command.
     pub(crate) fn silence_ends(&self, silent_since: Option<Instant>) -> Option<Instant> {
         let ends = silent_since? + self.unavailable_after?;
         Some(ends.max(self.started + self.command_timeout))
@@ -116,8 +116,8 @@ pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration
     now > sent + 2 * command_timeout
 }
 
-/// A failure that nobody has met again for so long says nothing of now. The pauses between tries are
-/// shorter.
+/// A failure that nobody has met again for so long says nothing of now. The pauses between tries
+/// are shorter.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
 
 /// When a waiter rechecks although nobody told it to: messages can be lost, and a dead holder's

@@ -1,7 +1,8 @@
 //! What the attribute costs over `client.lock(key).run(…)` written by hand, on the in-memory store.
 //!
-//! Short batches in turn, and the median of the ratios of neighbours, because machines are shared. The hand-written one
-//! runs twice: the ratio of it to itself tells how far such a figure can be trusted.
+//! Short batches in turn, and the median of the ratios of neighbours, because machines are shared.
+//! The hand-written one runs twice: the ratio of it to itself tells how far such a figure can be
+//! trusted.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
-//! Our lock beside others, and beside the work without any lock, in one run against one redis-server:
-//! `cargo bench -p lock-benches --bench peers`. What is measured and how to read it: `README.md` in this folder's parent.
+//! Our lock beside others, and beside the work without any lock, in one run against one
+//! redis-server: `cargo bench -p lock-benches --bench peers`. What is measured and how to read it:
+//! `README.md` in this folder's parent.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -31,7 +32,8 @@ use crate::plan::{LIBRARIES, Library, Toolchain, WORKLOADS, Workload};
 /// Measures locks of several libraries in one run.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these, separated by commas: solo, many, hot, hot4, sale, sale4, handoff, held, crowd, memory, attribute.
+    /// Only these, separated by commas: solo, many, hot, hot4, sale, sale4, handoff, held, crowd,
+    /// memory, attribute.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     /// Only these, separated by commas, such as ours,bare,rslock.

@@ -1,5 +1,5 @@
-//! This process as one of a service with our lock, or with what our lock is measured against: the same line protocol as
-//! the other crates' program.
+//! This process as one of a service with our lock, or with what our lock is measured against: the
+//! same line protocol as the other crates' program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

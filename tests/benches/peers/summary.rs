@@ -6,7 +6,8 @@ use crate::report;
 
 const WORKLOADS: [&str; 7] = ["solo", "many", "hot", "hot4", "sale", "sale4", "handoff"];
 
-/// A row for each workload: ours, and the best of the others, as ratios to the workload's reference.
+/// A row for each workload: ours, and the best of the others, as ratios to the workload's
+/// reference.
 pub(crate) fn markdown(results: &Results) -> String {
     let head = [
         "",

@@ -1,4 +1,5 @@
-//! Builds the other libraries' programs, each with its own tools, in folders of its own below the target folder.
+//! Builds the other libraries' programs, each with its own tools, in folders of its own below the
+//! target folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

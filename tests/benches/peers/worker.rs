@@ -1,4 +1,5 @@
-//! The workloads as one process of a service runs them, the same for every Rust library: the line protocol of README.md.
+//! The workloads as one process of a service runs them, the same for every Rust library: the line
+//! protocol of README.md.
 //!
 //! Also compiled into the program with the other crates' locks, so it knows none of ours.
 
@@ -131,7 +132,8 @@ impl Job {
         })
     }
 
-    /// `ask`: takes the lock, and says since when it has it. `release`: gives it back, and says when that began.
+    /// `ask`: takes the lock, and says since when it has it. `release`: gives it back, and says
+    /// when that began.
     async fn turns<L: Library>(&self, library: L, commands: &mut Lines<BufReader<Stdin>>) {
         println!("ready");
         let (held_sender, mut held) = tokio::sync::mpsc::unbounded_channel();
@@ -158,7 +160,8 @@ impl Job {
         }
     }
 
-    /// So many locks, taken before the measurement and kept through it by the library's own renewal.
+    /// So many locks, taken before the measurement and kept through it by the library's own
+    /// renewal.
     async fn held<L: Library>(&self, library: L, commands: &mut Lines<BufReader<Stdin>>) {
         let mut all = Vec::new();
         let mut asking = JoinSet::new();
@@ -179,7 +182,8 @@ impl Job {
         }
     }
 
-    /// One holds, and all the others wait: first for how much memory that takes, then they get it one after the other.
+    /// One holds, and all the others wait: first for how much memory that takes, then they get it
+    /// one after the other.
     async fn crowd<L: Library>(&self, library: L, commands: &mut Lines<BufReader<Stdin>>) {
         static ASKED: AtomicU64 = AtomicU64::new(0);
         static SERVED: AtomicU64 = AtomicU64::new(0);
@@ -326,7 +330,8 @@ fn resident_bytes() -> u64 {
 /// Hundredths of a second that this process has run.
 fn processor_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, can contain anything; user and system time are the 12th and 13th after it.
+    // The name of the program, in parentheses, can contain anything; user and system time are the
+    // 12th and 13th after it.
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let times = fields.split(' ').skip(11).take(2);
     times.filter_map(|time| time.parse::<u64>().ok()).sum()

@@ -30,7 +30,8 @@ pub enum Backend {
     Quorum(Arc<RedisQuorum>),
 }
 
-/// The clients of every one but the embedded store have the rights that the page about Redis documents and no others.
+/// The clients of every one but the embedded store have the rights that the page about Redis
+/// documents and no others.
 impl Backend {
     /// An empty embedded store.
     #[must_use]
@@ -146,7 +147,8 @@ impl Backend {
 
     fn as_user(url: &str) -> LockClientBuilder {
         let url = url.replace("://", &format!("://{USER}:word@"));
-        // On a busy machine servers are slow now and then, and nothing here is about how soon that is told.
+        // On a busy machine servers are slow now and then, and nothing here is about how soon that
+        // is told.
         LockClient::builder()
             .url(url)
             .command_timeout(Duration::from_secs(3))
@@ -158,8 +160,8 @@ impl Backend {
         self.builder().connect().await.expect("the store is up")
     }
 
-    /// Locks, latches and places in queues that are in the store; not counted are fence counters, which stay for a day,
-    /// and what calls came to, which is remembered for a minute.
+    /// Locks, latches and places in queues that are in the store; not counted are fence counters,
+    /// which stay for a day, and what calls came to, which is remembered for a minute.
     pub async fn leftovers(&self) -> usize {
         match self {
             Self::Memory(store) => store.leftovers(Instant::now()),
@@ -175,7 +177,8 @@ impl Backend {
         }
     }
 
-    /// The server that has this name and can be asked what is in it: none for the embedded store, and several for a quorum.
+    /// The server that has this name and can be asked what is in it: none for the embedded store,
+    /// and several for a quorum.
     pub async fn server_of(&self, name: &str) -> Option<&RedisServer> {
         match self {
             Self::Memory(_) | Self::Quorum(_) => None,
@@ -184,7 +187,8 @@ impl Backend {
         }
     }
 
-    /// How many channels the clients listen on. None for the embedded store, where they are told directly.
+    /// How many channels the clients listen on. None for the embedded store, where they are told
+    /// directly.
     pub async fn channels(&self) -> usize {
         let mut heard = BTreeSet::new();
         for server in self.servers() {

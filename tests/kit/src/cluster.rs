@@ -8,14 +8,17 @@ use crate::{RedisServer, eventually, eventually_within};
 
 const MASTERS: usize = 3;
 const SLOTS: u16 = 16384;
-/// How long a node may be silent before its replica takes over. Shorter, and a loaded machine does it by accident.
+/// How long a node may be silent before its replica takes over. Shorter, and a loaded machine does
+/// it by accident.
 const NODE_TIMEOUT_MS: &str = "1500";
 /// The default of Redis.
 const PATIENT_TIMEOUT_MS: &str = "15000";
-/// A replica takes over only after some time of silence and an election, and more of them if one is missed.
+/// A replica takes over only after some time of silence and an election, and more of them if one is
+/// missed.
 const FAILOVER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Three masters that share the slots evenly, and a replica of each: all of them `redis-server` processes of this test's own.
+/// Three masters that share the slots evenly, and a replica of each: all of them `redis-server`
+/// processes of this test's own.
 ///
 /// # Examples
 ///
@@ -42,7 +45,8 @@ impl RedisCluster {
         Self::start_with(NODE_TIMEOUT_MS).await
     }
 
-    /// One in which no replica takes over: for a test that is about something else, on a machine that is busy.
+    /// One in which no replica takes over: for a test that is about something else, on a machine
+    /// that is busy.
     pub async fn start_patient() -> Self {
         Self::start_with(PATIENT_TIMEOUT_MS).await
     }
@@ -188,7 +192,8 @@ impl RedisCluster {
         self.end_move(slot, from, to).await;
     }
 
-    /// The first half of it: from now on the keys of the slot may be here or there. Returns where it comes from.
+    /// The first half of it: from now on the keys of the slot may be here or there. Returns where
+    /// it comes from.
     pub async fn begin_move(&self, slot: u16, to: &RedisServer) -> &RedisServer {
         let from = self.master_of(slot).await;
         let slot = slot.to_string();

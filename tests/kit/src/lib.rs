@@ -10,7 +10,8 @@
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one face.
-//! - [`history`]: what processes did with locks, and the checks that find what must not have happened.
+//! - [`history`]: what processes did with locks, and the checks that find what must not have
+//!   happened.
 //! - [`nemesis`]: processes under load, and faults at random while their histories are written.
 //! - [`polled`]: drops a future after so many polls.
 //! - [`store_decorator`]: a store whose every command a test sees and decides about.
@@ -68,7 +69,8 @@ pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 
-/// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled without its lints.
+/// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled
+/// without its lints.
 #[cfg(doctest)]
 #[doc = concat!("```\n", include_str!("../../ui/pass/unsafe_async_fn.rs"), "```")]
 pub mod unsafe_async_fn {}

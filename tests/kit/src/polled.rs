@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-/// Polls a future at most `polls` times, each when it asked to be, and then drops it. Its output, if it came.
+/// Polls a future at most `polls` times, each when it asked to be, and then drops it. Its output,
+/// if it came.
 pub async fn polled<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;

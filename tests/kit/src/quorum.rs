@@ -31,7 +31,8 @@ impl RedisQuorum {
         Self { servers: started }
     }
 
-    /// `redis-quorum://…`, where a server that was restarted counts at once: all of them were started just now.
+    /// `redis-quorum://…`, where a server that was restarted counts at once: all of them were
+    /// started just now.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_with("0s")

@@ -3,7 +3,8 @@
 const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
 
-/// The rights that the page documents for one use: what stands behind its rule as a comment, and the commands.
+/// The rights that the page documents for one use: what stands behind its rule as a comment, and
+/// the commands.
 ///
 /// # Panics
 /// If it has no such rule.

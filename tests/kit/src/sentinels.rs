@@ -6,10 +6,12 @@ use crate::{RedisServer, eventually};
 
 /// What the sentinels call the master.
 const NAME: &str = "mymaster";
-/// How long a master may be silent before the sentinels replace it. Shorter, and a loaded machine does it by accident.
+/// How long a master may be silent before the sentinels replace it. Shorter, and a loaded machine
+/// does it by accident.
 const DOWN_AFTER_MS: u32 = 1000;
 
-/// One master and two replicas under three sentinels, all of them `redis-server` processes of this test's own.
+/// One master and two replicas under three sentinels, all of them `redis-server` processes of this
+/// test's own.
 ///
 /// # Examples
 ///

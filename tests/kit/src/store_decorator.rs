@@ -1,4 +1,5 @@
-//! One decorator over any store: every verb goes through one place, where a test sees the command and decides about it.
+//! One decorator over any store: every verb goes through one place, where a test sees the command
+//! and decides about it.
 
 use std::fmt;
 use std::future::Future;
@@ -15,10 +16,11 @@ use lock_store::{
 
 use crate::clock::sleep_until;
 
-/// What a test does with each command of a client: record, delay or fail it, drop its reply, answer something else.
+/// What a test does with each command of a client: record, delay or fail it, drop its reply, answer
+/// something else.
 pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
-    /// Called when the client sends the command. [`Request::send`] carries it out; whoever does not call it decides
-    /// about the answer.
+    /// Called when the client sends the command. [`Request::send`] carries it out; whoever does not
+    /// call it decides about the answer.
     fn intercept<'s>(
         &'s self,
         store: &'s dyn Store,

@@ -1,7 +1,8 @@
 //! A process of a service that forks while it has a client: `forking-worker URL`.
 //!
-//! It takes `kept` and `dropped`, forks, and says what the child's copies of the client and of the guards do: `child WHAT
-//! HOW`. Then it says whether the parent still has its locks: `parent KEY HOW`.
+//! It takes `kept` and `dropped`, forks, and says what the child's copies of the client and of the
+//! guards do: `child WHAT HOW`. Then it says whether the parent still has its locks: `parent KEY
+//! HOW`.
 #![expect(
     clippy::expect_used,
     reason = "a worker that can't go on ends, and its test fails"
@@ -43,7 +44,8 @@ fn main() {
             std::process::exit(0);
         }
         Fork::Parent(child) => {
-            // What the child may have asked for under the number of the next request is the parent's.
+            // What the child may have asked for under the number of the next request is the
+            // parent's.
             let next = runtime.block_on(client.lock("next").fenced().acquire());
             let next = next.expect("a free lock");
             waitpid(child).expect("the child ends");

@@ -2,16 +2,19 @@
 //! says on its standard output what happened. It ends when its input ends.
 //!
 //! - `connect URL`: makes the client all else uses → `connected`
-//! - `hold ID KEY OPTIONS…`: takes the lock (or several: `KEY,KEY`) and keeps it until `release ID` → `asking ID`, `held ID TOKEN NS`, then
-//!   `done ID NS` or `failed ID NS ERROR`. Options: `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`,
-//!   which says `tick ID NS` from inside the body every few milliseconds. Of another kind: `read`, `write`,
-//!   `permits=N/OF`, or `KEY,KEY` for several keys.
-//! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO` for each turn,
-//!   then `contended`
-//! - `transfer URL ACCOUNTS TASKS MS`: so many tasks move money between `balance:0`, `balance:1`, … at that server, each
-//!   time between two by lot and under the locks of both → `moved TASK TIMES LONGEST_WAIT` for each, then `transferred`
-//! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over and over, and wait up
-//!   to WAIT ms for their turn → `passed FROM TO` for each that passed, then `limited`
+//! - `hold ID KEY OPTIONS…`: takes the lock (or several: `KEY,KEY`) and keeps it until `release ID`
+//!   → `asking ID`, `held ID TOKEN NS`, then `done ID NS` or `failed ID NS ERROR`. Options:
+//!   `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`, which says `tick ID NS` from
+//!   inside the body every few milliseconds. Of another kind: `read`, `write`, `permits=N/OF`, or
+//!   `KEY,KEY` for several keys.
+//! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO`
+//!   for each turn, then `contended`
+//! - `transfer URL ACCOUNTS TASKS MS`: so many tasks move money between `balance:0`, `balance:1`, …
+//!   at that server, each time between two by lot and under the locks of both → `moved TASK TIMES
+//!   LONGEST_WAIT` for each, then `transferred`
+//! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over
+//!   and over, and wait up to WAIT ms for their turn → `passed FROM TO` for each that passed, then
+//!   `limited`
 //!
 //! NS is the machine's monotonic clock in nanoseconds, the same in every process.
 #![expect(

@@ -4,8 +4,8 @@ use tokio::sync::oneshot;
 
 /// A body without an end, and what tells that it runs.
 ///
-/// It runs a moment after the store has the hold: a replica may have to confirm it first. A request that loses the hold in
-/// that moment has lost nothing, and takes it again.
+/// It runs a moment after the store has the hold: a replica may have to confirm it first. A request
+/// that loses the hold in that moment has lost nothing, and takes it again.
 pub(crate) fn endless_body() -> (oneshot::Receiver<()>, impl Future<Output = ()> + Send) {
     let (runs, told) = oneshot::channel();
     let body = async move {

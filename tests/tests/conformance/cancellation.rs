@@ -65,7 +65,8 @@ async fn a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing(stor
             let held = holder.lock("k").acquire().await.unwrap();
             let request = client.lock("k").wait(Duration::from_millis(30));
             let request = if fair { request.fair() } else { request };
-            // From the second poll on the lock is released while the future waits, so that the drop races with the grant.
+            // From the second poll on the lock is released while the future waits, so that the drop
+            // races with the grant.
             let (output, ()) = tokio::join!(polled(polls, request.acquire()), async {
                 if polls > 2 {
                     held.release().await.unwrap();

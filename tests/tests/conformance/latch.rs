@@ -38,8 +38,8 @@ fn waiting(latch: &Latch, timeout: Duration) -> JoinHandle<Result<(), LockError>
     tokio::spawn(async move { latch.wait(timeout).await })
 }
 
-/// How many wait in the store, one for each client: only who is known there is sure to hear of a latch that is set
-/// again at once.
+/// How many wait in the store, one for each client: only who is known there is sure to hear of a
+/// latch that is set again at once.
 async fn places(store: &Backend) -> usize {
     let places = "lock:%latch:{lock:k}";
     match store.server_of(places).await {

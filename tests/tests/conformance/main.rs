@@ -1,7 +1,9 @@
-//! The contract, written once and run against every store: `cargo test -p lock-tests --test conformance`.
+//! The contract, written once and run against every store: `cargo test -p lock-tests --test
+//! conformance`.
 //!
-//! Each behaviour is a test of its own on each store, `cluster::turns::other_processes_have_their_turn`; filters, `--skip`,
-//! `--exact` and `--list` work as everywhere. Servers are started once for many tests, which find them empty.
+//! Each behaviour is a test of its own on each store,
+//! `cluster::turns::other_processes_have_their_turn`; filters, `--skip`, `--exact` and `--list`
+//! work as everywhere. Servers are started once for many tests, which find them empty.
 //! `CONFORMANCE_REPEAT=100` runs each chosen test so many times, side by side.
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! A hold on several locks: renewed together, lost together, released together, shared by nested calls.
+//! A hold on several locks: renewed together, lost together, released together, shared by nested
+//! calls.
 
 use std::time::{Duration, Instant};
 

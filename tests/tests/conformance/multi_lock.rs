@@ -1,7 +1,7 @@
 //! Several locks at once: all or none, and never a deadlock.
 //!
-//! Where all keys have one hash tag it is about what one command does, also in a cluster; keys of several slots are
-//! gathered there one by one (`topology/cluster.rs`).
+//! Where all keys have one hash tag it is about what one command does, also in a cluster; keys of
+//! several slots are gathered there one by one (`topology/cluster.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -423,7 +423,8 @@ async fn a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing(stor
             let held = holder.lock(busy).acquire().await.unwrap();
             let request = client.multi_lock(["y", "x"]).wait(4 * SHORT);
             let request = if fair { request.fair() } else { request };
-            // From the fourth poll on, the key is released while the future waits: the drop races with the hand-over.
+            // From the fourth poll on, the key is released while the future waits: the drop races
+            // with the hand-over.
             let (output, ()) = tokio::join!(polled(polls, request.acquire()), async {
                 if polls > 4 {
                     held.release().await.unwrap();

@@ -1,7 +1,7 @@
 //! The store contract, for the verbs that take several locks.
 //!
-//! The keys have one hash tag, so that they are one command in a cluster, too. Keys of several slots never are:
-//! `topology/cluster.rs`.
+//! The keys have one hash tag, so that they are one command in a cluster, too. Keys of several
+//! slots never are: `topology/cluster.rs`.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Readers' and writers' leases against each other, and futures that are dropped. More of it is in `rw_lock.rs`.
+//! Readers' and writers' leases against each other, and futures that are dropped. More of it is in
+//! `rw_lock.rs`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! So many permits over all clients, in the order of arrival. Leases and losses are in `semaphore_holds.rs`.
+//! So many permits over all clients, in the order of arrival. Leases and losses are in
+//! `semaphore_holds.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -35,8 +35,8 @@ impl Servers {
         }
     }
 
-    /// Runs a behaviour once, and tells how long it took. Servers on which one failed are gone: nobody knows in which state
-    /// they are.
+    /// Runs a behaviour once, and tells how long it took. Servers on which one failed are gone:
+    /// nobody knows in which state they are.
     pub(crate) fn run(&self, behaviour: Behaviour) -> Duration {
         let place = self.wait_for_place();
         let ready = self.state().ready.pop();

@@ -581,7 +581,8 @@ async fn a_renewal_of_a_share_concerns_its_owner_only(backend: Backend) {
 
 async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
     let two = Two::new(&backend);
-    // A reader waits, the writer's lease ends, and somebody takes the key for an exclusive lock with the plain command.
+    // A reader waits, the writer's lease ends, and somebody takes the key for an exclusive lock
+    // with the plain command.
     let (writer, reader, barges) = (owner(0, 1), owner(1, 1), owner(0, 2));
     let brief = Acquire {
         lease: LEASE / 20,
@@ -599,7 +600,8 @@ async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
     // It has not left its place: who asked first is served first, of whatever kind.
     two.frees(barges, None).await;
     two.hears(1, &[reader]).await;
-    // Now an exclusive waiter stands behind a reader: it is told, and the readers behind it don't wait for it.
+    // Now an exclusive waiter stands behind a reader: it is told, and the readers behind it don't
+    // wait for it.
     let mut hears = vec![reader];
     for late in 2..4 {
         two.takes(owner(1, late), READ).await;

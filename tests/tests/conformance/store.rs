@@ -38,7 +38,8 @@ impl Store {
         }
     }
 
-    /// How many of it are up at once. Behaviours wait for most of their time, and two cores do with ten of them.
+    /// How many of it are up at once. Behaviours wait for most of their time, and two cores do with
+    /// ten of them.
     pub(crate) fn at_once(self) -> usize {
         match self {
             Self::Memory | Self::Quorum => 1,

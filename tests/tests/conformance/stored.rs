@@ -1,5 +1,5 @@
-//! What the scripts leave in Redis to the millisecond, and what they make of what they find there: values of others,
-//! counters that were lost or spoilt, places that nobody can have written.
+//! What the scripts leave in Redis to the millisecond, and what they make of what they find there:
+//! values of others, counters that were lost or spoilt, places that nobody can have written.
 
 pub(crate) mod found;
 pub(crate) mod heard;

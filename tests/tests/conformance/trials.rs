@@ -13,8 +13,8 @@ use crate::arguments::Chosen;
 use crate::servers::Servers;
 use crate::store::Store;
 
-/// Many more than there are places at servers, which say how many run at once: who waits for one store's servers holds up
-/// nobody at another.
+/// Many more than there are places at servers, which say how many run at once: who waits for one
+/// store's servers holds up nobody at another.
 const THREADS: usize = 64;
 
 pub(crate) fn run(mut chosen: Chosen) -> ExitCode {
@@ -35,7 +35,8 @@ pub(crate) fn run(mut chosen: Chosen) -> ExitCode {
     }
     placed.retain(|(_, trial)| chosen.has(trial));
     if !chosen.arguments.list {
-        // All stores side by side from the beginning to the end, because few of each are up at once.
+        // All stores side by side from the beginning to the end, because few of each are up at
+        // once.
         placed.sort_by_key(|(place, _)| *place);
     }
     let trials = placed.into_iter().map(|(_, trial)| trial).collect();

@@ -1,4 +1,5 @@
-//! Holds that pass from one task of a process to the next without the store: as safe and as fair as those that do not.
+//! Holds that pass from one task of a process to the next without the store: as safe and as fair as
+//! those that do not.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -59,7 +60,8 @@ async fn waits(
     waiter
 }
 
-/// A client that goes on passing holds on for long: nothing here depends on how fast the machine is.
+/// A client that goes on passing holds on for long: nothing here depends on how fast the machine
+/// is.
 async fn patient(store: &Backend) -> LockClient {
     let builder = store.builder().local_tenure(64, Duration::from_secs(60));
     builder.connect().await.unwrap()
@@ -341,7 +343,8 @@ async fn a_lost_hold_is_not_passed_on(store: Backend) {
         assert!(client.inspect("k").await.unwrap().holder.is_some());
         guard.release().await.unwrap();
     }
-    // One that an operator took away is not the next one's either, for longer than until the store is asked.
+    // One that an operator took away is not the next one's either, for longer than until the store
+    // is asked.
     let first = client.lock("k").acquire().await.unwrap();
     let waiter = waits(&client, client.lock("k").lease(lease).renew(true)).await;
     assert!(client.force_release("k").await.unwrap());

@@ -186,7 +186,8 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
         match taken {
             [] => {
                 server.command(&["ACL", "DELUSER", user]).await;
-                // Its connections are closed: who asks just then hears of that, and from then on of the reason.
+                // Its connections are closed: who asks just then hears of that, and from then on of
+                // the reason.
                 eventually("the reason is known", async || {
                     let tried = refused(&client, Duration::ZERO).await;
                     kind(&tried) == StoreErrorKind::Denied

@@ -4,7 +4,8 @@ use lock_testkit::{ChildProcess, RedisServer};
 
 use crate::{client, until_waiting, worker};
 
-/// Who waits, in the order of arrival, each in the next of four processes: with these options, until released.
+/// Who waits, in the order of arrival, each in the next of four processes: with these options,
+/// until released.
 struct Waiters {
     server: RedisServer,
     workers: Vec<ChildProcess>,
@@ -38,7 +39,8 @@ impl Waiters {
         self.workers[number % 4].wait_for(&done).await;
     }
 
-    /// Holds `key` with the options `first`; then come the waiters, of whom no two can hold at once.
+    /// Holds `key` with the options `first`; then come the waiters, of whom no two can hold at
+    /// once.
     async fn one_after_the_other(key: &str, first: &str, options: impl Fn(usize) -> &'static str) {
         const WAITERS: usize = 20;
         let mut all = Self::start().await;

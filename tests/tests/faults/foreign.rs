@@ -1,4 +1,5 @@
-//! Clients that know no queue: the classic recipe in a loop, as redis-py's `Lock` does it by default.
+//! Clients that know no queue: the classic recipe in a loop, as redis-py's `Lock` does it by
+//! default.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -26,7 +26,8 @@ fn waiting(latch: Latch, timeout: Duration) -> JoinHandle<Result<(), LockError>>
     tokio::spawn(async move { latch.wait(timeout).await })
 }
 
-/// Until the only waiter has heard what the latch is: it has a place before its look is answered, and looks again after.
+/// Until the only waiter has heard what the latch is: it has a place before its look is answered,
+/// and looks again after.
 async fn until_heard(server: &RedisServer) {
     let before = server.command_calls("evalsha").await;
     eventually("the waiter looks again", async || {

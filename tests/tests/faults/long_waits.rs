@@ -1,4 +1,5 @@
-//! What is logged of a request that waits for long: once, with who has the lock and how many are before it.
+//! What is logged of a request that waits for long: once, with who has the lock and how many are
+//! before it.
 
 use std::time::Duration;
 

@@ -87,7 +87,8 @@ async fn limited(rate: u32, burst: u32, wait: u32) {
     let mut ends: Vec<u64> = passes.iter().map(|(_, to)| *to).collect();
     ends.sort_unstable();
     passes.sort_unstable();
-    // Whoever asked at `first` or later and had passed at `last` passed between the two, whenever that was.
+    // Whoever asked at `first` or later and had passed at `last` passed between the two, whenever
+    // that was.
     for (at, (first, _)) in passes.iter().enumerate() {
         let mut inside: Vec<u64> = passes[at..].iter().map(|(_, to)| *to).collect();
         inside.sort_unstable();
@@ -176,7 +177,8 @@ async fn a_waiter_killed_at_the_head_of_the_queue_is_passed_over_at_the_release(
         next.send(&format!("hold b k {fair}"));
         until_waiting(&observer, "k", 2).await;
         head.kill();
-        // The server notices the end of the connection before it reads the release, which is sent later.
+        // The server notices the end of the connection before it reads the release, which is sent
+        // later.
         lock_testkit::eventually("the server noticed", async || {
             server.channels().await.len() == 1
         })
@@ -213,7 +215,8 @@ async fn a_waiter_stopped_at_the_head_of_the_queue_costs_its_short_first_lease()
         "{:?}",
         granted.at - released
     );
-    // It wakes up and finds the message of a grant that is long gone: it must wait like everybody else.
+    // It wakes up and finds the message of a grant that is long gone: it must wait like everybody
+    // else.
     head.resume();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(
@@ -355,7 +358,8 @@ async fn a_waiter_stopped_beyond_its_hand_over_does_not_take_the_old_grant_for_a
     for key in 0..KEYS {
         next.wait_for(&format!("held {key} ")).await;
     }
-    // Its timers are due and the messages of its grants, all long gone, have come: whichever it looks at first.
+    // Its timers are due and the messages of its grants, all long gone, have come: whichever it
+    // looks at first.
     stopped.resume();
     for key in 0..KEYS {
         until_waiting(&observer, &format!("k{key}"), 1).await;

@@ -105,7 +105,8 @@ async fn what_passes_is_tried_again_within_the_wait_and_nothing_is_taken_twice()
 async fn a_limiter_waits_for_a_server_that_starts_within_the_wait() {
     let server = RedisServer::start().await;
     server.kill();
-    // A decision that is not answered is not asked for again, and a server that has just started may be slow.
+    // A decision that is not answered is not asked for again, and a server that has just started
+    // may be slow.
     let client = LockClient::builder()
         .url(server.url())
         .command_timeout(Duration::from_secs(3))

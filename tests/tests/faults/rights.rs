@@ -1,4 +1,5 @@
-//! The rights that the page about Redis documents suffice for each kind, and none of them is one too many.
+//! The rights that the page about Redis documents suffice for each kind, and none of them is one
+//! too many.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ async fn stands_still(server: &RedisServer) {
     server.command(&["EVAL", script, "1", queue]).await;
 }
 
-/// Everything that clients do with locks: free and held, handed over, left, extended, lost, repeated, forced.
+/// Everything that clients do with locks: free and held, handed over, left, extended, lost,
+/// repeated, forced.
 async fn use_lock(
     stands_still_on: Option<&RedisServer>,
     client: &LockClient,

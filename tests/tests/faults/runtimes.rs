@@ -1,4 +1,5 @@
-//! The connections that the callers' own runtimes drive, and what becomes of those who wait when one is gone.
+//! The connections that the callers' own runtimes drive, and what becomes of those who wait when
+//! one is gone.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -61,8 +62,8 @@ async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
     own.shutdown_background();
 }
 
-/// The shortest of a few times from the loss of the connection until somebody listens again. A waiter that is not told
-/// looks again a second after it began to wait.
+/// The shortest of a few times from the loss of the connection until somebody listens again. A
+/// waiter that is not told looks again a second after it began to wait.
 async fn soon_heard_again(lose: impl AsyncFn(&RedisServer, &str, Runtime)) {
     let mut shortest = LONG;
     for _ in 0..3 {

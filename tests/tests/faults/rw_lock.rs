@@ -1,4 +1,5 @@
-//! Readers and writers, and holds in shares in general, when processes die, replies are lost and servers restart.
+//! Readers and writers, and holds in shares in general, when processes die, replies are lost and
+//! servers restart.
 
 use std::time::{Duration, Instant};
 

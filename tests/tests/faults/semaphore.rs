@@ -187,7 +187,8 @@ async fn a_lost_grant_message_costs_time_and_not_the_permits() {
             // The messages themselves are lost, and the connection stays.
             _ => scene.proxy.drop_replies(true),
         }
-        // The holder's connection may have been killed as well: what is dropped is released all the same.
+        // The holder's connection may have been killed as well: what is dropped is released all the
+        // same.
         drop(held);
         if round == 2 {
             eventually("the messages are gone", async || scene.holders().await == 3).await;

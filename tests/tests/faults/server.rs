@@ -7,7 +7,8 @@ use lock_testkit::{RedisServer, eventually};
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable, until_waiting};
 
-/// Waits while another client holds the lock, makes the server fail, and expects the word within `limit`.
+/// Waits while another client holds the lock, makes the server fail, and expects the word within
+/// `limit`.
 async fn fails_while_waiting(
     fail: impl AsyncFn(&RedisServer),
     request: impl Fn(&LockClient) -> lock_runtime::Lock,
@@ -234,8 +235,8 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
     }
 }
 
-/// A server without memory refuses whoever asks for a free lock. It says nothing about those behind the first, and what
-/// it says of one lock is nothing about another.
+/// A server without memory refuses whoever asks for a free lock. It says nothing about those behind
+/// the first, and what it says of one lock is nothing about another.
 #[tokio::test]
 async fn those_behind_one_that_is_refused_are_not_told_that_the_lock_is_busy() {
     const WAIT: Duration = Duration::from_secs(3);

@@ -107,8 +107,8 @@ async fn an_acquire_whose_reply_is_dropped_leaves_no_lock_behind() {
         let executed = log.take().await;
         let acquires = executed.iter().filter(|one| one.text.contains("barge"));
         assert_eq!(acquires.count(), 1, "it was executed: {executed:?}");
-        // A connection that has lost a part of its replies is of no use any more. The second one has
-        // only shown that no other is answered.
+        // A connection that has lost a part of its replies is of no use any more. The second one
+        // has only shown that no other is answered.
         eventually("it is replaced", async || proxy.connections() > 2).await;
         proxy.drop_replies(false);
         let undone = Instant::now();
@@ -165,7 +165,8 @@ async fn a_connection_cut_between_request_and_reply_gives_the_locks_all_the_same
     proxy.cut_after_next("evalsha");
     let guard = request.acquire().await.unwrap();
     assert_eq!(proxy.connections(), 2);
-    // The first command took the locks as well, under other tokens, and its undo must leave these alone.
+    // The first command took the locks as well, under other tokens, and its undo must leave these
+    // alone.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(server.keys("lock:[xy]").await, ["lock:x", "lock:y"]);
     assert_eq!(guard.fencing_tokens().unwrap().len(), 2);

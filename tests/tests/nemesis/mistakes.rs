@@ -8,8 +8,8 @@ use lock_testkit::nemesis::{Fault, Mistake, run};
 
 use crate::{ONE, settings};
 
-/// A few seconds at a time, until the check finds it: how soon a fault meets the mistake is up to chance. No right behaviour
-/// has a second try here.
+/// A few seconds at a time, until the check finds it: how soon a fault meets the mistake is up to
+/// chance. No right behaviour has a second try here.
 async fn found_by(mistake: Mistake, faults: &[Fault], check: Check) {
     const RUNS: u64 = 5;
     let _one = ONE.lock().await;

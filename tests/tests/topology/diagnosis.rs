@@ -1,4 +1,5 @@
-//! What servers say of themselves: told once at the start, in `health`, and refused if the client is strict.
+//! What servers say of themselves: told once at the start, in `health`, and refused if the client
+//! is strict.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

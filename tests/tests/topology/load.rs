@@ -8,7 +8,8 @@ use lock_runtime::{LockClient, LockError};
 use lock_testkit::eventually;
 use tokio::task::JoinSet;
 
-/// The lease of all these locks. After it, nobody believes in a lock any more that a failover has lost.
+/// The lease of all these locks. After it, nobody believes in a lock any more that a failover has
+/// lost.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
 /// A load of several clients with several tasks each, over a few keys.
@@ -59,12 +60,14 @@ impl Load {
         Self { tasks, shared }
     }
 
-    /// Acknowledged locks may be lost now: another server becomes master, and replication is asynchronous.
+    /// Acknowledged locks may be lost now: another server becomes master, and replication is
+    /// asynchronous.
     pub(crate) fn forgive(&self) {
         self.shared.strict.store(false, Ordering::SeqCst);
     }
 
-    /// The new order stands; what was lost in between is not believed in any more when the leases are over.
+    /// The new order stands; what was lost in between is not believed in any more when the leases
+    /// are over.
     pub(crate) async fn strict_again(&self) {
         tokio::time::sleep(LEASE + Duration::from_millis(500)).await;
         self.shared.strict.store(true, Ordering::SeqCst);

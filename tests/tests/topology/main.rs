@@ -1,4 +1,5 @@
-//! More than one Redis: a master under sentinels, and what becomes of locks when another takes its place.
+//! More than one Redis: a master under sentinels, and what becomes of locks when another takes its
+//! place.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

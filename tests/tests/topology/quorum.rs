@@ -229,7 +229,8 @@ async fn a_token_of_a_hold_that_exists_is_confirmed_as_well() {
     assert!(confirmed >= 2, "{confirmed}");
 }
 
-/// What a server says counts for the connection over which it told how long it runs, so none is made beside that.
+/// What a server says counts for the connection over which it told how long it runs, so none is
+/// made beside that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_server_has_one_connection_of_a_client_whatever_runtime_asks() {
     let quorum = RedisQuorum::start(3).await;
@@ -356,7 +357,8 @@ async fn of_many_who_try_at_once_one_gets_it_while_a_server_is_dead() {
     // Nobody waits for the dead server until the command's time is over.
     let took = started.elapsed();
     assert!(took < rounds * Duration::from_millis(400), "{took:?}");
-    // And a lock that somebody has, by what is known, at one server and perhaps at the dead one, is not tried again and again.
+    // And a lock that somebody has, by what is known, at one server and perhaps at the dead one, is
+    // not tried again and again.
     let held = clients[0].lock("held").acquire().await.unwrap();
     quorum.servers[1].command(&["DEL", "lock:held"]).await;
     let asked = async || quorum.servers[0].command_calls("evalsha").await;

@@ -167,8 +167,8 @@ async fn a_request_that_is_given_up_half_way_leaves_nothing_anywhere() {
     assert!(client.lock("k").acquire().await.unwrap().is_held());
 }
 
-/// Whether another gets the lock of a holder that three servers had, when two of them have come back empty; and whether
-/// it was told that they do not count.
+/// Whether another gets the lock of a holder that three servers had, when two of them have come
+/// back empty; and whether it was told that they do not count.
 async fn second_holder(rejoin_after: &str) -> (bool, bool) {
     let quorum = RedisQuorum::start(3).await;
     let url = quorum.url_with(rejoin_after);

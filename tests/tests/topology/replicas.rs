@@ -128,7 +128,8 @@ async fn a_lock_that_is_handed_over_is_confirmed_as_well() {
     assert!(waiting.await.unwrap().unwrap().is_held());
 }
 
-/// Two holders in a row by way of a failover to a replica that the writes do not reach: both tokens, if there are two.
+/// Two holders in a row by way of a failover to a replica that the writes do not reach: both
+/// tokens, if there are two.
 async fn failover(
     connect: impl AsyncFn(&str) -> LockClient,
 ) -> Result<(u64, Option<u64>), LockError> {

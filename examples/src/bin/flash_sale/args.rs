@@ -2,14 +2,15 @@
 
 use clap::{Parser, Subcommand};
 
-/// Where a process of the sale finds the Redis URL. Not on its command line, which every user of the machine can read.
+/// Where a process of the sale finds the Redis URL. Not on its command line, which every user of
+/// the machine can read.
 pub(crate) const URL_VARIABLE: &str = "FLASH_SALE_URL";
 const DEFAULT_PROCESSES: u32 = 4;
 
 /// A flash sale: many buyers, few items, and a lock that keeps the count right.
 ///
-/// Each sale reads the inventory, thinks for a moment, and writes it back: what goes wrong as soon as two do it at
-/// once. One attribute on that function lets them in one after another.
+/// Each sale reads the inventory, thinks for a moment, and writes it back: what goes wrong as soon
+/// as two do it at once. One attribute on that function lets them in one after another.
 #[derive(Debug, Parser)]
 #[command(
     name = "flash_sale",

@@ -25,7 +25,8 @@ pub(crate) enum Event {
     Interrupted,
 }
 
-/// A point in time that two processes of one machine understand. Only for showing: clocks can be set.
+/// A point in time that two processes of one machine understand. Only for showing: clocks can be
+/// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
     since_epoch: Duration,

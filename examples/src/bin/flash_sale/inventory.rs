@@ -1,4 +1,5 @@
-//! The inventory: one number that can be read and written, and nothing cleverer. What keeps it right is the lock.
+//! The inventory: one number that can be read and written, and nothing cleverer. What keeps it
+//! right is the lock.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

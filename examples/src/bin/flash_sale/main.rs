@@ -1,7 +1,9 @@
-//! The flash sale: 200 buyers want 100 items, all at once, and each sale is a read, a moment of thought and a write.
+//! The flash sale: 200 buyers want 100 items, all at once, and each sale is a read, a moment of
+//! thought and a write.
 //!
-//! `cargo run -p lock-examples` sells them under a lock, `--no-lock` shows what happens without, and
-//! `--url redis://127.0.0.1/ --processes 4` does it with real processes, one of which `--crash` kills.
+//! `cargo run -p lock-examples` sells them under a lock, `--no-lock` shows what happens without,
+//! and `--url redis://127.0.0.1/ --processes 4` does it with real processes, one of which `--crash`
+//! kills.
 
 mod args;
 mod event;

@@ -1,4 +1,5 @@
-//! One process of a sale with several: sells to its share of the buyers and tells its parent, line by line.
+//! One process of a sale with several: sells to its share of the buyers and tells its parent, line
+//! by line.
 
 use std::fmt::Display;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -47,7 +48,8 @@ async fn connect(
     Ok((shop, events))
 }
 
-/// The outer error means that the parent is gone: nobody can be told, and nobody wants more to be sold.
+/// The outer error means that the parent is gone: nobody can be told, and nobody wants more to be
+/// sold.
 async fn sell(
     args: &ProcessArgs,
     shop: Shop,

@@ -1,4 +1,5 @@
-//! The sale in several processes: starts them, gathers what they tell, and kills one if it is asked to.
+//! The sale in several processes: starts them, gathers what they tell, and kills one if it is asked
+//! to.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -221,8 +222,8 @@ impl Seller {
         })
     }
 
-    /// Called when the process has closed its side: how many of its buyers got no answer. Only a killed one may leave
-    /// some.
+    /// Called when the process has closed its side: how many of its buyers got no answer. Only a
+    /// killed one may leave some.
     async fn end(&mut self) -> Result<u32, Failure> {
         let status = self.child.wait().await?;
         let unanswered = self.buyers.saturating_sub(self.answered);

@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::Args;
 use crate::event::Event;
 
-/// The live bar. It goes to stderr and draws nothing when that is no terminal; the lines around it are always printed.
+/// The live bar. It goes to stderr and draws nothing when that is no terminal; the lines around it
+/// are always printed.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
@@ -207,7 +208,8 @@ impl Sale {
     }
 }
 
-/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the sale or its exit status.
+/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the sale or
+/// its exit status.
 fn say(line: &str) {
     let _ = writeln!(stdout(), "{line}");
 }

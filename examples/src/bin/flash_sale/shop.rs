@@ -104,7 +104,8 @@ impl Shop {
             sell_without_lock(&self, asked).await
         };
         match served {
-            // No answer for this buyer, and nobody knows whether the write was done: counted, not hidden.
+            // No answer for this buyer, and nobody knows whether the write was done: counted, not
+            // hidden.
             Err(SaleError::Lock(LockError::Lost { .. })) => {
                 self.tell(Event::Interrupted);
                 Ok(())
@@ -125,7 +126,8 @@ impl Shop {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens any more when the sale was given up because of an error, which is told elsewhere.
+        // Nobody listens any more when the sale was given up because of an error, which is told
+        // elsewhere.
         let _ = self.events.send(event);
     }
 }

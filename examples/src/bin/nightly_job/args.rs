@@ -6,14 +6,16 @@ use clap::{Parser, Subcommand};
 
 use crate::job::HOLD_AT_LEAST;
 
-/// Where a process finds the Redis URL. Not on its command line, which every user of the machine can read.
+/// Where a process finds the Redis URL. Not on its command line, which every user of the machine
+/// can read.
 pub(crate) const URL_VARIABLE: &str = "NIGHTLY_JOB_URL";
 /// The scheduler looks at its clock twice a second, so a tick comes up to this much late.
 pub(crate) const LATE: Duration = Duration::from_millis(500);
 
 /// A nightly job in three processes whose clocks differ: at every tick exactly one of them runs it.
 ///
-/// The lock is tried once, the others skip, and the key is held for 4 s, longer than the clocks are apart.
+/// The lock is tried once, the others skip, and the key is held for 4 s, longer than the clocks are
+/// apart.
 #[derive(Debug, Parser)]
 #[command(
     name = "nightly_job",
@@ -34,7 +36,8 @@ pub(crate) struct Args {
     /// Seconds from one tick to the next: more than the 4 s that the key is held
     #[arg(long, default_value_t = 6)]
     pub(crate) every: u64,
-    /// Seconds by which one clock is fast and another one slow: together less than the 4 s that the key is held
+    /// Seconds by which one clock is fast and another one slow: together less than the 4 s that the
+    /// key is held
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(0..=3600))]
     pub(crate) skew: u64,
     /// Lock without `hold_at_least`, to see what it prevents

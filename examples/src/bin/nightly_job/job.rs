@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use lock_runtime::{LockError, distributed_lock};
 
-/// What [`close_the_day`] writes as `hold_at_least`. It is longer than the clocks are apart, or a slow clock finds the
-/// lock free again, and shorter than the time between two ticks, or the next night finds it still taken.
+/// What [`close_the_day`] writes as `hold_at_least`. It is longer than the clocks are apart, or a
+/// slow clock finds the lock free again, and shorter than the time between two ticks, or the next
+/// night finds it still taken.
 pub(crate) const HOLD_AT_LEAST: Duration = Duration::from_secs(4);
 
-/// The process that is first runs it; the others find the lock busy and skip: `None`. It is done in a moment, and the
-/// key stays taken until the slowest clock has struck as well.
+/// The process that is first runs it; the others find the lock busy and skip: `None`. It is done in
+/// a moment, and the key stays taken until the slowest clock has struck as well.
 #[distributed_lock(
     key = "job:nightly:<shop>",
     wait = "0s",

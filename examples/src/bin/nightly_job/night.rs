@@ -37,7 +37,8 @@ impl Nights {
         }
     }
 
-    /// Says a line as soon as all processes have told of a tick; others than the watched ones are not counted.
+    /// Says a line as soon as all processes have told of a tick; others than the watched ones are
+    /// not counted.
     pub(crate) fn note(&mut self, process: usize, struck: Struck) {
         if let Some(told) = self.ticks.get_mut(&struck.tick) {
             told.push((process, struck));
@@ -128,7 +129,8 @@ impl Nights {
     }
 }
 
-/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the exit status.
+/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the exit
+/// status.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(stdout(), "{line}");
 }

@@ -13,7 +13,8 @@ use crate::args::{Args, URL_VARIABLE, usage};
 use crate::night::{Nights, say};
 use crate::process::{FAILED, READY, millis_since_1970};
 
-/// How long after the last tick should be over a process may still tell of it: a machine can be busy.
+/// How long after the last tick should be over a process may still tell of it: a machine can be
+/// busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>> {

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 const START: Duration = Duration::from_secs(10);
 
-/// A `redis-server` that nobody else can reach: it listens to a socket in a folder of its own, and to no port. It ends
-/// with this value.
+/// A `redis-server` that nobody else can reach: it listens to a socket in a folder of its own, and
+/// to no port. It ends with this value.
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Child,

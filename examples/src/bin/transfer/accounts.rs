@@ -1,5 +1,5 @@
-//! The accounts: balances that can be read and written, and nothing cleverer. What keeps them right is the lock, and
-//! where a lock was lost without its holder knowing, the tokens.
+//! The accounts: balances that can be read and written, and nothing cleverer. What keeps them right
+//! is the lock, and where a lock was lost without its holder knowing, the tokens.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,7 +16,8 @@ struct Account {
     newest: Option<FencingToken>,
 }
 
-/// A later holder of the lock has been at this account. What was read is no longer so, and nothing was written.
+/// A later holder of the lock has been at this account. What was read is no longer so, and nothing
+/// was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("account {0} was changed by a later holder of its lock")]
 pub(crate) struct Overtaken(usize);
@@ -28,7 +29,8 @@ impl Accounts {
         Self((0..accounts).map(open).collect())
     }
 
-    /// From now on a lower token is refused: a holder that wakes up late can't write what this one would not see.
+    /// From now on a lower token is refused: a holder that wakes up late can't write what this one
+    /// would not see.
     pub(crate) fn read(&self, id: usize, token: Option<FencingToken>) -> Result<i64, Overtaken> {
         self.check(id, token, |account| account.balance)
     }

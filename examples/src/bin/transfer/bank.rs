@@ -15,7 +15,8 @@ const ACCOUNTS: usize = 8;
 const BALANCE: i64 = 1000;
 /// How long a transfer thinks between reading and writing.
 const THINK: Duration = Duration::from_millis(1);
-/// A task that has not come to its end so long after the day is stuck. More than the longest wait for a lock, 10 s.
+/// A task that has not come to its end so long after the day is stuck. More than the longest wait
+/// for a lock, 10 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What stops a transfer.
@@ -27,9 +28,9 @@ pub(crate) enum TransferError {
     Overtaken(#[from] Overtaken),
 }
 
-/// Sends money; nothing happens if there is not so much. Both accounts are locked, or none: whoever sends in the other
-/// direction at the same time waits, and does not hold one lock while waiting for the other. The tokens are in the
-/// order of the keys.
+/// Sends money; nothing happens if there is not so much. Both accounts are locked, or none: whoever
+/// sends in the other direction at the same time waits, and does not hold one lock while waiting
+/// for the other. The tokens are in the order of the keys.
 #[distributed_lock(keys = ["account:<from>", "account:<to>"], fence = tokens)]
 async fn transfer(
     accounts: &Accounts,

@@ -1,7 +1,8 @@
 //! Transfers between accounts: each needs two locks at once, and nobody gets stuck.
 //!
-//! `cargo run -p lock-examples --bin transfer` lets 32 tasks send money between random pairs of 8 accounts for three
-//! seconds, and counts the money before and after. `--no-lock` shows the money that appears or vanishes without.
+//! `cargo run -p lock-examples --bin transfer` lets 32 tasks send money between random pairs of 8
+//! accounts for three seconds, and counts the money before and after. `--no-lock` shows the money
+//! that appears or vanishes without.
 
 mod accounts;
 mod bank;

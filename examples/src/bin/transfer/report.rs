@@ -74,7 +74,8 @@ impl Day {
     }
 }
 
-/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the exit status.
+/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the exit
+/// status.
 fn say(line: &str) {
     let _ = writeln!(stdout(), "{line}");
 }

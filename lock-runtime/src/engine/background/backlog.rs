@@ -1,7 +1,7 @@
 //! A backlog: what is to be ended in the background, and when each of it may be tried.
 //!
-//! However much there is, few commands are under way, and a store that does not answer is asked ever
-//! less: one client's backlog must not keep the store from its other clients.
+//! However much there is, few commands are under way, and a store that does not answer is asked
+//! ever less: one client's backlog must not keep the store from its other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

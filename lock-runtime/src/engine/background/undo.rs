@@ -62,8 +62,8 @@ pub(crate) struct Undo {
 pub(crate) struct UndoTask {
     jobs: mpsc::UnboundedReceiver<Job>,
     worker: Worker,
-    /// Each is sent at once the first time: there is one for each hold that was granted, and it must
-    /// not stand behind requests that came to nothing.
+    /// Each is sent at once the first time: there is one for each hold that was granted, and it
+    /// must not stand behind requests that came to nothing.
     releases: Backlog<PendingRelease>,
     undos: Backlog<PendingUndo>,
 }
@@ -260,8 +260,8 @@ impl Worker {
                         "a lock was gone when it was released"
                     );
                 }
-                // A late acquire that found the lock taken has a place in the store's queue, which a
-                // release leaves there.
+                // A late acquire that found the lock taken has a place in the store's queue, which
+                // a release leaves there.
                 let has_gone = gone.is_some();
                 let late = job.late.into_iter();
                 let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));

@@ -1,5 +1,5 @@
-//! Grants that the store sends on its own: their waiters, the link over which one can be believed, and
-//! how old it can be at most.
+//! Grants that the store sends on its own: their waiters, the link over which one can be believed,
+//! and how old it can be at most.
 
 pub(super) mod heard;
 

@@ -172,9 +172,9 @@ impl Engine {
         Budget::new(self.clock.now(), wait, &self.defaults)
     }
 
-    /// One call. Its command is sent again, under the same owner token, as long as that may help. The
-    /// command is given the store's time at its sending. If the store refused that time, `told` is the
-    /// time that it said.
+    /// One call. Its command is sent again, under the same owner token, as long as that may help.
+    /// The command is given the store's time at its sending. If the store refused that time, `told`
+    /// is the time that it said.
     async fn repeat<'s, T>(
         &self,
         key: &LockKey,

@@ -20,8 +20,9 @@ impl StoreTime {
         *self.told.lock() = Some(Told { micros, heard });
     }
 
-    /// The store's time in microseconds since 1970, if it has ever said it. It is counted from when it was heard, not
-    /// from when it was asked for: unless a clock is set or goes wrong, the store's is not behind this.
+    /// The store's time in microseconds since 1970, if it has ever said it. It is counted from when
+    /// it was heard, not from when it was asked for: unless a clock is set or goes wrong, the
+    /// store's is not behind this.
     pub(super) fn at(&self, now: Instant) -> Option<u64> {
         let told = (*self.told.lock())?;
         let since = now.saturating_duration_since(told.heard);

@@ -4,8 +4,8 @@ use lock_store::{Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
 /// The newest view. Tasks that wait for a newer one are told in the order in which they began to
-/// wait. `tokio::sync::watch` leaves the order to chance: a seed of the simulation would not run the
-/// same way twice.
+/// wait. `tokio::sync::watch` leaves the order to chance: a seed of the simulation would not run
+/// the same way twice.
 #[derive(Debug, Default)]
 pub(super) struct SharedView {
     view: Mutex<(u64, LatchView)>,

@@ -34,8 +34,8 @@ pub(super) struct LatchWatch {
 }
 
 impl LatchWatches {
-    /// Counts one more waiter: its number, and what it shares with the others. If it is the first, `start` must see to
-    /// the latch's watcher.
+    /// Counts one more waiter: its number, and what it shares with the others. If it is the first,
+    /// `start` must see to the latch's watcher.
     pub(super) fn enter(
         &self,
         key: &LockKey,
@@ -73,7 +73,8 @@ impl LatchWatches {
         }
     }
 
-    /// For the watcher: the number of the last waiter. `None` if none is left; then the watch is over.
+    /// For the watcher: the number of the last waiter. `None` if none is left; then the watch is
+    /// over.
     pub(super) fn last_waiter(&self, key: &LockKey) -> Option<u64> {
         let mut watches = self.watches.lock();
         let watched = watches.get(key)?;

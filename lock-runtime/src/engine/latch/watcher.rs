@@ -34,11 +34,11 @@ pub(super) struct LatchWatcher {
     present: bool,
     /// What the latch was when it was last looked at.
     seen: Seen,
-    /// The generation that has opened by the word of a message. Anybody may have sent it, so it only
-    /// says that it is time to look, and how a latch ended that is not there any more.
+    /// The generation that has opened by the word of a message. Anybody may have sent it, so it
+    /// only says that it is time to look, and how a latch ended that is not there any more.
     told: Option<u64>,
-    /// The next look asks for no place: most likely the latch is open, and then nobody would give it up
-    /// if its command were carried out again.
+    /// The next look asks for no place: most likely the latch is open, and then nobody would give
+    /// it up if its command were carried out again.
     hinted: bool,
     /// A shutdown waits for this.
     _active: Entered<Arc<Active>>,
@@ -235,8 +235,9 @@ impl LatchWatcher {
         Ok(value)
     }
 
-    /// Gives the place up. One that a command makes that arrives later still, over a connection that was replaced,
-    /// costs a message that nobody hears, and is forgotten by the store after [`QUEUE_TTL`].
+    /// Gives the place up. One that a command makes that arrives later still, over a connection
+    /// that was replaced, costs a message that nobody hears, and is forgotten by the store after
+    /// [`QUEUE_TTL`].
     async fn leave(&self) {
         if !self.present {
             return;

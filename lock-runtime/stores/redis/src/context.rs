@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Listener};
 
-/// A client's time limits, its clock, its listener for what the servers tell on their own, and its name there.
+/// A client's time limits, its clock, its listener for what the servers tell on their own, and its
+/// name there.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,

@@ -135,8 +135,8 @@ pub(crate) fn tells_nothing() -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, text)
 }
 
-/// Code and detail in the server's own words, to tell errors apart. They may repeat anything, and are
-/// only for the code: errors and logs get what is [`shown`] of them.
+/// Code and detail in the server's own words, to tell errors apart. They may repeat anything, and
+/// are only for the code: errors and logs get what is [`shown`] of them.
 fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

@@ -24,7 +24,8 @@ pub enum Effect {
         /// Which.
         process: u32,
     },
-    /// The store lost writes that it had acknowledged, which a lock can't bear; tokens rise nevertheless.
+    /// The store lost writes that it had acknowledged, which a lock can't bear; tokens rise
+    /// nevertheless.
     DataLost,
     /// The store's clock jumped, which a lock can't bear; tokens rise nevertheless.
     ClockMoved,
@@ -32,7 +33,8 @@ pub enum Effect {
     Other,
 }
 
-/// Whether an overlap of periods that began at `from` and was seen at `to` has a cause outside of the model.
+/// Whether an overlap of periods that began at `from` and was seen at `to` has a cause outside of
+/// the model.
 pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) -> bool {
     disturbances.iter().any(|disturbance| {
         matches!(disturbance.effect, Effect::DataLost | Effect::ClockMoved)
@@ -41,9 +43,9 @@ pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) 
     })
 }
 
-/// Whether a token that was asked for at `from` may be repeated, or undercut, by one that was given at `to`: only where
-/// data was lost **and** the clock moved in between. A counter that is still there rises on any clock, and one that is
-/// gone on a clock that goes on.
+/// Whether a token that was asked for at `from` may be repeated, or undercut, by one that was given
+/// at `to`: only where data was lost **and** the clock moved in between. A counter that is still
+/// there rises on any clock, and one that is gone on a clock that goes on.
 pub(super) fn excuses_tokens(disturbances: &[Disturbance], from: u64, to: u64) -> bool {
     let between = |effect| {
         disturbances

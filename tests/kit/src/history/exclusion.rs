@@ -5,8 +5,8 @@ use super::disturbance::excuses_overlap;
 use super::{Check, Disturbance, Violation};
 
 impl History {
-    /// Every hold that began while others believed that they have what it took, key by key: exclusive locks, readers and
-    /// writers, permits, each key of several.
+    /// Every hold that began while others believed that they have what it took, key by key:
+    /// exclusive locks, readers and writers, permits, each key of several.
     #[must_use]
     pub fn overlaps(&self, disturbances: &[Disturbance]) -> Vec<Violation> {
         let mut found = Vec::new();

@@ -1,16 +1,18 @@
 //! Histories of what processes did with locks, and what must be true of each.
 //!
-//! Every process writes a [`Record`] for everything it asks, gets, believes and gives back, with the machine's monotonic
-//! clock, which is the same in all of them. [`History::merge`] puts them together, and the checks, each named by a
-//! [`Check`], go through the whole:
+//! Every process writes a [`Record`] for everything it asks, gets, believes and gives back, with
+//! the machine's monotonic clock, which is the same in all of them. [`History::merge`] puts them
+//! together, and the checks, each named by a [`Check`], go through the whole:
 //!
-//! - [`History::overlaps`]: no two believe at the same time that they hold what excludes each other;
+//! - [`History::overlaps`]: no two believe at the same time that they hold what excludes each
+//!   other;
 //! - [`History::token_faults`]: fencing tokens are unique and rise in real time;
 //! - [`stale_accesses`]: a resource that refuses older tokens never let a stale one in;
 //! - [`History::endless_waits`]: every attempt came to its end in the time it was given.
 //!
-//! What a process believes is what it acts upon: from the grant to the moment when it gives the lock back or is told of
-//! its loss, and no longer than its own deadline, also if it is stopped or killed meanwhile.
+//! What a process believes is what it acts upon: from the grant to the moment when it gives the
+//! lock back or is told of its loss, and no longer than its own deadline, also if it is stopped or
+//! killed meanwhile.
 
 mod attempts;
 mod disturbance;

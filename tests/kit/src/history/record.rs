@@ -82,7 +82,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// The fencing token of a grant.
     pub token: Option<u64>,
-    /// Of an attempt that is asked for: when it must have ended. Of a hold: until when it is trusted.
+    /// Of an attempt that is asked for: when it must have ended. Of a hold: until when it is
+    /// trusted.
     pub deadline: Option<u64>,
 }
 
@@ -194,7 +195,8 @@ impl FromStr for Record {
     }
 }
 
-/// Writes the history of one process. What was recorded is there whatever happens to the process next.
+/// Writes the history of one process. What was recorded is there whatever happens to the process
+/// next.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,

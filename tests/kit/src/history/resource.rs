@@ -44,8 +44,8 @@ impl FromStr for Access {
     }
 }
 
-/// Every access, in the order in which the resource took them, whose sender had been overtaken: somebody with a higher
-/// token had been there, or had written since it read.
+/// Every access, in the order in which the resource took them, whose sender had been overtaken:
+/// somebody with a higher token had been there, or had written since it read.
 #[must_use]
 pub fn stale_accesses(accesses: &[Access], disturbances: &[Disturbance]) -> Vec<Violation> {
     let mut found = Vec::new();

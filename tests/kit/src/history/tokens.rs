@@ -7,8 +7,8 @@ use super::disturbance::excuses_tokens;
 use super::{Check, Disturbance, Violation};
 
 impl History {
-    /// Every token that was given twice for a key, and every hold with a lower token than one that was granted before
-    /// it was asked for.
+    /// Every token that was given twice for a key, and every hold with a lower token than one that
+    /// was granted before it was asked for.
     #[must_use]
     pub fn token_faults(&self, disturbances: &[Disturbance]) -> Vec<Violation> {
         let mut found = Vec::new();

@@ -7,8 +7,8 @@ use super::disturbance::stopped_for;
 use super::{Check, Disturbance, Effect, Violation};
 
 impl History {
-    /// Every attempt that took longer than it was given and `slack`, not counted the time in which its process stood
-    /// still. The attempts of a killed process may lack their end.
+    /// Every attempt that took longer than it was given and `slack`, not counted the time in which
+    /// its process stood still. The attempts of a killed process may lack their end.
     #[must_use]
     pub fn endless_waits(&self, slack: Duration, disturbances: &[Disturbance]) -> Vec<Violation> {
         let slack = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX);

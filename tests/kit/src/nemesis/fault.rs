@@ -81,7 +81,8 @@ impl Fault {
         Self::ScriptFlush,
         Self::OutOfMemory,
     ];
-    /// The store forgets what it acknowledged. Two holders are possible then, but not for a resource that checks tokens.
+    /// The store forgets what it acknowledged. Two holders are possible then, but not for a
+    /// resource that checks tokens.
     pub const DATA_LOST: [Self; 2] = [Self::LoseData, Self::Evict];
     /// The store's clock jumps. The same.
     pub const CLOCK_MOVED: [Self; 2] = [Self::ClockAhead, Self::ClockBehind];

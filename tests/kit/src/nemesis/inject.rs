@@ -136,7 +136,8 @@ impl Service {
         }
         tokio::time::sleep(lasts).await;
         for proxy in chosen {
-            // Replies that were lost are missing for ever: no later one may pass over the same connection.
+            // Replies that were lost are missing for ever: no later one may pass over the same
+            // connection.
             if fault == Fault::DropReplies {
                 proxy.refuse(true);
                 proxy.cut();
@@ -182,8 +183,9 @@ impl Service {
         let Some(clock) = &self.clock else {
             return false;
         };
-        // Redis ends leases by its wall clock: what a client that died left there on a clock that was ahead stays so much
-        // longer. That must be less than the patience with which everything is asked for at the end.
+        // Redis ends leases by its wall clock: what a client that died left there on a clock that
+        // was ahead stays so much longer. That must be less than the patience with which everything
+        // is asked for at the end.
         let by = random.millis(100, 8_000).as_millis();
         let by = i64::try_from(by).unwrap_or(0);
         let by = if fault == Fault::ClockAhead { by } else { -by };

@@ -1,10 +1,11 @@
-//! Several real processes take locks of all kinds while faults are injected at random, and what they wrote down is
-//! checked.
+//! Several real processes take locks of all kinds while faults are injected at random, and what
+//! they wrote down is checked.
 //!
-//! A [`run`] has its choices from a seed: which faults, when, for how long, on whom. What the processes and the machine
-//! make of it is different each time. First come the faults that a lock must bear, in all combinations; then, too, those
-//! that it can't bear, where the store forgets what it acknowledged; last, the store's clock is moved. Then everything is
-//! healed, each process must get each key again, and nothing may be left behind.
+//! A [`run`] has its choices from a seed: which faults, when, for how long, on whom. What the
+//! processes and the machine make of it is different each time. First come the faults that a lock
+//! must bear, in all combinations; then, too, those that it can't bear, where the store forgets
+//! what it acknowledged; last, the store's clock is moved. Then everything is healed, each process
+//! must get each key again, and nothing may be left behind.
 
 mod arguments;
 mod clock_shim;
@@ -103,7 +104,8 @@ struct Phase {
 }
 
 impl Phase {
-    /// From one to another percentage of the run. What a lock must bear goes on beside the faults of the phase.
+    /// From one to another percentage of the run. What a lock must bear goes on beside the faults
+    /// of the phase.
     fn new(settings: &Settings, from: u32, to: u32, own: &[Fault]) -> Self {
         let among = |faults: &[Fault]| -> Vec<Fault> {
             let chosen = settings.faults.iter().copied();

@@ -10,8 +10,8 @@ use crate::seeded::Seeded;
 /// How many permits the semaphore has.
 const PERMITS: u32 = 3;
 
-/// What is locked: three exclusive locks that are also taken together, one in strict order of arrival, one of each other
-/// kind.
+/// What is locked: three exclusive locks that are also taken together, one in strict order of
+/// arrival, one of each other kind.
 pub(super) const KEYS: [&str; 6] = ["a", "b", "c", "fair", "rw", "sem"];
 
 /// How a lock is used.

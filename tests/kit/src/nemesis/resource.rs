@@ -6,8 +6,8 @@ use redis::{Client, RedisError};
 use crate::RedisServer;
 use crate::history::Access;
 
-/// As README has it for a database: what is written down with the token of whoever reads or writes; an older one is
-/// refused, with -1.
+/// As README has it for a database: what is written down with the token of whoever reads or writes;
+/// an older one is refused, with -1.
 const ACCESS: &str = "
 local at, key, token, base, check = ARGV[1], KEYS[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local last = tonumber(redis.call('HGET', key, 'token') or '0')

@@ -1,4 +1,5 @@
-//! What a run is made of: the server, the resource, and the processes, each behind a network of its own.
+//! What a run is made of: the server, the resource, and the processes, each behind a network of its
+//! own.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -145,7 +146,8 @@ impl Service {
         super::resource::refused(&self.resource).await > 0
     }
 
-    /// After the faults: everybody gets everything again, nothing is left, and the histories are checked.
+    /// After the faults: everybody gets everything again, nothing is left, and the histories are
+    /// checked.
     pub(super) async fn finish(self) -> Report {
         self.heal().await;
         let mut slots = std::mem::take(&mut *self.slots.lock().await);

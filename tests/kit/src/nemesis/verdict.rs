@@ -75,8 +75,8 @@ pub(super) fn report(
     report
 }
 
-/// For each kind of fault the longest time from its end until every key had been granted again, where no other fault came
-/// between.
+/// For each kind of fault the longest time from its end until every key had been granted again,
+/// where no other fault came between.
 fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, Stall> {
     let mut grants: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for attempt in history.attempts() {

@@ -1,8 +1,10 @@
 //! One process of a service under load, which writes down what it does.
 //!
-//! It takes locks from its start on. On its standard input: `prove MS` makes it take each key once more, with so long a
-//! wait, and `stop MS` ends the load, and gives the client so long to become idle. When its input ends, it ends. What it says: `up`; `unproved KEY ERROR` for each key that it could not have,
-//! then `proved`; `unexpected ERROR` for an answer that no fault explains; `stopped HELD WAITING`.
+//! It takes locks from its start on. On its standard input: `prove MS` makes it take each key once
+//! more, with so long a wait, and `stop MS` ends the load, and gives the client so long to become
+//! idle. When its input ends, it ends. What it says: `up`; `unproved KEY ERROR` for each key that
+//! it could not have, then `proved`; `unexpected ERROR` for an answer that no fault explains;
+//! `stopped HELD WAITING`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -215,7 +217,8 @@ impl Worker {
         log.all(monotonic_nanos(), Operation::Release, outcome, None);
     }
 
-    /// From the call on, and whatever comes of it, it is a reader's guard: in the history a hold of its own.
+    /// From the call on, and whatever comes of it, it is a reader's guard: in the history a hold of
+    /// its own.
     async fn go_on_as_reader(&self, writer: &Log<'_>, plan: &Plan, guard: Guard) {
         let now = monotonic_nanos();
         writer.all(now, Operation::Release, Outcome::Asked, None);
@@ -246,7 +249,8 @@ impl Worker {
             Some(patience) => match tokio::time::timeout(patience, run.as_mut()).await {
                 Ok(result) => result,
                 Err(_) => {
-                    // It is dropped after this is written down: nobody else may have the lock before.
+                    // It is dropped after this is written down: nobody else may have the lock
+                    // before.
                     let operation = if began.load(Ordering::Relaxed) {
                         (Operation::Hold, Outcome::Failed)
                     } else {

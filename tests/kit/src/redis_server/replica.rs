@@ -27,8 +27,8 @@ impl RedisServer {
             information.contains("master_link_status:up")
         })
         .await;
-        // A replica that has just been copied to says so a moment later, and only then gets what comes after. A message
-        // goes to replicas, and leaves nothing.
+        // A replica that has just been copied to says so a moment later, and only then gets what
+        // comes after. A message goes to replicas, and leaves nothing.
         self.command(&["PUBLISH", "replica", "welcome"]).await;
         let port = format!("port={},state=online,offset=", replica.port());
         eventually("the master knows that", async || {

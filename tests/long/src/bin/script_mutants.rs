@@ -1,9 +1,9 @@
 //! Breaks the Lua scripts in every small way and counts which of the mistakes the tests find:
 //! `cargo run -p lock-long --bin script-mutants -- --jobs N`.
 //!
-//! `--only FILE` or `--only FILE:LINE`, any number of times, takes the mutants of one script or line; `--quick` leaves the
-//! longer tests out, which find a few more; `--list` prints the mutants without a test. The exit status is 1 if fewer than
-//! 90 % were found.
+//! `--only FILE` or `--only FILE:LINE`, any number of times, takes the mutants of one script or
+//! line; `--quick` leaves the longer tests out, which find a few more; `--list` prints the mutants
+//! without a test. The exit status is 1 if fewer than 90 % were found.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
 //! Tries to break the lock for as long as one likes:
 //! `cargo run -p lock-long --bin soak -- --minutes N --seed S`.
 //!
-//! Runs of a minute each, with an empty server and a seed of its own, follow one another; at the end stands a report of
-//! all. The exit status is 1 if anything was found that must not be, under faults that a lock must bear. With `worker` as
-//! its first argument it is one of the processes under load, which nobody needs to start by hand.
+//! Runs of a minute each, with an empty server and a seed of its own, follow one another; at the
+//! end stands a report of all. The exit status is 1 if anything was found that must not be, under
+//! faults that a lock must bear. With `worker` as its first argument it is one of the processes
+//! under load, which nobody needs to start by hand.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

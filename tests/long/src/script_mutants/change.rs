@@ -21,8 +21,8 @@ impl Change {
     }
 }
 
-/// What may be left out that begins on this line: it alone, or the block that it opens, or the statement that goes on over
-/// several lines. Only the first of them that Lua compiles is a mutant.
+/// What may be left out that begins on this line: it alone, or the block that it opens, or the
+/// statement that goes on over several lines. Only the first of them that Lua compiles is a mutant.
 pub(super) fn deletions(lines: &[&str], at: usize) -> Vec<Change> {
     if tokens(lines[at]).is_empty() {
         return Vec::new();
@@ -83,7 +83,8 @@ pub(super) fn swaps(lines: &[&str], at: usize) -> Vec<Vec<Change>> {
             "+" => &["-"],
             // The sign of a number can only be dropped.
             "-" => &["+", ""],
-            // An argument's or lock's number is not worth a mutant: what it names is of another kind.
+            // An argument's or lock's number is not worth a mutant: what it names is of another
+            // kind.
             "0" if before != Some("[") => &["1"],
             "1" if before != Some("[") => &["0"],
             _ => continue,

@@ -1,7 +1,9 @@
-//! The Lua scripts broken in every small way, and the tests run against each: how many of the mistakes do they find?
+//! The Lua scripts broken in every small way, and the tests run against each: how many of the
+//! mistakes do they find?
 //!
-//! One build serves all mutants: a test program takes its scripts from the folder named by `LOCK_SCRIPTS`. First the
-//! tests must be green with an unchanged copy, and red with scripts that do nothing, or else the rest would say nothing.
+//! One build serves all mutants: a test program takes its scripts from the folder named by
+//! `LOCK_SCRIPTS`. First the tests must be green with an unchanged copy, and red with scripts that
+//! do nothing, or else the rest would say nothing.
 
 mod change;
 mod line;
@@ -24,8 +26,8 @@ use self::scripts::Scripts;
 use self::suite::Suite;
 use self::trial::Verdict;
 
-/// All mutants of the scripts that Lua compiles, in the order of the files; only of the files, or of the lines
-/// `FILE:LINE`, that are named, if any are.
+/// All mutants of the scripts that Lua compiles, in the order of the files; only of the files, or
+/// of the lines `FILE:LINE`, that are named, if any are.
 ///
 /// # Errors
 ///
@@ -34,7 +36,8 @@ pub async fn mutants(only: &[String]) -> Result<Vec<Mutant>, String> {
     mutant::all(&Scripts::read()?, only).await
 }
 
-/// Tries the tests on each of the mutants, so many at a time. Quick tests miss a few that others find.
+/// Tries the tests on each of the mutants, so many at a time. Quick tests miss a few that others
+/// find.
 ///
 /// # Errors
 ///

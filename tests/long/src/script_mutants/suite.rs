@@ -129,7 +129,8 @@ impl Suite {
         }
     }
 
-    /// What is run on a mutant of a file, one after the other. A test that does not run the script is not worth its time.
+    /// What is run on a mutant of a file, one after the other. A test that does not run the script
+    /// is not worth its time.
     pub(super) fn stages(&self, file: &str, quick: bool) -> Vec<Stage> {
         let mut stages = self.finders(file);
         let (first, longer) = match file {

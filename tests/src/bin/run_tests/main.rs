@@ -2,12 +2,12 @@
 //!
 //! `run-tests --jobs N --times FILE MESSAGES [FILTER] [--skip PART]...`
 //!
-//! `MESSAGES` is what `cargo test --no-run --message-format=json` wrote. Each test is a process of its own, so that it is
-//! alone with its statics, its time is known, and a slow one holds up nobody. A program that keeps servers up between its
-//! tests runs as a whole. What a failed test wrote is printed, and what others wrote is not.
-//! Programs that compute run beside those that wait, one on each core.
-//! `FILE` gets a line for each test: its seconds, and its name. The exit status is 1 if a test failed, or if there was none
-//! although nothing was filtered out.
+//! `MESSAGES` is what `cargo test --no-run --message-format=json` wrote. Each test is a process of
+//! its own, so that it is alone with its statics, its time is known, and a slow one holds up
+//! nobody. A program that keeps servers up between its tests runs as a whole. What a failed test
+//! wrote is printed, and what others wrote is not. Programs that compute run beside those that
+//! wait, one on each core. `FILE` gets a line for each test: its seconds, and its name. The exit
+//! status is 1 if a test failed, or if there was none although nothing was filtered out.
 
 mod programs;
 mod queue;

@@ -41,7 +41,8 @@ impl Program {
         ["key_injectivity", "lock_macros", "ui"].contains(&self.target.as_str())
     }
 
-    /// The program, as cargo would start it. What computes leaves the processor to what promises times.
+    /// The program, as cargo would start it. What computes leaves the processor to what promises
+    /// times.
     pub(crate) fn command(&self) -> Command {
         let mut command = if self.is_computing() {
             let mut command = Command::new("nice");

@@ -5,7 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::trial::Trial;
 
-/// Trials in their order, the longest programs first; those of some programs never beside each other.
+/// Trials in their order, the longest programs first; those of some programs never beside each
+/// other.
 pub(crate) struct Queue<'p> {
     trials: Vec<Trial<'p>>,
     state: Mutex<State>,

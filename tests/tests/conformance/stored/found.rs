@@ -1,4 +1,5 @@
-//! What the scripts make of what they find: values of others, places that nobody can have written, leases that ended.
+//! What the scripts make of what they find: values of others, places that nobody can have written,
+//! leases that ended.
 
 use std::time::Duration;
 

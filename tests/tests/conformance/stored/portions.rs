@@ -1,4 +1,5 @@
-//! Many waiters that can have their turn at once get it in portions: a script stops the whole server.
+//! Many waiters that can have their turn at once get it in portions: a script stops the whole
+//! server.
 
 use lock_store::Permits;
 use lock_testkit::Backend;

@@ -1,4 +1,5 @@
-//! The fence counter: followed if it is there, made up for if it was lost, and never trusted if it is spoilt.
+//! The fence counter: followed if it is there, made up for if it was lost, and never trusted if it
+//! is spoilt.
 
 use std::time::Duration;
 

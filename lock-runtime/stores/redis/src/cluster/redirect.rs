@@ -76,7 +76,8 @@ impl Cluster {
                     self.moves(slot, now);
                     (address, asking) = (Arc::new(to), true);
                 }
-                // Ask the slot's owner in the map: it may have all keys by now, or may still have them.
+                // Ask the slot's owner in the map: it may have all keys by now, or may still have
+                // them.
                 Redirect::TryAgain => {
                     self.moves(slot, now);
                     (address, asking) = (self.owner(slot, by).await?, false);

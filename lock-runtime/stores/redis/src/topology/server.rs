@@ -23,8 +23,8 @@ impl fmt::Display for ServerAddress {
     }
 }
 
-/// What errors call the server that a connection leads to: `host:port`, or the path of its socket. Never user or
-/// password.
+/// What errors call the server that a connection leads to: `host:port`, or the path of its socket.
+/// Never user or password.
 pub(crate) fn name_of(info: &ConnectionInfo) -> String {
     // Sentinels and nodes of a cluster tell it.
     escaped(&info.addr().to_string())

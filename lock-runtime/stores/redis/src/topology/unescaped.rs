@@ -1,8 +1,8 @@
 //! [`check`]: characters that end the user and password of a URL before their `@`.
 //!
 //! In `redis://app:12#x@host`, every reader of URLs finds the host `app` with the port 12, and asks
-//! name servers for it. So a URL in which they can only be meant to be in a password is refused, and
-//! told what to write.
+//! name servers for it. So a URL in which they can only be meant to be in a password is refused,
+//! and told what to write.
 
 use lock_store::ConfigError;
 
