@@ -23,8 +23,8 @@ pub(crate) fn options(args: &Args, names: Option<&Names>, faults: &mut Faults) {
     {
         faults.at(
             on_busy.span,
-            "`on_busy = \"skip\"` never happens with `wait = \"forever\"`: write a `wait` after which to skip, for \
-             example `wait = \"0s\"`, or leave out `on_busy`",
+            "`on_busy = \"skip\"` never happens with `wait = \"forever\"`: write a `wait` after \
+             which to skip, for example `wait = \"0s\"`, or leave out `on_busy`",
         );
     }
     synchronizers(args, faults);
@@ -36,7 +36,8 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
     if let (Some(_), Some(keys)) = (args.get(Opt::Key), args.get(Opt::Keys)) {
         faults.at(
             keys.name_span,
-            "`key` and `keys` both say what is locked: leave out one of them, several keys all stand in `keys`",
+            "`key` and `keys` both say what is locked: leave out one of them, several keys all \
+             stand in `keys`",
         );
     }
     if let (Some(_), Some(permits)) = (args.get(Opt::Mode), args.get(Opt::Permits)) {
@@ -54,16 +55,16 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
         faults.at(
             mode.name_span,
             format!(
-                "several `keys` are always locked exclusively, not with `mode = \"{word}\"`: leave out `mode`, or lock \
-                 one `key`"
+                "several `keys` are always locked exclusively, not with `mode = \"{word}\"`: \
+                 leave out `mode`, or lock one `key`"
             ),
         );
     }
     if let Some(permits) = args.get(Opt::Permits) {
         faults.at(
             permits.name_span,
-            "several `keys` are always locked exclusively, and `permits` makes a semaphore of one: leave out `permits`, \
-             or write one `key`",
+            "several `keys` are always locked exclusively, and `permits` makes a semaphore of \
+             one: leave out `permits`, or write one `key`",
         );
     }
 }
@@ -75,14 +76,16 @@ fn lease(args: &Args, faults: &mut Faults) {
     if millis == 0 {
         faults.at(
             given.span,
-            "a lease of zero would be over before the body begins: write how long the body may take at most, for \
-             example `lease = \"10s\"`, or leave out `lease` to have the lock renewed while the body runs",
+            "a lease of zero would be over before the body begins: write how long the body may \
+             take at most, for example `lease = \"10s\"`, or leave out `lease` to have the lock \
+             renewed while the body runs",
         );
     } else if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&millis) {
         let advice = if millis < SHORTEST_LEASE {
             "write a longer one"
         } else {
-            "write a shorter one, or leave out `lease` to have the lock renewed for as long as the body runs"
+            "write a shorter one, or leave out `lease` to have the lock renewed for as long as \
+             the body runs"
         };
         faults.at(
             given.span,
@@ -112,13 +115,14 @@ fn max_hold(args: &Args, faults: &mut Faults) {
     } else if renew == Some(false) {
         faults.at(
             given.name_span,
-            "`max_hold` ends the renewal, and `renew = false` says that there is none: leave out one of them",
+            "`max_hold` ends the renewal, and `renew = false` says that there is none: leave out \
+             one of them",
         );
     } else if args.get(Opt::Lease).is_some() && !says_renew {
         faults.at(
             given.name_span,
-            "`max_hold` ends the renewal, and a hold with `lease` is not renewed: add `renew = true`, or leave out \
-             `lease` or `max_hold`",
+            "`max_hold` ends the renewal, and a hold with `lease` is not renewed: add `renew = \
+             true`, or leave out `lease` or `max_hold`",
         );
     } else if let (Some(max_hold), Some(lease)) = (max_hold, args.millis(Opt::Lease))
         && max_hold < lease
@@ -126,7 +130,8 @@ fn max_hold(args: &Args, faults: &mut Faults) {
         faults.at(
             given.span,
             format!(
-                "`max_hold` ({}) is shorter than `lease` ({}): write a longer `max_hold` or a shorter `lease`",
+                "`max_hold` ({}) is shorter than `lease` ({}): write a longer `max_hold` or a \
+                 shorter `lease`",
                 duration::print(max_hold),
                 duration::print(lease)
             ),

@@ -9,8 +9,9 @@ use std::fmt::{self, Display, Formatter};
 /// As in the runtime, for rendered keys.
 const LONGEST: usize = 512;
 
-const ODD_BRACES: &str = "`{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
-                          inside, for example \"{<tenant>}:stock:<id>\": write one pair or none";
+const ODD_BRACES: &str = "\
+    `{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
+    inside, for example \"{<tenant>}:stock:<id>\": write one pair or none";
 
 /// Gives a name as it has to be written, if it stands for a value.
 pub(crate) type Known<'k> = &'k dyn Fn(&str) -> Option<String>;
@@ -106,8 +107,8 @@ impl Template {
             (true, false) => "write another word".to_owned(),
         };
         format!(
-            "`{written}` is plain text, so the key is the same for every `{expression}`: write `<{expression}>`{tag}; \
-             for plain text, {plain}"
+            "`{written}` is plain text, so the key is the same for every `{expression}`: write \
+             `<{expression}>`{tag}; for plain text, {plain}"
         )
     }
 
@@ -119,7 +120,8 @@ impl Template {
         let literal = self.plain_text();
         if self.parts.is_empty() {
             messages.push(
-                "an empty key locks nothing: write what is locked, for example \"stock:<product_id>\""
+                "an empty key locks nothing: write what is locked, for example \
+                 \"stock:<product_id>\""
                     .to_owned(),
             );
         }
@@ -135,14 +137,15 @@ impl Template {
         }
         if literal.len() > LONGEST {
             messages.push(format!(
-                "the text of this key alone has {} bytes, a key has at most {LONGEST}: write a shorter one",
+                "the text of this key alone has {} bytes, a key has at most {LONGEST}: write a \
+                 shorter one",
                 literal.len()
             ));
         }
         if !self.separated() {
             messages.push(format!(
-                "between two placeholders stands at least one of `:` `{{` `}}`, or different values give the \
-                 same key: write \"{}\"",
+                "between two placeholders stands at least one of `:` `{{` `}}`, or different \
+                 values give the same key: write \"{}\"",
                 self.with_separators()
             ));
         }
@@ -247,14 +250,16 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<Str
         } else if first == '>' {
             let offset = text.len() - rest.len();
             messages.push(format!(
-                "a `>` without its `<` (byte {offset} of the key): write `<name>` for a placeholder, `>>` for the character"
+                "a `>` without its `<` (byte {offset} of the key): write `<name>` for a \
+                 placeholder, `>>` for the character"
             ));
             rest = after;
         } else if first == '<' {
             let Some(end) = end_of_placeholder(after, &is_expression) else {
                 let offset = text.len() - rest.len();
                 messages.push(format!(
-                    "a `<` without its `>` (byte {offset} of the key): write `<name>` for a placeholder, `<<` for the character"
+                    "a `<` without its `>` (byte {offset} of the key): write `<name>` for a \
+                     placeholder, `<<` for the character"
                 ));
                 break;
             };
@@ -264,7 +269,8 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<Str
             }
             if inside.trim().is_empty() {
                 messages.push(
-                    "an empty placeholder: write a parameter in it, for example `<id>`; the characters `<>` are written `<<>>`"
+                    "an empty placeholder: write a parameter in it, for example `<id>`; the \
+                     characters `<>` are written `<<>>`"
                         .to_owned(),
                 );
             } else {

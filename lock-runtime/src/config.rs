@@ -133,14 +133,14 @@ impl Spec {
         if let Some(max_hold) = self.max_hold {
             if !renew {
                 return Err(LockError::config(
-                    "`max_hold` limits renewals, but this hold is not renewed: leave `max_hold` out or \
-                     set `renew` to true",
+                    "`max_hold` limits renewals, but this hold is not renewed: leave `max_hold` \
+                     out or set `renew` to true",
                 ));
             }
             if max_hold < lease {
                 return Err(LockError::config(format!(
-                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the lease \
-                     shorter or `max_hold` longer"
+                    "`max_hold` ({max_hold:?}) is shorter than the lease ({lease:?}): make the \
+                     lease shorter or `max_hold` longer"
                 )));
             }
         }
@@ -199,7 +199,8 @@ pub(crate) fn check_permits(permits: Permits) -> Result<Permits, LockError> {
         Ok(permits)
     } else {
         Err(LockError::config(format!(
-            "{count} permits are asked for of a semaphore that has {of}; ask for at least 1 and at most {of}"
+            "{count} permits are asked for of a semaphore that has {of}; ask for at least 1 and \
+             at most {of}"
         )))
     }
 }

@@ -134,8 +134,8 @@ pub enum LockError {
     NotInitialized,
     /// There is a global client already.
     #[error(
-        "there is a global lock client already: call `init` or `install` once, at startup, or after \
-         the `shutdown` of the one before"
+        "there is a global lock client already: call `init` or `install` once, at startup, or \
+         after the `shutdown` of the one before"
     )]
     AlreadyInitialized,
     /// The client was shut down.

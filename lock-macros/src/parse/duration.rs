@@ -1,6 +1,8 @@
 //! Durations as they are written in the attribute: `"500ms"`, `"10s"`, `"1m30s"`.
 
-const FORMS: &str = "a whole number and a unit (`ms`, `s`, `m` or `h`), one or more, no spaces: \"500ms\", \"10s\", \"1m30s\"";
+const FORMS: &str = "\
+    a whole number and a unit (`ms`, `s`, `m` or `h`), one or more, no spaces: \"500ms\", \
+    \"10s\", \"1m30s\"";
 
 /// The duration in milliseconds, or what is wrong with the text.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {

@@ -51,7 +51,8 @@ impl Rate {
         }
         if u64::from(count) > millis.saturating_mul(MOST_PER_MILLISECOND) {
             return Err(format!(
-                "`{text}` is more than 1000000 a second: count in larger units, for example KiB instead of bytes"
+                "`{text}` is more than 1000000 a second: count in larger units, for example KiB \
+                 instead of bytes"
             ));
         }
         Ok(Self {

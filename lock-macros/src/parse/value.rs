@@ -76,7 +76,8 @@ pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faul
                 faults.on(
                     &expression,
                     format!(
-                        "`{name}` is how many may hold it at once, 1 to {MOST_PERMITS}: write, for example, `{example}`"
+                        "`{name}` is how many may hold it at once, 1 to {MOST_PERMITS}: write, \
+                         for example, `{example}`"
                     ),
                 );
                 Value::Wrong
@@ -193,8 +194,8 @@ fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
         faults.on(
             array,
             format!(
-                "`{name}` lists {count} keys, and at most {MOST_KEYS} are locked at once: write fewer, or one key \
-                 for all of them"
+                "`{name}` lists {count} keys, and at most {MOST_KEYS} are locked at once: write \
+                 fewer, or one key for all of them"
             ),
         );
     }
@@ -217,8 +218,8 @@ fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
                 faults.on(
                     &element,
                     format!(
-                        "each of `{name}` is a template or an expression that gives a `LockKey`: write, for \
-                         example, `{example}`"
+                        "each of `{name}` is a template or an expression that gives a `LockKey`: \
+                         write, for example, `{example}`"
                     ),
                 );
                 Value::Wrong

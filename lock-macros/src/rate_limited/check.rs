@@ -16,30 +16,30 @@ pub(super) fn options(args: &Args, faults: &mut Faults) {
         return;
     }
     match args.get(Opt::Rate).map(|given| (given, &given.value)) {
-        Some((given, Value::Rate(rate))) => {
-            match burst {
-                Some((given, Value::Count(size))) if !rate.fills(*size) => faults.at(
-                    given.span,
-                    format!(
-                        "at this rate a burst of {size} takes longer than 30 days to come back: write a faster rate \
-                         or a smaller `burst`"
-                    ),
+        Some((given, Value::Rate(rate))) => match burst {
+            Some((given, Value::Count(size))) if !rate.fills(*size) => faults.at(
+                given.span,
+                format!(
+                    "at this rate a burst of {size} takes longer than 30 days to come back: write \
+                     a faster rate or a smaller `burst`"
                 ),
-                None if !rate.fills(rate.tokens) => faults.at(
-                    given.span,
-                    format!(
-                        "the time of this rate is longer than 30 days: write a shorter one, for example \"{}/24h\"",
-                        rate.tokens
-                    ),
+            ),
+            None if !rate.fills(rate.tokens) => faults.at(
+                given.span,
+                format!(
+                    "the time of this rate is longer than 30 days: write a shorter one, for \
+                     example \"{}/24h\"",
+                    rate.tokens
                 ),
-                _ => {}
-            }
-        }
+            ),
+            _ => {}
+        },
         Some(_) => {}
         None if args.unclear => {}
         None => faults.at(
             Span::call_site(),
-            "`rate` is missing: write how many may pass in how long, for example `rate = \"100/s\"`",
+            "`rate` is missing: write how many may pass in how long, for example `rate = \
+             \"100/s\"`",
         ),
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn read(
         faults.on(
             literal,
             format!(
-                "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an expression instead of \
-                 the template, as `format!(…)`"
+                "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an \
+                 expression instead of the template, as `format!(…)`"
             ),
         );
         return None;
@@ -97,9 +97,10 @@ fn variable(
 fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     let template = literal.value();
     format!(
-        "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller decide about `None` and \
-         take the value itself, or say what `None` locks, with this instead of the template: `if let Some({root}) = \
-         &{root} {{ lock_key!(\"{template}\") }} else {{ lock_key!(\"…\") }}`"
+        "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller \
+         decide about `None` and take the value itself, or say what `None` locks, with this \
+         instead of the template: `if let Some({root}) = &{root} {{ lock_key!(\"{template}\") }} \
+         else {{ lock_key!(\"…\") }}`"
     )
 }
 
@@ -110,8 +111,9 @@ fn is_constant(name: &Ident) -> bool {
     name.starts_with(char::is_uppercase) && !name.contains(char::is_lowercase)
 }
 
-const FORMS: &str = "write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
-                     `<order.id()>` or a constant `<Self::KIND>`";
+const FORMS: &str = "\
+    write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
+    `<order.id()>` or a constant `<Self::KIND>`";
 
 /// What a placeholder begins with.
 enum Root<'e> {
@@ -148,7 +150,8 @@ fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
     let what = format!("`<{shown}>`: there is no parameter `{root}`");
     let mut message = match (count, suggest::nearest(root, words())) {
         (0, _) => format!(
-            "{what}, the function has none: write a key without placeholders, or an expression instead of the template"
+            "{what}, the function has none: write a key without placeholders, or an expression \
+             instead of the template"
         ),
         (1, Some(only)) => format!("{what}: write `{only}`"),
         (_, Some(meant)) => format!(
@@ -160,8 +163,8 @@ fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
     };
     if !taken_apart.is_empty() {
         message.push_str(
-            "; under `#[async_trait]` the names of a pattern are not there yet: give the parameter a name, and take \
-             it apart in the body",
+            "; under `#[async_trait]` the names of a pattern are not there yet: give the \
+             parameter a name, and take it apart in the body",
         );
     }
     message

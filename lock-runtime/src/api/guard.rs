@@ -331,8 +331,8 @@ impl Guard {
     pub async fn downgrade(&self) -> Result<(), LockError> {
         if self.borrowed.is_some() {
             return Err(LockError::config(
-                "this guard shares the write lock of its call chain, which the outer body still counts \
-                 on; downgrade the outer guard",
+                "this guard shares the write lock of its call chain, which the outer body still \
+                 counts on; downgrade the outer guard",
             ));
         }
         // No nested writer uses the hold now, and none will: what waits for its turn asks again

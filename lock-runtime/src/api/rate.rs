@@ -80,7 +80,8 @@ impl Rate {
         let shown = || format!("the rate limit of {} per {per:?}", self.tokens);
         if self.tokens == 0 || per.is_zero() || burst == 0 {
             return Err(LockError::config(format!(
-                "{} with a burst of {burst}: each of the three numbers must be at least 1, or nothing ever passes",
+                "{} with a burst of {burst}: each of the three numbers must be at least 1, or \
+                 nothing ever passes",
                 shown()
             )));
         }
@@ -97,14 +98,15 @@ impl Rate {
             .is_none_or(|window| window > MAX_WINDOW)
         {
             return Err(LockError::config(format!(
-                "{} with a burst of {burst} takes longer than 30 days from empty to full: write a faster rate or a \
-                 smaller burst",
+                "{} with a burst of {burst} takes longer than 30 days from empty to full: write a \
+                 faster rate or a smaller burst",
                 shown()
             )));
         }
         if tokens > burst {
             return Err(LockError::config(format!(
-                "{tokens} at once can never pass {} with a burst of {burst}: write a larger burst, or ask for fewer",
+                "{tokens} at once can never pass {} with a burst of {burst}: write a larger \
+                 burst, or ask for fewer",
                 shown()
             )));
         }

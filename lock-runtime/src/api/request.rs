@@ -38,7 +38,8 @@ use crate::error::LockError;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or until it is awaited"]
+#[must_use = "a request does nothing until `acquire`, `try_acquire`, `run` or `run_with`, or \
+    until it is awaited"]
 pub struct Lock {
     engine: Arc<Engine>,
     keys: Keys,

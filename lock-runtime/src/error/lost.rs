@@ -37,16 +37,19 @@ impl fmt::Display for LostReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => {
-                "its fixed lease ended; write a longer `lease`, or `renew = true` to have it renewed"
+                "its fixed lease ended; write a longer `lease`, or `renew = true` to have it \
+                 renewed"
             }
             Self::NotRenewed => {
                 "its lease ended: the store answered no renewal; check the store and the network"
             }
             Self::Stalled => {
-                "its lease ended while this process stood still (stopped, starved, or its machine asleep)"
+                "its lease ended while this process stood still (stopped, starved, or its machine \
+                 asleep)"
             }
             Self::Gone => {
-                "the store no longer has it (data lost, key evicted or deleted, or released by force)"
+                "the store no longer has it (data lost, key evicted or deleted, or released by \
+                 force)"
             }
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
@@ -73,12 +76,13 @@ impl fmt::Display for WasLost<'_> {
             ),
             (_, false) => write!(
                 f,
-                "the lock {key} was lost: {reason}. Its work may be half done: check it before a retry"
+                "the lock {key} was lost: {reason}. Its work may be half done: check it before a \
+                 retry"
             ),
             (_, true) => write!(
                 f,
-                "the lock {key} was lost: {reason}. The body went on to its end, perhaps beside another \
-                 holder: all of its work is done, and a retry does it again"
+                "the lock {key} was lost: {reason}. The body went on to its end, perhaps beside \
+                 another holder: all of its work is done, and a retry does it again"
             ),
         }
     }

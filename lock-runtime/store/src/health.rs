@@ -160,21 +160,29 @@ impl fmt::Display for Finding {
         match self {
             Self::Evicting { policy } => write!(
                 f,
-                "`maxmemory-policy` is `{policy}`, which throws locks away when memory is out; set it to `noeviction`"
+                "`maxmemory-policy` is `{policy}`, which throws locks away when memory is out; \
+                 set it to `noeviction`"
             ),
             Self::NoPersistence => f.write_str(
-                "it keeps nothing on disk, so a restart frees every lock that is held; set `appendonly yes` (and `appendfsync always` to keep all of them), or rely on fencing tokens",
+                "it keeps nothing on disk, so a restart frees every lock that is held; set \
+                 `appendonly yes` (and `appendfsync always` to keep all of them), or rely on \
+                 fencing tokens",
             ),
             Self::SnapshotsUnknown => f.write_str(
-                "it writes no append-only file, and whether it saves snapshots can't be checked; set `appendonly yes`, or see that its `save` is set (the right `+config|get` would tell, and give away the server's passwords as well)",
+                "it writes no append-only file, and whether it saves snapshots can't be checked; \
+                 set `appendonly yes`, or see that its `save` is set (the right `+config|get` \
+                 would tell, and give away the server's passwords as well)",
             ),
             Self::NoMinReplicas { replicas } => write!(
                 f,
-                "it has {replicas} replica(s) and `min-replicas-to-write 0`, so that it goes on granting locks when it is cut off from them and another takes over; set `min-replicas-to-write 1`"
+                "it has {replicas} replica(s) and `min-replicas-to-write 0`, so that it goes on \
+                 granting locks when it is cut off from them and another takes over; set \
+                 `min-replicas-to-write 1`"
             ),
             Self::TooFewReplicas { asked, connected } => write!(
                 f,
-                "{asked} replica(s) are to confirm each lock and {connected} are connected, so that no lock can be had; add replicas, or ask for fewer"
+                "{asked} replica(s) are to confirm each lock and {connected} are connected, so \
+                 that no lock can be had; add replicas, or ask for fewer"
             ),
             Self::ClockDifference {
                 difference,
@@ -183,16 +191,21 @@ impl fmt::Display for Finding {
                 let side = if *is_ahead { "ahead of" } else { "behind" };
                 write!(
                     f,
-                    "its clock is {difference:.1?} {side} this machine's; one of them is wrong, and fencing tokens rise only as far as servers' clocks agree: synchronise both (NTP)"
+                    "its clock is {difference:.1?} {side} this machine's; one of them is wrong, \
+                     and fencing tokens rise only as far as servers' clocks agree: synchronise \
+                     both (NTP)"
                 )
             }
             Self::NoAnswer { reason } => write!(
                 f,
-                "it does not answer ({reason}): a quorum goes on without it as long as a majority is left, and a cluster has no locks of its slots; start it, or mend the way to it"
+                "it does not answer ({reason}): a quorum goes on without it as long as a majority \
+                 is left, and a cluster has no locks of its slots; start it, or mend the way to \
+                 it"
             ),
             Self::InProcess => f.write_str(
-                "its locks are in the memory of this process, so that no other process sees them and a restart frees them; \
-                 give the URL of a store that processes share, or write `LockClient::in_memory()` if this is what is meant",
+                "its locks are in the memory of this process, so that no other process sees them \
+                 and a restart frees them; give the URL of a store that processes share, or write \
+                 `LockClient::in_memory()` if this is what is meant",
             ),
             Self::Unknown { what, right } => write!(
                 f,

@@ -72,26 +72,41 @@ impl fmt::Display for KeyFault {
         match self {
             Self::Empty => f.write_str("it is empty; name what is locked, as \"stock:42\""),
             Self::EmptyPlaceholder(name) => {
-                write!(f, "the placeholder <{name}> rendered as nothing; refuse the empty value before locking")
+                write!(
+                    f,
+                    "the placeholder <{name}> rendered as nothing; refuse the empty value before \
+                     locking"
+                )
             }
             Self::DisplayFailed(name) => {
-                write!(f, "the `Display` of the placeholder <{name}> returned an error")
+                write!(
+                    f,
+                    "the `Display` of the placeholder <{name}> returned an error"
+                )
             }
             Self::TooLong(bytes) => {
-                write!(f, "it has {bytes} bytes and {MAX_KEY_BYTES} are allowed; lock on an id or a hash of the long value")
+                write!(
+                    f,
+                    "it has {bytes} bytes and {MAX_KEY_BYTES} are allowed; lock on an id or a \
+                     hash of the long value"
+                )
             }
-            Self::ReservedPrefix => {
-                f.write_str("it begins with `%` and no escape, which is kept for helper keys; put a word in front, as \"stock:…\"")
-            }
-            Self::HelperName => {
-                f.write_str("it is named as the helper key of a namespace (`lock:%queue:…`); leave out the `%`")
-            }
-            Self::Braces => {
-                f.write_str("its braces are not one non-empty `{…}` pair (a Redis Cluster hash tag); remove or complete them")
-            }
-            Self::Namespace => {
-                f.write_str("the namespace of its client's view can't be used: use letters, digits, `-`, `_` and `.`, and a store that can tell namespaces apart")
-            }
+            Self::ReservedPrefix => f.write_str(
+                "it begins with `%` and no escape, which is kept for helper keys; put a word in \
+                 front, as \"stock:…\"",
+            ),
+            Self::HelperName => f.write_str(
+                "it is named as the helper key of a namespace (`lock:%queue:…`); leave out the \
+                 `%`",
+            ),
+            Self::Braces => f.write_str(
+                "its braces are not one non-empty `{…}` pair (a Redis Cluster hash tag); remove \
+                 or complete them",
+            ),
+            Self::Namespace => f.write_str(
+                "the namespace of its client's view can't be used: use letters, digits, `-`, `_` \
+                 and `.`, and a store that can tell namespaces apart",
+            ),
         }
     }
 }
@@ -403,7 +418,8 @@ impl KeyWriter {
 #[diagnostic::on_unimplemented(
     message = "a placeholder shows its value with `Display`, which `{Self}` does not have",
     label = "its type is `{Self}`",
-    note = "write a field or a method of it that has `Display`, for example `<order.id>` or `<path.display()>`",
+    note = "write a field or a method of it that has `Display`, for example `<order.id>` or \
+        `<path.display()>`",
     note = "for an `Option`, say what `None` locks, with this instead of the template: \
             `if let Some(id) = &id {{ lock_key!(\"stock:<id>\") }} else {{ lock_key!(\"…\") }}`"
 )]

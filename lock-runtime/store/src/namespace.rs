@@ -18,7 +18,8 @@ impl Namespace {
         let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         match name.chars().find(bad) {
             Some(bad) => Err(ConfigError::new(format!(
-                "the namespace {name:?} has a {bad:?}; use letters, digits, `-`, `_` and `.`, so that namespaces never nest"
+                "the namespace {name:?} has a {bad:?}; use letters, digits, `-`, `_` and `.`, so \
+                 that namespaces never nest"
             ))),
             None => Ok(Self(name.into())),
         }

@@ -10,7 +10,8 @@ pub(super) fn check(name: &str) -> Result<(), LockError> {
     let bad = name.chars().find(|c| !c.is_ascii_graphic());
     match bad {
         Some(bad) => Err(LockError::config(format!(
-            "the client's name {name:?} has a {bad:?}; use visible ASCII without spaces, as \"orders-7f9c\""
+            "the client's name {name:?} has a {bad:?}; use visible ASCII without spaces, as \
+             \"orders-7f9c\""
         ))),
         None if name.is_empty() || name.len() > LONGEST => Err(LockError::config(format!(
             "the client's name has {} bytes; it must have from 1 to {LONGEST}, as \"orders-7f9c\"",

@@ -40,7 +40,8 @@ impl UrlSettings {
             };
             let value = decoded(value).ok_or_else(|| {
                 LockError::config(format!(
-                    "`{option_name}` in the store's URL has a `%` without two hexadecimal digits, or is no UTF-8; write `%25` for a `%`"
+                    "`{option_name}` in the store's URL has a `%` without two hexadecimal digits, \
+                     or is no UTF-8; write `%25` for a `%`"
                 ))
             })?;
             if slot.replace(value).is_some() {

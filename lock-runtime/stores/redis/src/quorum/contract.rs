@@ -12,14 +12,19 @@ use lock_store::{
 use super::store::{LINK, QuorumStore, said};
 use crate::errors::without_effect;
 
-const SHARES: &str = "read-write locks and semaphores can't be had on a quorum: three holders on three servers each can all have two \
-                      of them, so a count of holders does not hold; use an exclusive lock, or one server, sentinels or a cluster";
-const FAIR: &str = "`fair` can't be had on a quorum: its servers know nothing of each other, so each would have another order of arrival; \
-                    leave it out, or use one server, sentinels or a cluster";
-const RATE: &str = "rate limiters can't be had on a quorum: each server would count other calls; use one server, sentinels or a \
-                    cluster for them";
-const LATCH: &str = "latches can't be had on a quorum: each server would count down for other calls; use one server, sentinels or a \
-                     cluster for them";
+const SHARES: &str = "\
+    read-write locks and semaphores can't be had on a quorum: three holders on three servers each \
+    can all have two of them, so a count of holders does not hold; use an exclusive lock, or one \
+    server, sentinels or a cluster";
+const FAIR: &str = "\
+    `fair` can't be had on a quorum: its servers know nothing of each other, so each would have \
+    another order of arrival; leave it out, or use one server, sentinels or a cluster";
+const RATE: &str = "\
+    rate limiters can't be had on a quorum: each server would count other calls; use one server, \
+    sentinels or a cluster for them";
+const LATCH: &str = "\
+    latches can't be had on a quorum: each server would count down for other calls; use one \
+    server, sentinels or a cluster for them";
 
 impl Store for QuorumStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
@@ -169,12 +174,15 @@ impl Store for QuorumStore {
             Wish::Rate => Some(RATE.to_owned()),
             Wish::Latch => Some(LATCH.to_owned()),
             Wish::Lease(lease) if outlives(lease) => Some(format!(
-                "the lease is {lease:?}, and a server of this quorum counts again {longest:?} after a restart, when it may have forgotten \
-                 who has it: ask for a shorter lease, or write a longer `?rejoin_after=…` in the URL of all clients"
+                "the lease is {lease:?}, and a server of this quorum counts again {longest:?} \
+                 after a restart, when it may have forgotten who has it: ask for a shorter lease, \
+                 or write a longer `?rejoin_after=…` in the URL of all clients"
             )),
             Wish::Kept(keep) if outlives(keep) => Some(format!(
-                "`hold_at_least` is {keep:?}, and a server of this quorum counts again {longest:?} after a restart, when it may have \
-                 forgotten that the key is still taken: ask for less, or write a longer `?rejoin_after=…` in the URL of all clients"
+                "`hold_at_least` is {keep:?}, and a server of this quorum counts again \
+                 {longest:?} after a restart, when it may have forgotten that the key is still \
+                 taken: ask for less, or write a longer `?rejoin_after=…` in the URL of all \
+                 clients"
             )),
             Wish::Lease(_) | Wish::Kept(_) => None,
         }

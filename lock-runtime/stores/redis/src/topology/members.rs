@@ -131,7 +131,8 @@ impl Member {
         })?;
         let counts_from = members.enter(self.at, run).map_err(|other| {
             let text = format!(
-                "{other} and {name} are the same server, which would have two votes in the quorum; list each server once"
+                "{other} and {name} are the same server, which would have two votes in the \
+                 quorum; list each server once"
             );
             StoreError::new(StoreErrorKind::Misconfigured, text)
         })?;
@@ -140,7 +141,8 @@ impl Member {
             tracing::warn!(
                 server = name,
                 ?left,
-                "a server of the quorum was started lately, and does not count before every lease that it may have forgotten has ended"
+                "a server of the quorum was started lately, and does not count before every lease \
+                 that it may have forgotten has ended"
             );
         }
         Ok(counts_from)

@@ -16,7 +16,8 @@ pub(super) fn check(scheme: &str, rest: &str) -> Result<(), ConfigError> {
     match misplaced(scheme, rest) {
         None => Ok(()),
         Some(mark) => Err(ConfigError::new(format!(
-            "the store's URL has a `{mark}` where none can be: in a user or password, write `%{:X}` for it",
+            "the store's URL has a `{mark}` where none can be: in a user or password, write \
+             `%{:X}` for it",
             u32::from(mark)
         ))),
     }
