@@ -1,6 +1,7 @@
 //! [`LockError`]: everything that can keep a caller from its lock, told apart.
 
 mod constructors;
+mod held_by;
 mod key_kind;
 mod lost;
 
@@ -11,6 +12,7 @@ use lock_store::{ConfigError, KeyFault, LockKey, StoreError};
 
 use self::lost::WasLost;
 
+pub use self::held_by::HeldBy;
 pub use self::key_kind::KeyKind;
 pub use self::lost::LostReason;
 
@@ -36,11 +38,13 @@ pub use self::lost::LostReason;
 pub enum LockError {
     /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) has not opened in it. The store is
     /// up: it said so.
-    #[error("the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
+    #[error("the lock {} is {held_by} (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
     #[non_exhaustive]
     Busy {
         /// What was to be locked.
         key: LockKey,
+        /// Who has it.
+        held_by: HeldBy,
         /// How long the request waited for it.
         waited: Duration,
     },

@@ -7,6 +7,7 @@
 //! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from semantic versioning until
 //! several engines have proved the contract: the crates of the workspace pin each other's exact version.
 
+mod client_message;
 mod clock;
 mod contract;
 mod error;
@@ -29,6 +30,7 @@ mod sweeping_map;
 pub mod timing;
 mod token;
 
+pub use client_message::ClientMessage;
 pub use clock::{By, Clock};
 pub use contract::{Asked, Store, StoreFuture, Wish};
 pub use error::{ConfigError, StoreError, StoreErrorKind};

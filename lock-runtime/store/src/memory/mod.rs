@@ -3,6 +3,7 @@
 //! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s gets a handle of its own.
 
 mod client;
+mod connected;
 mod holders;
 mod latch;
 mod lock;

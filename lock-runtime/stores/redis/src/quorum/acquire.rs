@@ -28,6 +28,7 @@ impl QuorumStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
+        self.uses(&request.claim.key);
         let owner = request.claim.owner;
         let answer = |value| Answer { value, link: LINK };
         let previous = request.instead_of;
