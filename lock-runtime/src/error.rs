@@ -264,12 +264,16 @@ mod tests {
         assert!(size_of::<LockError>() <= 128, "{}", size_of::<LockError>());
         let error = LockError::Busy {
             key: "stock:42".into(),
+            held_by: HeldBy::Client {
+                name: "orders-7f9c".into(),
+                held_for: Some(Duration::from_millis(4000)),
+            },
             waited: Duration::from_millis(3000),
         };
         assert!(
             error
                 .to_string()
-                .starts_with("the lock \"stock:42\" is held"),
+                .starts_with("the lock \"stock:42\" is held by orders-7f9c for 4.0s (waited 3.0s)"),
             "{error}"
         );
         let source = StoreError::new(StoreErrorKind::Timeout, "500ms");
