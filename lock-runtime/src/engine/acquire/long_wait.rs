@@ -45,12 +45,12 @@ impl LongWait {
         if self.at.take_if(|at| now >= *at).is_none() {
             return;
         }
+        let held_by = engine.held_by(key, waiter.liveness().holder());
         tracing::warn!(
             key = %key.shortened(),
             waited = ?self.after,
-            holder = %engine.held_by(key, waiter.liveness().holder()),
             ahead_in_this_process = waiter.ahead(),
-            "a request still waits for its lock"
+            "a request still waits for its lock, which is {held_by}"
         );
     }
 }
