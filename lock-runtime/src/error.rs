@@ -1,6 +1,7 @@
 //! [`LockError`]: everything that can keep a caller from its lock, told apart.
 
 mod constructors;
+mod held_by;
 mod key_kind;
 mod lost;
 
@@ -11,6 +12,7 @@ use lock_store::{ConfigError, KeyFault, LockKey, StoreError};
 
 use self::lost::WasLost;
 
+pub use self::held_by::HeldBy;
 pub use self::key_kind::KeyKind;
 pub use self::lost::LostReason;
 
@@ -38,7 +40,7 @@ pub enum LockError {
     /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) did not open in
     /// that time. The store is up: it said so.
     #[error(
-        "the lock {} is held by somebody else (waited {waited:.1?}); try again later, or allow a \
+        "the lock {} is {held_by} (waited {waited:.1?}); try again later, or allow a \
          longer `wait`",
         .key.shortened()
     )]
@@ -46,6 +48,8 @@ pub enum LockError {
     Busy {
         /// What was to be locked.
         key: LockKey,
+        /// Who has it.
+        held_by: HeldBy,
         /// How long the request waited for it.
         waited: Duration,
     },
@@ -281,12 +285,16 @@ mod tests {
         assert!(size_of::<LockError>() <= 128, "{}", size_of::<LockError>());
         let error = LockError::Busy {
             key: "stock:42".into(),
+            held_by: HeldBy::Client {
+                name: "orders-7f9c".into(),
+                held_for: Some(Duration::from_millis(4000)),
+            },
             waited: Duration::from_millis(3000),
         };
         assert!(
             error
                 .to_string()
-                .starts_with("the lock \"stock:42\" is held"),
+                .starts_with("the lock \"stock:42\" is held by orders-7f9c for 4.0s (waited 3.0s)"),
             "{error}"
         );
         let source = StoreError::new(StoreErrorKind::Timeout, "500ms");

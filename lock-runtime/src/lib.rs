@@ -57,7 +57,7 @@ pub struct RateLimitedPage;
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
 pub use config::OnLost;
-pub use error::{KeyKind, LockError, LostReason};
+pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 #[doc(inline)]

@@ -324,7 +324,7 @@ async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
             "the first in line looks again now and then"
         );
         assert_eq!(
-            server.channels().await.len(),
+            server.grant_channels().await.len(),
             1,
             "one subscription for a hundred waiters"
         );
@@ -479,7 +479,7 @@ async fn a_hundred_tasks_that_wait_for_a_latch_cost_the_server_a_few_commands_a_
     let places: i64 = server.query(&["ZCARD", "lock:%latch:{lock:k}"]).await;
     assert_eq!(places, 1);
     assert_eq!(
-        server.channels().await.len(),
+        server.grant_channels().await.len(),
         1,
         "one subscription for a hundred"
     );

@@ -17,7 +17,7 @@ use self::view::View;
 use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
-use crate::error::LockError;
+use crate::error::{HeldBy, LockError};
 
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
@@ -68,6 +68,9 @@ pub struct Inspection {
     /// characters are the same for all locks of one client (its `Debug` shows them), so they tell
     /// clients apart.
     pub holder: Option<String>,
+    /// The same by its name. `None` if the lock is free. The holder's client is asked for its name,
+    /// and has a quarter of a second to answer.
+    pub held_by: Option<HeldBy>,
     /// How many hold it. More than one only for a read-write lock or a semaphore: `holder` is then
     /// the one with the longest lease.
     pub holders: usize,
@@ -257,13 +260,19 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn inspect(&self, key: impl Into<LockKey>) -> Result<Inspection, LockError> {
-        let found = self.engine.inspect(self.key(key)).await?;
+        let key = self.key(key);
+        let found = self.engine.inspect(key.clone()).await?;
+        let held_by = match &found.holder {
+            Some(holder) => Some(self.engine.names_holder(&key, holder).await),
+            None => None,
+        };
         let shown = |holder: String| match holder.char_indices().nth(8) {
             Some((at, _)) => format!("{}…", holder[..at].escape_debug()),
             None => holder.escape_debug().to_string(),
         };
         Ok(Inspection {
             holder: found.holder.map(shown),
+            held_by,
             holders: found.holders,
             remaining: found.remaining,
             waiting: found.waiting,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use lock_store::{Ended, Link, Listener, Owner, WakeUp};
+use lock_store::{ClientMessage, Ended, Link, Listener, Owner, WakeUp};
 
 use super::grants::Grants;
+use super::holder_names::HolderNames;
 use super::local_queue::LocalQueues;
 use super::request_numbers::RequestNumbers;
 
@@ -14,14 +15,20 @@ pub(crate) struct Messages {
     pub(super) grants: Arc<Grants>,
     pub(super) local_queues: Arc<LocalQueues>,
     pub(super) numbers: Arc<RequestNumbers>,
+    pub(super) names: Arc<HolderNames>,
 }
 
 impl Messages {
-    pub(crate) fn new(local_queues: LocalQueues, numbers: RequestNumbers) -> Self {
+    pub(crate) fn new(
+        local_queues: LocalQueues,
+        numbers: RequestNumbers,
+        names: HolderNames,
+    ) -> Self {
         Self {
             grants: Arc::default(),
             local_queues: Arc::new(local_queues),
             numbers: Arc::new(numbers),
+            names: Arc::new(names),
         }
     }
 }
@@ -39,6 +46,10 @@ impl Listener for Messages {
 
     fn lost(&self, link: Link) {
         self.grants.lost(link);
+    }
+
+    fn told(&self, message: ClientMessage) {
+        self.names.told(message);
     }
 
     fn freed(&self, ended: Ended) {

@@ -13,6 +13,7 @@ mod errors;
 mod fencing;
 mod grants;
 pub(crate) mod hold;
+pub(crate) mod holder_names;
 mod latch;
 mod liveness;
 pub(crate) mod local_queue;
@@ -28,7 +29,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use lock_store::{ClientId, Clock, Instant, LockKey, Owner, Store, Wish};
+use lock_store::{ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
 use tokio::sync::Notify;
 
 use self::background::active::Active;
@@ -36,6 +37,7 @@ use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
 use self::fencing::rising::LastTokens;
 use self::grants::Grants;
+use self::holder_names::HolderNames;
 use self::latch::store_time::StoreTime;
 use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
@@ -65,6 +67,7 @@ pub(crate) struct Engine {
     watchdog: Arc<Watchdog>,
     undo: Undo,
     numbers: Arc<RequestNumbers>,
+    names: Arc<HolderNames>,
     lost: AtomicU64,
     last_tokens: LastTokens,
     other_limits: OtherLimits,
@@ -146,9 +149,10 @@ impl Engine {
         }
     }
 
-    fn busy(&self, key: &LockKey, budget: &Budget) -> LockError {
+    fn busy(&self, key: &LockKey, budget: &Budget, holder: Option<Holder>) -> LockError {
         LockError::Busy {
             key: key.clone(),
+            held_by: self.held_by(key, holder),
             waited: self.clock.now().saturating_duration_since(budget.started),
         }
     }

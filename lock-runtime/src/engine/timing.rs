@@ -116,6 +116,13 @@ pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration
     now > sent + 2 * command_timeout
 }
 
+/// How long a look at a key may take whose first asker has so much time left. Others share what it
+/// comes to: it is never cut so short that silence would say nothing about the store.
+pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
+    // A store of several servers may say at the very end of its time what most of them said.
+    (left * 9 / 10).max(command_timeout / 2)
+}
+
 /// A failure that nobody has met again for so long says nothing of now. The pauses between tries
 /// are shorter.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);

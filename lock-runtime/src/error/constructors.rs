@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lock_store::{KeyFault, LockKey, StoreError, StoreErrorKind};
 
-use super::{KeyKind, LockError, LostReason};
+use super::{HeldBy, KeyKind, LockError, LostReason};
 
 /// Errors for the tests of your own handling. To test code under a lock, use
 /// [`LockClient::in_memory`](crate::LockClient::in_memory).
@@ -24,11 +24,12 @@ use super::{KeyKind, LockError, LostReason};
 /// assert_eq!(status(&LockError::lost("order:7", LostReason::Gone)), 503);
 /// ```
 impl LockError {
-    /// A [`Busy`](Self::Busy) that has waited for no time.
+    /// A [`Busy`](Self::Busy) that has waited for no time, without the holder's name.
     #[must_use]
     pub fn busy(key: impl Into<LockKey>) -> Self {
         Self::Busy {
             key: key.into(),
+            held_by: HeldBy::Unknown,
             waited: Duration::ZERO,
         }
     }

@@ -5,12 +5,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::client_message::ClientMessage;
 use crate::error::StoreError;
 use crate::health::ServerHealth;
 use crate::instant::Instant;
 use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};
+use crate::owner::ClientId;
 use crate::rate::{RateRequest, Rated};
 use crate::request::{
     Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, Queue, Release, Released, Renewal,
@@ -98,6 +100,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [`acquire_all`](Self::acquire_all) are of one namespace; those of a [`renew`](Self::renew) need not be.
     fn tells_namespaces_apart(&self) -> bool {
         false
+    }
+
+    /// Passes a message on to another client of the store ([`Listener::told`](crate::Listener::told)). Whether that
+    /// client listens, as far as is known. A store that passes nothing on says that nobody does.
+    fn tell(&self, _to: ClientId, _message: ClientMessage, _by: Instant) -> Asked<'_, bool> {
+        Box::pin(async { Ok(false) })
     }
 
     /// Asks the store for a sign of life.

@@ -10,6 +10,7 @@
 //! semantic versioning until several engines have proved the contract. The crates of the workspace
 //! pin each other's exact version.
 
+mod client_message;
 mod clock;
 mod contract;
 mod error;
@@ -32,6 +33,7 @@ mod sweeping_map;
 pub mod timing;
 mod token;
 
+pub use client_message::ClientMessage;
 pub use clock::{By, Clock};
 pub use contract::{Asked, Store, StoreFuture, Wish};
 pub use error::{ConfigError, StoreError, StoreErrorKind};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::task::Waker;
 
+use crate::client_message::ClientMessage;
 use crate::key::LockKey;
 use crate::link::Link;
 use crate::owner::Owner;
@@ -21,6 +22,8 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     }
     /// A hold of this key has ended, and was handed to nobody.
     fn freed(&self, _ended: Ended) {}
+    /// Another client says something. Its key is one of this client's, as the client itself writes it.
+    fn told(&self, _message: ClientMessage) {}
 }
 
 /// What a store tells of a hold that has ended.

@@ -64,7 +64,7 @@ pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use quorum::RedisQuorum;
 pub use redis_server::{RedisServer, RedisServerBuilder};
-pub use redis_store::redis_store;
+pub use redis_store::{PATIENT, redis_store};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};

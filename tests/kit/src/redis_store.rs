@@ -1,11 +1,20 @@
 //! A Redis store without a client around it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, Listener, Namespace, Store};
 use lock_store_redis::{Settings, open};
 
-/// The store of this URL, with the default settings.
+/// For tests of single commands: however busy the machine is, no connection is replaced because an answer is late, by which
+/// places in queues would be lost.
+pub const PATIENT: Timeouts = Timeouts {
+    connect: Duration::from_secs(5),
+    command: Duration::from_secs(5),
+};
+
+/// The store of this URL.
 ///
 /// # Panics
 /// For a bad URL or namespace.
@@ -15,6 +24,7 @@ pub fn redis_store(
     client: ClientId,
     listener: &Arc<dyn Listener>,
     clock: Clock,
+    timeouts: Timeouts,
 ) -> Arc<dyn Store> {
     let namespace = Namespace::new(namespace).expect("a good namespace");
     let listener = Arc::downgrade(listener);
@@ -24,7 +34,10 @@ pub fn redis_store(
         client,
         listener,
         clock,
-        Settings::default(),
+        Settings {
+            timeouts,
+            ..Settings::default()
+        },
     );
     store.expect("a good URL")
 }

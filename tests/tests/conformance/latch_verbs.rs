@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_store::{ClientId, Clock, Instant, LatchState, Link, Listener, Owner, Store, WakeUp};
-use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, eventually, wall_micros};
+use lock_testkit::{Backend, LatchRequest, LatchVerb, Latched, PATIENT, eventually, wall_micros};
 
 crate::on_every_store!(
     a_count_down_repeated_counts_once_and_gets_the_same_reply,
@@ -56,7 +56,9 @@ impl Clients {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock),
+                redis => {
+                    lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock, PATIENT)
+                }
             }
         };
         let stores = heard.iter().enumerate().map(store).collect();

@@ -21,6 +21,7 @@ mod trials;
 mod cancellation;
 mod exclusion;
 mod fencing;
+mod holders;
 mod keys;
 mod latch;
 mod latch_verbs;
@@ -53,6 +54,7 @@ const EVERY_STORE: &[&[Behaviour]] = &[
     cancellation::BEHAVIOURS,
     exclusion::BEHAVIOURS,
     fencing::BEHAVIOURS,
+    holders::BEHAVIOURS,
     keys::BEHAVIOURS,
     latch::BEHAVIOURS,
     latch_verbs::BEHAVIOURS,
@@ -79,6 +81,7 @@ const QUORUM: &[&[Behaviour]] = &[
     cancellation::ON_A_QUORUM,
     exclusion::ON_A_QUORUM,
     fencing::ON_A_QUORUM,
+    holders::ON_A_QUORUM,
     losing::ON_A_QUORUM,
     multi_hold::ON_A_QUORUM,
     multi_lock::ON_A_QUORUM,

@@ -8,7 +8,7 @@ use lock_store::{
     Acquire, Acquired, Claim, ClientId, Fenced, Instant, Link, Listener, Owner, Queue, Release,
     Released, Renewal, Renewed, Store,
 };
-use lock_testkit::{Backend, Heard, eventually};
+use lock_testkit::{Backend, Heard, PATIENT, eventually};
 
 crate::on_every_store!(
     an_acquire_repeated_by_its_owner_is_granted_again,
@@ -39,7 +39,9 @@ impl Two {
             let id = ClientId(number as u128 + 1);
             match backend {
                 Backend::Memory(memory) => memory.connect("lock", id, &listener, clock),
-                redis => lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock),
+                redis => {
+                    lock_testkit::redis_store(&redis.url(), "lock", id, &listener, clock, PATIENT)
+                }
             }
         };
         Self {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_runtime::{Latch, LockClient, LockError, LostReason, StoreErrorKind};
+use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, Instant, Listener, Owner};
 use lock_testkit::{
     Heard, LatchRequest, LatchVerb, Latched, Proxy, RedisServer, eventually, redis_store,
@@ -149,7 +150,14 @@ async fn a_duplicate_that_arrives_when_its_call_is_forgotten_changes_nothing() {
     let listener: Arc<dyn Listener> = Arc::<Heard>::default();
     let clock = Clock::new(tokio::runtime::Handle::current());
     let client = ClientId(1);
-    let store = redis_store(&server.url(), "lock", client, &listener, clock);
+    let store = redis_store(
+        &server.url(),
+        "lock",
+        client,
+        &listener,
+        clock,
+        Timeouts::default(),
+    );
     let ask = async |request, verb, age: Duration| {
         let age = u64::try_from(age.as_micros()).unwrap();
         let request = LatchRequest {

@@ -38,7 +38,7 @@ async fn a_long_wait_is_told_once_with_the_holder_and_those_ahead() {
     assert_eq!(told(&log), 2, "{}", log.text());
     for word in [
         "key=\"k\"",
-        "holder=the client ",
+        "which is held by ",
         "ahead_in_this_process=0",
         "ahead_in_this_process=1",
     ] {
@@ -48,14 +48,14 @@ async fn a_long_wait_is_told_once_with_the_holder_and_those_ahead() {
     let held = ours.lock("k").acquire().await.unwrap();
     both().await;
     assert!(
-        log.text().contains("holder=this very client"),
+        log.text().contains("which is held by this very client"),
         "{}",
         log.text()
     );
     held.release().await.unwrap();
     server.command(&["SET", "lock:k", "theirs"]).await;
     both().await;
-    let foreign = "holder=a client that is not this library";
+    let foreign = "which is held by a client that is not this library";
     assert!(log.text().contains(foreign), "{}", log.text());
     assert_eq!(told(&log), 6, "{}", log.text());
     eventually("nobody waits", async || {

@@ -180,7 +180,7 @@ async fn a_waiter_killed_at_the_head_of_the_queue_is_passed_over_at_the_release(
         // The server notices the end of the connection before it reads the release, which is sent
         // later.
         lock_testkit::eventually("the server noticed", async || {
-            server.channels().await.len() == 1
+            server.grant_channels().await.len() == 1
         })
         .await;
         let released = Instant::now();

@@ -36,6 +36,14 @@ async fn stands_still(server: &RedisServer) {
     server.command(&["EVAL", script, "1", queue]).await;
 }
 
+async fn until_waiting(client: &LockClient, places: usize) {
+    eventually("so many wait", async || {
+        let found = client.inspect("k").await;
+        found.map_or(true, |found| found.waiting == places)
+    })
+    .await;
+}
+
 /// Everything that clients do with locks: free and held, handed over, left, extended, lost,
 /// repeated, forced.
 async fn use_lock(
@@ -53,15 +61,11 @@ async fn use_lock(
     held.scope(kind().fenced().run(async {})).await?;
     kind().try_acquire().await?;
     _ = kind().wait(short).acquire().await;
+    // Its place is given up in the background.
+    until_waiting(client, 0).await;
     let waiting = kind().fenced().wait(Duration::from_secs(10));
     let waiting = tokio::spawn(waiting.acquire());
-    eventually("it waits", async || {
-        client
-            .inspect("k")
-            .await
-            .map_or(true, |found| found.waiting == 1)
-    })
-    .await;
+    until_waiting(client, 1).await;
     if let Some(server) = stands_still_on {
         stands_still(server).await;
     }

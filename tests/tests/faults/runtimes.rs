@@ -16,21 +16,40 @@ use crate::{client, until_waiting};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// The connections on which somebody listens.
+/// The connections on which somebody listens for grants. Clients' own connections listen to other clients as well.
 async fn listening(server: &RedisServer) -> BTreeSet<String> {
     let list: String = server.query(&["CLIENT", "LIST"]).await;
-    let listens = list.lines().filter(|line| line.contains(" sub=1 "));
-    let ids = listens.filter_map(|line| line.split(' ').next());
-    ids.map(|id| id.trim_start_matches("id=").to_owned())
-        .collect()
+    let number = |line: &str, field: &str| {
+        let mut fields = line.split(' ');
+        let found = fields.find_map(|one| one.strip_prefix(field)?.strip_prefix('='));
+        found.unwrap().to_owned()
+    };
+    // The client's own comes first.
+    let mut owners = BTreeSet::new();
+    let listens = list.lines().filter(|line| {
+        let is_own = owners.insert(number(line, "name"));
+        number(line, "sub") == if is_own { "2" } else { "1" }
+    });
+    listens.map(|line| number(line, "id")).collect()
 }
 
 /// A client with one connection, whose runtimes have none yet, and another that holds "k".
 async fn taken(server: &RedisServer) -> (LockClient, Guard) {
     // On a thread without a runtime of several threads.
-    let other = client(&server.url()).await;
+    let named = async |name| {
+        let builder = LockClient::builder().url(&server.url()).name(name);
+        builder.connect().await.unwrap()
+    };
+    let other = named("other").await;
     let held = other.lock("k").lease(LONG).acquire().await.unwrap();
-    (client(&server.url()).await, held)
+    let client = named("client").await;
+    // Both hear other clients by now.
+    eventually("both listen", async || {
+        let channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS"]).await;
+        channels.len() == 2
+    })
+    .await;
+    (client, held)
 }
 
 fn runtime() -> Runtime {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
+use lock_store::timing::Timeouts;
 use lock_store::{Acquire, Acquired, Claim, ClientId, Clock, Listener, Owner, Queue};
 use lock_testkit::{Heard, RedisQuorum, eventually, redis_store};
 use tokio::task::JoinSet;
@@ -38,7 +39,14 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
     let quorum = RedisQuorum::start(3).await;
     let listener: Arc<dyn Listener> = Arc::<Heard>::default();
     let (client, clock) = (ClientId(1), Clock::new(tokio::runtime::Handle::current()));
-    let store = redis_store(&quorum.url(), "lock", client, &listener, clock);
+    let store = redis_store(
+        &quorum.url(),
+        "lock",
+        client,
+        &listener,
+        clock,
+        Timeouts::default(),
+    );
     let by = || lock_store::Instant::now() + 10 * SLACK;
     store.connected(by()).await.unwrap();
     let owner = |request| Owner { client, request };

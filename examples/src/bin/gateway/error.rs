@@ -23,12 +23,11 @@ impl GatewayError {
     /// The status, and when to repeat the request, where repeating it is all there is to do.
     fn answer(&self) -> (StatusCode, Option<Duration>) {
         match self {
-            // The order is in another state than the request thinks. The same request will never
-            // succeed.
+            // The order is in another state than the request thinks. The same request will never succeed.
             Self::AlreadyPaid(_) => (StatusCode::CONFLICT, None),
             Self::Lock(error) => match error {
-                // Not 409: nothing is wrong with the request or the order. Somebody is at it, and
-                // when they are done the same request gets its answer, which may then be the 409.
+                // Not 409: nothing is wrong with the request or the order. Somebody is at it, and when they are done
+                // the same request gets its answer, which may then be the 409.
                 LockError::Busy { .. } => (StatusCode::LOCKED, None),
                 LockError::RateLimited { retry_after, .. } => {
                     (StatusCode::TOO_MANY_REQUESTS, Some(*retry_after))
@@ -36,8 +35,7 @@ impl GatewayError {
                 LockError::Unavailable { .. } | LockError::Shutdown => {
                     (StatusCode::SERVICE_UNAVAILABLE, Some(SOON))
                 }
-                // The body was stopped half way: the caller has to look what was done before a
-                // repeat.
+                // The body was stopped half way: the caller has to look what was done before a repeat.
                 LockError::Lost { .. } => (StatusCode::SERVICE_UNAVAILABLE, None),
                 // Part of the request became part of the key, and can't be: too long.
                 LockError::InvalidKey { .. } => (StatusCode::BAD_REQUEST, None),
@@ -88,7 +86,7 @@ mod tests {
         error.into_response().status().as_u16()
     }
 
-    /// The statuses of the page `errors.md`.
+    /// What the README says that a service would answer.
     #[tokio::test]
     async fn lock_errors_have_the_status_of_the_readme() -> Result<(), LockError> {
         let locks = LockClient::in_memory();

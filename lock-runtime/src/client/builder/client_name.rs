@@ -22,7 +22,6 @@ pub(super) fn check(name: &str) -> Result<(), LockError> {
 }
 
 /// `host:pid`.
-#[cfg(feature = "redis")]
 pub(super) fn of_this_process() -> String {
     let told = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let told = told.or_else(|| std::env::var("HOSTNAME").ok());
@@ -42,11 +41,8 @@ mod tests {
 
     #[test]
     fn a_name_is_visible_ascii_and_not_too_long() {
-        #[cfg(feature = "redis")]
-        {
-            let name = of_this_process();
-            assert!(check(&name).is_ok() && name.contains(':'), "{name}");
-        }
+        let name = of_this_process();
+        assert!(check(&name).is_ok() && name.contains(':'), "{name}");
         assert!(check("orders-7f9c").is_ok());
         for bad in [
             "",

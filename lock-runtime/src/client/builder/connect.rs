@@ -16,6 +16,7 @@ use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refus
 use crate::config::{DEFAULT_NAMESPACE, DEFAULT_UNAVAILABLE_AFTER, check_lease};
 use crate::engine::Engine;
 use crate::engine::background::{thread, undo};
+use crate::engine::holder_names::HolderNames;
 use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
@@ -120,7 +121,8 @@ impl LockClientBuilder {
         let clock = runtime.clock.clone();
         let local_queues = LocalQueues::new(self.defaults.taken_out);
         let numbers = RequestNumbers::new(id, self.draws());
-        let messages = Arc::new(Messages::new(local_queues, numbers));
+        let (names, questions) = HolderNames::new(clock.clone(), self.own_name().into());
+        let messages = Arc::new(Messages::new(local_queues, numbers, names));
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
@@ -131,7 +133,7 @@ impl LockClientBuilder {
         if defaults.unavailable_after.is_none() && !store.fails_over() {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
-        let (engine, task) = Engine::new(clock, store, messages, defaults);
+        let (engine, task) = Engine::new(clock, store, messages, questions, defaults);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -155,6 +157,12 @@ impl LockClientBuilder {
             connect: self.connect_timeout,
             command: self.defaults.command_timeout,
         }
+    }
+
+    /// Who it says that it is.
+    fn own_name(&self) -> String {
+        let given = self.name.clone();
+        given.unwrap_or_else(client_name::of_this_process)
     }
 
     fn id(&self) -> Result<ClientId, LockError> {
@@ -245,10 +253,7 @@ impl LockClientBuilder {
         let settings = lock_store_redis::Settings {
             timeouts: self.timeouts(),
             replicas: self.replicas,
-            name: self
-                .name
-                .clone()
-                .unwrap_or_else(client_name::of_this_process),
+            name: self.own_name(),
         };
         let listener = Arc::downgrade(listener);
         let store = lock_store_redis::open(url, namespace, id, listener, clock, settings)?;

@@ -110,6 +110,7 @@ impl AcquireTask<'_> {
             None => now + engine.defaults.command_timeout,
         };
         waiter.signal.doing(Doing::Looks(by));
+        engine.asks_for_name(key, waiter.liveness().holder());
         let known = waiter
             .liveness()
             .known(since, |era| self.looks(waiter, era, by));
@@ -138,7 +139,11 @@ impl AcquireTask<'_> {
             Some(Said::Failing(error)) => Some(unavailable(Some(key), error)),
             Some(Said::Taken | Said::Alive) if self.budget.ends().is_none() => None,
             Some(Said::Alive) if !told_busy() => Some(unavailable(Some(key), not_to_this_one())),
-            Some(Said::Taken | Said::Alive) => Some(engine.busy(key, &self.budget)),
+            Some(Said::Taken | Said::Alive) => {
+                let holder = waiter.liveness().holder();
+                Some(engine.busy(key, &self.budget, holder))
+            }
+            None if by <= now => Some(unavailable(Some(key), no_time_to_ask())),
             None => Some(unavailable(Some(key), not_in_time())),
         }
     }
@@ -162,8 +167,7 @@ impl AcquireTask<'_> {
         let timeout = self.engine.defaults.command_timeout;
         self.engine.clock.spawn(async move {
             let sent = clock.now();
-            // A store of several servers may say at the very end of its time what most of them said.
-            let time = by.saturating_duration_since(sent) * 9 / 10;
+            let time = timing::look_time(by.saturating_duration_since(sent), timeout);
             let result = store.inspect(key, sent + time).await;
             let says_nothing = timing::stood_still(sent, clock.now(), timeout);
             queue.liveness.looked(era, sent, says_nothing, &result);
@@ -187,6 +191,14 @@ impl AcquireTask<'_> {
 
 fn not_in_time() -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, "it does not answer")
+}
+
+fn no_time_to_ask() -> StoreError {
+    StoreError::new(
+        StoreErrorKind::Timeout,
+        "this process stood still, or was too busy, until the wait was over: \
+         there was no time to ask it once more",
+    )
 }
 
 fn not_to_this_one() -> StoreError {

@@ -1,59 +1,56 @@
 //! [`LongWait`]: a request that waits for long says so, once.
 
-use std::fmt;
 use std::time::Duration;
 
-use lock_store::{Claim, ClientId, Holder, Instant};
+use lock_store::{Instant, LockKey};
 
 use crate::config::Defaults;
+use crate::engine::Engine;
 use crate::engine::local_queue::Waiter;
+
+/// How long before it is told the holder's client is asked for its name.
+const ASKS_BEFORE: Duration = Duration::from_millis(250);
 
 /// When to say it, as long as it was not said.
 #[derive(Debug)]
 pub(super) struct LongWait {
     after: Duration,
+    asks_at: Option<Instant>,
     at: Option<Instant>,
 }
-
-/// Who has a key, in words.
-struct InWords(Option<Holder>, ClientId);
 
 impl LongWait {
     pub(super) fn new(started: Instant, defaults: &Defaults) -> Self {
         let after = defaults.warn_after;
-        let at = Some(started + after);
-        Self { after, at }
+        let at = started + after;
+        let asks_at = at.checked_sub(ASKS_BEFORE).unwrap_or(at);
+        Self {
+            after,
+            asks_at: Some(asks_at),
+            at: Some(at),
+        }
     }
 
     /// Not later than when it is to be said.
     pub(super) fn wake_at(&self, wake: Instant) -> Instant {
-        self.at.map_or(wake, |at| at.min(wake))
+        let next = self.asks_at.or(self.at);
+        next.map_or(wake, |at| at.min(wake))
     }
 
     /// Says it, if the time has come.
-    pub(super) fn tells(&mut self, now: Instant, claim: &Claim, waiter: &Waiter) {
+    pub(super) fn tells(&mut self, engine: &Engine, now: Instant, key: &LockKey, waiter: &Waiter) {
+        if self.asks_at.take_if(|at| now >= *at).is_some() {
+            engine.asks_for_name(key, waiter.liveness().holder());
+        }
         if self.at.take_if(|at| now >= *at).is_none() {
             return;
         }
-        let holder = InWords(waiter.liveness().holder(), claim.owner.client);
+        let held_by = engine.held_by(key, waiter.liveness().holder());
         tracing::warn!(
-            key = %claim.key.shortened(),
+            key = %key.shortened(),
             waited = ?self.after,
-            %holder,
             ahead_in_this_process = waiter.ahead(),
-            "a request still waits for its lock"
+            "a request still waits for its lock, which is {held_by}"
         );
-    }
-}
-
-impl fmt::Display for InWords {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(Holder::Owner(owner)) if owner.client == self.1 => f.write_str("this very client"),
-            Some(Holder::Owner(owner)) => write!(f, "the client {:?}", owner.client),
-            Some(Holder::Kept) => f.write_str("nobody: it is kept after a release"),
-            Some(Holder::Foreign(_)) => f.write_str("a client that is not this library"),
-            None => f.write_str("unknown"),
-        }
     }
 }

@@ -93,7 +93,8 @@ impl<'e> AcquireTask<'e> {
         }
         match step {
             Step::Held(hold) => Ok(hold),
-            Step::Busy { .. } | Step::PassedOver => Err(engine.busy(&key, &self.budget)),
+            Step::Busy { holder, .. } => Err(engine.busy(&key, &self.budget, holder)),
+            Step::PassedOver => Err(engine.busy(&key, &self.budget, None)),
             Step::Failed(error) | Step::Unusable(error) => Err(unavailable(Some(&key), error)),
             Step::Cut => {
                 let failure = engine.liveness.last_failure(self.budget.started);
@@ -118,7 +119,9 @@ impl<'e> AcquireTask<'e> {
                 return Ok(hold);
             }
             let waiter = &waiting.queued.waiter;
-            waiting.warning.tells(now, &self.request.claim, waiter);
+            waiting
+                .warning
+                .tells(engine, now, &self.request.claim.key, waiter);
             let (waiter, unusable) = (&waiting.queued.waiter, waiting.unusable.as_ref());
             if let Some(error) = self.loses_patience(waiter, now, unusable) {
                 return Err(error);
@@ -127,6 +130,11 @@ impl<'e> AcquireTask<'e> {
                 && !(waiting.asked && self.budget.ends().is_some_and(|ends| now >= ends))
             {
                 self.prepares(&mut waiting);
+                if waiting.was_told_busy {
+                    // It may stop being polled before it sleeps, and have a place by then.
+                    let queue = waiting.queued.waiter.queue();
+                    engine.local_queues.patrols(queue);
+                }
                 let step = self.send(Some(&waiting.queued.waiter), now).await?;
                 if let Some(hold) = self.was_answered(&mut waiting, step) {
                     return Ok(hold);

@@ -40,7 +40,9 @@ impl Engine {
         if !budget.may_wait() || keys.iter().all(|key| self.local_queues.is_idle(key)) {
             match self.at_once(&keys, options, &budget).await? {
                 AtOnce::Held(hold) => return Ok(hold),
-                AtOnce::Busy(key) if !budget.may_wait() => return Err(self.busy(&key, &budget)),
+                AtOnce::Busy(key) if !budget.may_wait() => {
+                    return Err(self.busy(&key, &budget, None));
+                }
                 AtOnce::Failed(error) if !budget.may_wait() => return Err(error),
                 AtOnce::Busy(_) | AtOnce::Failed(_) | AtOnce::Apart => {}
             }
@@ -208,7 +210,7 @@ impl Engine {
             return Ok(None);
         }
         Err(match (lost, failed) {
-            (Some((key, LostReason::Gone)), None) => self.busy(key, &budget),
+            (Some((key, LostReason::Gone)), None) => self.busy(key, &budget, None),
             (lost, failed) => {
                 let key = lost.map_or(&keys[0], |(key, _)| key);
                 unavailable(

@@ -11,6 +11,7 @@ use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::fencing::rising::LastTokens;
+use crate::engine::holder_names::{Questions, answers};
 use crate::engine::latch::store_time::StoreTime;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
@@ -23,6 +24,7 @@ impl Engine {
         clock: Clock,
         store: Arc<dyn Store>,
         messages: Arc<Messages>,
+        questions: Questions,
         defaults: Defaults,
     ) -> (Arc<Self>, UndoTask) {
         let timeout = defaults.command_timeout;
@@ -48,6 +50,7 @@ impl Engine {
             local_queues: Arc::clone(&messages.local_queues),
             grants: Arc::clone(&messages.grants),
             numbers: Arc::clone(&messages.numbers),
+            names: Arc::clone(&messages.names),
             _messages: messages,
             latches: Arc::default(),
             store_time: StoreTime::default(),
@@ -64,6 +67,8 @@ impl Engine {
         let local_queues = Arc::clone(&engine.local_queues);
         let patrol = patrol(Arc::downgrade(&engine), local_queues);
         engine.clock.spawn(patrol);
+        let answers = answers(Arc::downgrade(&engine), questions);
+        engine.clock.spawn(answers);
         (engine, task)
     }
 }

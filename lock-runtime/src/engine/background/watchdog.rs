@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Mutex, Renewed, Store};
+use lock_store::{Clock, Instant, LockKey, Mutex, Renewed, Store};
 use tokio::sync::Notify;
 
 use crate::engine::hold::Hold;
@@ -137,6 +137,14 @@ impl Watchdog {
             .values()
             .map(|event| Arc::clone(&event.hold))
             .collect()
+    }
+
+    /// Since when this client has the key, if it has it; of several holds, the longest.
+    pub(crate) fn held_since(&self, key: &LockKey) -> Option<Instant> {
+        let schedule = self.schedule.lock();
+        let holds = schedule.events.values().map(|event| &event.hold);
+        let of_key = holds.filter(|hold| hold.parts().iter().any(|part| part.key == *key));
+        of_key.map(|hold| hold.since).min()
     }
 
     pub(crate) fn held(&self) -> usize {

@@ -24,6 +24,7 @@ use crate::error::LostReason;
 pub(crate) struct Hold {
     id: u64,
     parts: Parts,
+    pub(crate) since: Instant,
     pub(crate) lease: Duration,
     pub(crate) renew: bool,
     /// The end of `max_hold`.
@@ -84,6 +85,7 @@ impl Hold {
         Self {
             id: grant.id,
             parts,
+            since: now,
             lease: options.lease,
             renew: options.renew,
             ends: grant.ends,

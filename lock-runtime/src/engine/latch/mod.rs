@@ -98,7 +98,7 @@ impl Engine {
         if !budget.may_wait() {
             return match self.look_at_latch(key, &budget).await? {
                 Some(0) => Ok(()),
-                _ => Err(self.busy(key, &budget)),
+                _ => Err(self.busy(key, &budget, None)),
             };
         }
         let mut waiter = LatchWaiter::enter(&self.latches, key, |watch| {

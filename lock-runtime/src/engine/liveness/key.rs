@@ -161,8 +161,12 @@ impl KeyLiveness {
                 {
                     state.failing = None;
                 }
-                let taken = |found: &Inspection| found.holder.is_some();
-                if answer.value.as_ref().is_some_and(taken) {
+                let holder = answer
+                    .value
+                    .as_ref()
+                    .and_then(|found| found.holder.as_ref());
+                if let Some(holder) = holder {
+                    state.holder = Some(Holder::parse(holder.as_bytes()));
                     state.busy = state.busy.max(Some(sent));
                 }
             }

@@ -67,7 +67,7 @@ impl Engine {
         };
         match dead {
             None if self.clock.now() < ends => None,
-            None => Some(self.busy(key, budget)),
+            None => Some(self.busy(key, budget, None)),
             // It may come back in time for another try.
             Some(_) if self.clock.now() < ends => None,
             Some(error) => Some(unavailable(Some(key), error)),

@@ -101,6 +101,12 @@ impl LocalQueues {
             .is_none_or(|queue| queue.state.lock().is_idle())
     }
 
+    /// Whether this process has a hold of the key that may be passed on.
+    pub(crate) fn has_hold(&self, key: &LockKey) -> bool {
+        let queue = self.find(key);
+        queue.is_some_and(|queue| queue.state.lock().tenures > 0)
+    }
+
     /// As long as the marker is there, the process has a hold of the key that may be passed on.
     pub(crate) fn marker(&self, key: &LockKey) -> HandoffMarker {
         let queue = self.enter(key, |state| state.tenures += 1);

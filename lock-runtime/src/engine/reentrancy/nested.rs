@@ -10,7 +10,7 @@ use crate::config::{Resolved, Wait};
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::timing::Budget;
-use crate::error::{KeyKind, LockError, LostReason};
+use crate::error::{HeldBy, KeyKind, LockError, LostReason};
 
 /// What a request ends with: a hold of its own, or the use of the one that its call chain has.
 #[derive(Debug)]
@@ -119,7 +119,11 @@ impl Engine {
             Some(Some(permit)) => Ok(permit),
             Some(None) if self.is_closing() => Err(LockError::Shutdown),
             Some(None) => Err(hold.lost_error(hold.loss().unwrap_or(LostReason::Expired))),
-            None => Err(self.busy(hold.key(), budget)),
+            None => Err(LockError::Busy {
+                key: hold.key().clone(),
+                held_by: HeldBy::ThisClient,
+                waited: self.clock.now().saturating_duration_since(budget.started),
+            }),
         }
     }
 }

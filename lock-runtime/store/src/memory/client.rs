@@ -1,8 +1,9 @@
 //! One client's handle to a server: the verbs.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::connected::Connected;
 use super::latch::Entry;
 use super::lock::{LINK, Lock, Step, released};
 use super::name::Name;
@@ -11,9 +12,10 @@ use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
 use crate::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, ClientId, Clock, Failure, Fenced, Inspection,
-    LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey, Permits, Queue,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, Store, StoreFuture, WakeUp,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, ClientId, ClientMessage, Clock, Failure,
+    Fenced, Inspection, LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey,
+    Namespace, Permits, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
+    StoreFuture, WakeUp,
 };
 
 impl MemoryStore {
@@ -26,8 +28,12 @@ impl MemoryStore {
         clock: Clock,
     ) -> Arc<dyn Store> {
         let mut server = self.lock();
-        server.listeners.insert(client, Arc::downgrade(listener));
         let space = server.space(namespace);
+        let connected = Connected {
+            namespace: Arc::clone(&server.spaces[space].namespace),
+            listener: Arc::downgrade(listener),
+        };
+        server.listeners.insert(client, connected);
         Arc::new(MemoryClient {
             store: self.clone(),
             namespace: Arc::clone(&server.spaces[space].namespace),
@@ -173,7 +179,7 @@ impl MemoryClient {
         if let Some(generation) = opened {
             for owner in entry.take_waiters() {
                 let listener = server.listeners.get(&owner.client);
-                if let Some(listener) = listener.and_then(Weak::upgrade) {
+                if let Some(listener) = listener.and_then(Connected::listener) {
                     wake_ups.push(listener.granted(LINK, owner, Some(generation)));
                 }
             }
@@ -351,6 +357,21 @@ impl Store for MemoryClient {
 
     fn tells_namespaces_apart(&self) -> bool {
         true
+    }
+
+    fn tell(&self, to: ClientId, message: ClientMessage, _by: Instant) -> Asked<'_, bool> {
+        let server = self.store.lock();
+        let hearer = server.listeners.get(&to);
+        let hearer = hearer.and_then(|one| Some((one.listener()?, Arc::clone(&one.namespace))));
+        drop(server);
+        let listens = hearer.is_some();
+        if let Some((listener, namespace)) = hearer {
+            let (of_key, _) = self.name(message.key());
+            let own = (of_key != namespace).then(|| Namespace::new(&of_key).ok());
+            let key = message.key().clone().in_namespace(own.flatten());
+            listener.told(message.about(key));
+        }
+        Box::pin(async move { Ok(listens) })
     }
 
     fn ping(&self, _by: Instant) -> StoreFuture<'_, ()> {

@@ -1,9 +1,10 @@
 //! One key: what the verbs that grant and end holds do to it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::connected::Connected;
 use super::holders::Holders;
 use super::latch::Latches;
 use super::queue::{First, Place, Places};
@@ -36,7 +37,7 @@ pub(super) struct Step<'s> {
     pub(super) now: Instant,
     pub(super) micros: u64,
     pub(super) latches: &'s Latches,
-    pub(super) listeners: &'s BTreeMap<ClientId, Weak<dyn Listener>>,
+    pub(super) listeners: &'s BTreeMap<ClientId, Connected>,
     pub(super) wake_ups: Vec<WakeUp>,
     pub(super) passes_over: bool,
 }
@@ -45,7 +46,7 @@ impl Step<'_> {
     fn listener(&self, place: &Place) -> Option<Arc<dyn Listener>> {
         self.listeners
             .get(&place.owner.client)
-            .and_then(Weak::upgrade)
+            .and_then(Connected::listener)
     }
 }
 

@@ -5,6 +5,7 @@
 //! gets a handle of its own.
 
 mod client;
+mod connected;
 mod holders;
 mod latch;
 mod lock;

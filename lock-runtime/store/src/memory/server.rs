@@ -1,14 +1,15 @@
 //! One server: its locks, buckets and latches, its clock, and its clients.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::connected::Connected;
 use super::latch::Latches;
 use super::rate::Buckets;
 use super::space::Space;
 use crate::instant::Instant;
-use crate::{ClientId, Listener, Mutex};
+use crate::{ClientId, Mutex};
 
 /// A server in this process. Cloning gives another handle to the same one.
 #[derive(Clone, Debug)]
@@ -21,7 +22,7 @@ pub(super) struct Server {
     pub(super) spaces: Vec<Space>,
     pub(super) rates: Buckets,
     pub(super) latches: Latches,
-    pub(super) listeners: BTreeMap<ClientId, Weak<dyn Listener>>,
+    pub(super) listeners: BTreeMap<ClientId, Connected>,
     /// Whether the places of clients that stand still, and of ended waits, are passed over.
     pub(super) passes_over: bool,
     /// What the server's clock said at `started`, in microseconds since 1970.
@@ -83,7 +84,7 @@ impl MemoryStore {
         let listeners: Vec<_> = server
             .listeners
             .values()
-            .filter_map(Weak::upgrade)
+            .filter_map(Connected::listener)
             .collect();
         drop(server);
         for listener in listeners {

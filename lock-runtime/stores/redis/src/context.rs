@@ -5,6 +5,8 @@ use std::sync::{Arc, Weak};
 use lock_store::timing::Timeouts;
 use lock_store::{Clock, Listener};
 
+use crate::transport::client_channels::ClientChannels;
+
 /// A client's time limits, its clock, its listener for what the servers tell on their own, and its
 /// name there.
 #[derive(Clone, Debug)]
@@ -14,4 +16,6 @@ pub(crate) struct ClientContext {
     pub(crate) listener: Weak<dyn Listener>,
     /// Empty for none.
     pub(crate) name: Arc<str>,
+    /// Where it hears other clients, unless that is done over other connections.
+    pub(crate) channels: Option<Arc<ClientChannels>>,
 }

@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, Fenced, Inspection, Instant, LatchCall,
-    LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated, Release,
-    Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Fenced, Inspection,
+    Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest,
+    Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use crate::servers::Servers;
@@ -77,6 +77,10 @@ impl Store for RedisStore {
 
     fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.leave_latch(&place, by).await })
+    }
+
+    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+        Box::pin(async move { self.tell_client(to, &message, by).await })
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write as _;
 
-use lock_store::{LockKey, Namespace, Owner};
+use lock_store::{ClientId, LockKey, Namespace, Owner};
 use redis::{RedisWrite, ToRedisArgs};
 
 use crate::topology::slots::{slot_of, tag_in};
@@ -238,6 +238,23 @@ impl Prefix {
         )
     }
 
+    /// The channel on which a client hears others, in the namespace of this key.
+    pub(crate) fn of_client(&self, key: &LockKey, client: ClientId) -> String {
+        of_client(self.of(key), client)
+    }
+
+    /// The same in the client's own namespace.
+    pub(crate) fn own_channel(&self, client: ClientId) -> String {
+        of_client(&self.namespace, client)
+    }
+
+    /// The namespace of such a channel; `None` of any other.
+    pub(crate) fn namespace_of_client(channel: &[u8]) -> Option<Namespace> {
+        let channel = std::str::from_utf8(channel).ok()?;
+        let (namespace, _) = channel.split_once("%client:")?;
+        Namespace::new(namespace.strip_suffix(':').unwrap_or(namespace)).ok()
+    }
+
     /// Whether a message of this channel tells that a lock is free.
     pub(crate) fn is_freed(channel: &[u8]) -> bool {
         channel.windows(7).any(|part| part == b"%freed:")
@@ -257,11 +274,14 @@ impl Prefix {
     }
 }
 
+fn of_client(namespace: &Namespace, client: ClientId) -> String {
+    format!("{}%client:{:032x}", Shown(namespace), client.0)
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
     use super::*;
-    use lock_store::ClientId;
 
     fn slot(name: &str) -> u16 {
         let tag = name
@@ -331,6 +351,18 @@ mod tests {
             assert_eq!(found, Some(named("shop")));
             assert_eq!(client.slot(&of_view), shop.slot(&own));
         }
+    }
+
+    #[test]
+    fn a_clients_channel_tells_its_namespace() {
+        for namespace in ["", "lock", "shop"] {
+            let named = Namespace::new(namespace).unwrap();
+            let channel = Prefix::new(&named).own_channel(ClientId(1));
+            assert!(channel.starts_with(namespace), "{channel}");
+            let found = Prefix::namespace_of_client(channel.as_bytes());
+            assert_eq!(found, Some(named));
+        }
+        assert_eq!(Prefix::namespace_of_client(b"lock:%granted:1"), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
 use crate::topology::url::{StoreUrl, Topology};
+use crate::transport::client_channels::ClientChannels;
 
 /// What a client says about its servers besides the URL.
 #[derive(Clone, Debug, Default)]
@@ -37,11 +38,13 @@ pub fn open(
 ) -> Result<Arc<dyn Store>, ConfigError> {
     let url = StoreUrl::parse(url, settings.replicas)?;
     let namespace = Prefix::new(namespace);
+    let channels = ClientChannels::new(namespace.clone(), client);
     let context = ClientContext {
         timeouts: settings.timeouts,
         clock,
         listener,
         name: settings.name.into(),
+        channels: Some(Arc::new(channels)),
     };
     Ok(match url.topology {
         Topology::Quorum {

@@ -112,6 +112,14 @@ impl Servers {
         }
     }
 
+    /// Listens on another channel of the client's own, over all connections.
+    pub(crate) fn hear(&self, channel: &str) {
+        match self {
+            Self::One(connection) => connection.hear(channel),
+            Self::Cluster(cluster) => cluster.hear(channel),
+        }
+    }
+
     pub(crate) fn close(&self) {
         match self {
             Self::One(connection) => connection.close(),

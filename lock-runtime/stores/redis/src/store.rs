@@ -21,6 +21,7 @@ use crate::servers::Servers;
 use crate::topology::endpoint::Endpoint;
 use crate::topology::members::Member;
 use crate::topology::url::Topology;
+use crate::transport::client_channels::ClientChannels;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, reply};
 
@@ -30,6 +31,8 @@ pub(crate) struct RedisStore {
     pub(crate) servers: Servers,
     pub(crate) namespace: Prefix,
     client: ClientId,
+    /// Where it hears other clients.
+    pub(crate) channels_of_client: Option<Arc<ClientChannels>>,
     /// Whether another server takes over when one fails.
     pub(crate) fails_over: bool,
     /// If replicas are to confirm holds.
@@ -47,6 +50,7 @@ impl RedisStore {
         client: ClientId,
         context: ClientContext,
     ) -> Result<Self, ConfigError> {
+        let channels_of_client = context.channels.clone();
         let servers = Servers::open(topology.clone(), context.clone())?;
         let fails_over = !matches!(topology, Topology::Server(_));
         let replication = replicas.map(|replicas| {
@@ -54,6 +58,7 @@ impl RedisStore {
             let listener = Nobody::listens();
             let context = ClientContext {
                 listener,
+                channels: None,
                 ..context
             };
             let (clock, timeouts) = (context.clock.clone(), context.timeouts);
@@ -67,6 +72,7 @@ impl RedisStore {
             servers,
             namespace,
             client,
+            channels_of_client,
             fails_over,
             replication: replication.transpose()?,
             logged: tokio::sync::Mutex::default(),
@@ -83,6 +89,7 @@ impl RedisStore {
     ) -> Result<Self, ConfigError> {
         let endpoint = Endpoint::member(server, member)?;
         Ok(Self {
+            channels_of_client: context.channels.clone(),
             servers: Servers::one(endpoint, context),
             namespace,
             client,

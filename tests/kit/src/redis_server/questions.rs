@@ -85,6 +85,13 @@ impl RedisServer {
         channels
     }
 
+    /// The same without those on which clients hear each other: where they hear of their locks.
+    pub async fn grant_channels(&self) -> Vec<String> {
+        let mut channels = self.channels().await;
+        channels.retain(|channel| !channel.contains("%client:"));
+        channels
+    }
+
     /// How many clients are connected, the one that asks not counted.
     ///
     /// On a busy machine the system can be slow to tell the server of a connection's end, also of

@@ -19,7 +19,7 @@ use std::time::Duration;
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Instant, Listener, Owner, Store};
-use lock_testkit::{Heard, RedisServer};
+use lock_testkit::{Heard, PATIENT, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 
 /// Leases end in the middle between the moments to which time is set, so that what the test takes itself decides nothing.
@@ -157,7 +157,7 @@ impl<'g> Both<'g> {
                     let _entered = ground.real.enter();
                     let clock = Clock::new(ground.real.handle().clone());
                     let url = ground.server.url();
-                    lock_testkit::redis_store(&url, &namespace, id, &listener, clock)
+                    lock_testkit::redis_store(&url, &namespace, id, &listener, clock, PATIENT)
                 } else {
                     let clock = Clock::simulated(ground.paused.handle().clone());
                     embedded.connect(&namespace, id, &listener, clock)

@@ -90,6 +90,12 @@ impl Cluster {
         state.nodes.values().for_each(|node| node.close());
     }
 
+    /// Listens on another channel of the client's own, at each node.
+    pub(crate) fn hear(&self, channel: &str) {
+        let nodes: Vec<_> = self.state.lock().nodes.values().cloned().collect();
+        nodes.iter().for_each(|node| node.hear(channel));
+    }
+
     /// Waits until the map is known, or no node tells it.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         self.learn(0, by).await

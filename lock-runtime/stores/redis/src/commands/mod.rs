@@ -16,3 +16,4 @@ mod release;
 pub(crate) mod renew;
 pub(crate) mod rights;
 mod shrink;
+mod tell;

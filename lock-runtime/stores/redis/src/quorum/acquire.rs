@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, trusted};
-use lock_store::{Acquire, Acquired, Answer, Failure, Instant, Queue};
+use lock_store::{Acquire, Acquired, Answer, Failure, Holder, Instant, Queue};
 
 use super::majority::too_few;
 use super::round::Round;
@@ -28,6 +28,7 @@ impl QuorumStore {
         request: &Acquire,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
+        self.uses(&request.claim.key);
         let owner = request.claim.owner;
         let answer = |value| Answer { value, link: LINK };
         let previous = request.instead_of;
@@ -76,12 +77,14 @@ impl QuorumStore {
             self.undo(&round, by).await;
             let verdict = match verdict {
                 Verdict::Perhaps { holder, remaining } => {
+                    let of_holder = Holder::parse(holder.as_bytes());
                     let times = if met.0 == holder { met.1 + 1 } else { 1 };
                     met = (holder, times);
                     match met.1 < MET_AGAIN {
                         true => Verdict::Split,
                         // Each at another time: they could be split for long.
                         false => Verdict::Busy {
+                            holder: Some(of_holder),
                             remaining: Some(
                                 remaining
                                     .unwrap_or(FALLBACK_POLL)
@@ -107,7 +110,12 @@ impl QuorumStore {
                     let remaining = Some(now.saturating_duration_since(started) + pause);
                     Acquired::busy(remaining, false)
                 }
-                Verdict::Busy { remaining } => Acquired::busy(remaining, false),
+                Verdict::Busy { remaining, holder } => Acquired::Busy {
+                    remaining,
+                    queued: false,
+                    holder,
+                    limit: None,
+                },
                 Verdict::Conflict => Acquired::Conflict,
                 // What it left is ended by us.
                 Verdict::Failed(error) => return Err(without_effect(error)),

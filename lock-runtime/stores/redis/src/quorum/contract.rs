@@ -4,9 +4,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, Failure, Fenced, Inspection, Instant, LatchCall,
-    LatchCounted, LatchFound, LatchSet, Link, LockKey, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, Wish,
+    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Failure, Fenced,
+    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, RateRequest,
+    Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
+    StoreFuture, Wish,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -33,6 +34,26 @@ impl Store for QuorumStore {
                 return refused(SHARES);
             }
             Self::acquire(self, &request, by).await
+        })
+    }
+
+    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+        Box::pin(async move {
+            let mut told = self.each(move |_, node| {
+                let message = message.clone();
+                async move { node.tell_client(to, &message, by).await }
+            });
+            let (mut heard, mut failure) = (false, None);
+            while let Some((_, reply)) = told.recv().await {
+                match reply {
+                    Ok(by_one) => heard |= by_one,
+                    Err(error) => failure = Some(error),
+                }
+                if heard {
+                    return Ok(true);
+                }
+            }
+            failure.map_or(Ok(false), Err)
         })
     }
 

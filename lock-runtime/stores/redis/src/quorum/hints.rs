@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::{Clock, Ended, Link, Listener, Mutex, Owner, WakeUp};
+use lock_store::{ClientMessage, Clock, Ended, Link, Listener, Mutex, Owner, WakeUp};
 
 use super::majority::majority;
 use crate::names::Prefix;
@@ -82,6 +82,12 @@ impl Listener for ServerListener {
     fn recheck(&self) {
         if let Some(listener) = self.hints.listener.upgrade() {
             listener.recheck();
+        }
+    }
+
+    fn told(&self, message: ClientMessage) {
+        if let Some(listener) = self.hints.listener.upgrade() {
+            listener.told(message);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_store::{
-    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, Mutex, Owner,
+    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, LockKey, Mutex, Owner,
     StoreError, StoreErrorKind, SweepingMap,
 };
 use redis::ConnectionInfo;
@@ -117,6 +117,17 @@ impl QuorumStore {
             return Ok(());
         }
         Err(too_few(&self.members, self.nodes.len(), &failures))
+    }
+
+    /// At the first use of a view, the client begins to hear others in its namespace.
+    pub(super) fn uses(&self, key: &LockKey) {
+        // All servers share the list of channels.
+        let first = self.nodes.first().and_then(|node| node.first_of_view(key));
+        if let Some(channel) = first {
+            self.nodes
+                .iter()
+                .for_each(|node| node.servers.hear(&channel));
+        }
     }
 
     pub(super) fn majority(&self) -> usize {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lock_store::{Failure, StoreError, StoreErrorKind};
+use lock_store::{Failure, Holder, StoreError, StoreErrorKind};
 
 use super::majority::{majority, too_few};
 use crate::commands::quorum::Taken;
@@ -34,6 +34,7 @@ pub(super) enum Verdict {
     /// Another owner has it.
     Busy {
         remaining: Option<Duration>,
+        holder: Option<Holder>,
     },
     /// Another owner has parts of it: a majority only if servers that said nothing, or do not
     /// count, are among them.
@@ -118,7 +119,8 @@ impl Votes {
         let most = self.holders.iter().max_by_key(|(_, parts)| **parts);
         let (holder, most) = most.map_or(("", 0), |(holder, parts)| (holder.as_str(), *parts));
         if most >= enough || self.conflicts > 0 {
-            return Some(Verdict::Busy { remaining });
+            let holder = (most > 0).then(|| Holder::parse(holder.as_bytes()));
+            return Some(Verdict::Busy { remaining, holder });
         }
         // Also if one of several could have a majority by those that have not answered: to ask
         // again soon costs little.

@@ -161,6 +161,14 @@ impl Connection {
         }
     }
 
+    /// Listens on another channel of the client's own, if it is up. The next connection does so anyway.
+    pub(crate) fn hear(&self, channel: &str) {
+        self.with_main(|main| {
+            let channels = vec![channel.to_owned()];
+            main.subscriptions.hear(&main.connection, channels);
+        });
+    }
+
     /// The connection of a link that is in use.
     pub(super) fn connection_of(&self, link: Link) -> Option<MultiplexedConnection> {
         let main = self.with_main(|main| (main.link == link).then(|| main.connection.clone()));

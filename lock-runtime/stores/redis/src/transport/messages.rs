@@ -1,6 +1,9 @@
-//! The messages that scripts publish, read.
+//! The messages that scripts and clients publish.
 
-use lock_store::{Ended, FencingToken, Owner};
+use std::fmt;
+use std::time::Duration;
+
+use lock_store::{ClientId, ClientMessage, Ended, FencingToken, Owner};
 
 /// What follows the version and the kind of a message: `1 <kind> …`. `None` of another version or kind, which this one
 /// does not understand.
@@ -27,4 +30,110 @@ pub(super) fn ended(payload: &[u8]) -> Option<Ended> {
         told: parts.next()?.parse().ok()?,
         key: parts.next()?.into(),
     })
+}
+
+/// Longer names are not shown.
+const LONGEST_NAME: usize = 128;
+
+/// What one client says to another, as it is published: `1 who <asker> <key>`, and
+/// `1 holds <client> <milliseconds or '-'> <name> <key>`.
+pub(crate) struct Written<'m>(pub(crate) &'m ClientMessage);
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ClientMessage::WhoHolds { key, asker } => {
+                write!(f, "1 who {:032x} {}", asker.0, key.as_str())
+            }
+            ClientMessage::Holds {
+                key,
+                client,
+                name,
+                held_for,
+            } => {
+                write!(f, "1 holds {:032x} ", client.0)?;
+                match held_for {
+                    Some(held_for) => write!(f, "{}", held_for.as_millis())?,
+                    None => f.write_str("-")?,
+                }
+                write!(f, " {name} {}", key.as_str())
+            }
+        }
+    }
+}
+
+/// Reads what [`Written`] writes.
+pub(super) fn between_clients(payload: &[u8]) -> Option<ClientMessage> {
+    if let Some(question) = body(payload, "who") {
+        let (asker, key) = question.split_once(' ')?;
+        return Some(ClientMessage::WhoHolds {
+            key: key.into(),
+            asker: client(asker)?,
+        });
+    }
+    let mut parts = body(payload, "holds")?.splitn(4, ' ');
+    let client = client(parts.next()?)?;
+    let held_for = match parts.next()? {
+        "-" => None,
+        millis => Some(Duration::from_millis(millis.parse().ok()?)),
+    };
+    let name = parts.next()?;
+    let is_name = name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_graphic());
+    is_name.then_some(ClientMessage::Holds {
+        key: parts.next()?.into(),
+        client,
+        name: name.into(),
+        held_for,
+    })
+}
+
+fn client(text: &str) -> Option<ClientId> {
+    let id = u128::from_str_radix(text, 16).ok()?;
+    (text.len() == 32).then_some(ClientId(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_say_to_each_other_is_read_as_it_was_written() {
+        let (asker, client) = (ClientId(7), ClientId(u128::MAX));
+        for key in ["stock:42", "with spaces \n and more", ""] {
+            let question = ClientMessage::WhoHolds {
+                key: key.into(),
+                asker,
+            };
+            let answers = [None, Some(Duration::from_millis(4200))].map(|held_for| {
+                let (key, name) = (key.into(), "orders-7f9c".into());
+                ClientMessage::Holds {
+                    key,
+                    client,
+                    name,
+                    held_for,
+                }
+            });
+            for message in answers.into_iter().chain([question]) {
+                let written = Written(&message).to_string();
+                assert_eq!(between_clients(written.as_bytes()), Some(message));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_message_is_ignored() {
+        let id = format!("{:032x}", 7);
+        for bad in [
+            String::new(),
+            format!("2 who {id} k"),
+            format!("1 what {id} k"),
+            "1 who 7 k".to_owned(),
+            format!("1 holds {id} 1 {} k", "n".repeat(LONGEST_NAME + 1)),
+            format!("1 holds {id} 1 na\u{1b}me k"),
+            format!("1 holds {id} -1 name k"),
+            format!("1 holds {id} 1 name"),
+        ] {
+            assert_eq!(between_clients(bad.as_bytes()), None, "{bad:?}");
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! One connection to one server: made, watched, replaced, and what goes over it.
 
+pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;
 mod doubt;
-mod messages;
+pub(crate) mod messages;
 pub(crate) mod pipeline;
 pub(crate) mod push;
 pub(crate) mod request;

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_store::{Ended, Link, Listener, StoreError, StoreErrorKind};
+use lock_store::{ClientMessage, Ended, Link, Listener, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
 
+use super::client_channels::ClientChannels;
 use super::connection::Connection;
 use super::messages;
 use super::subscribe::Subscriptions;
@@ -23,6 +24,7 @@ pub(super) struct PushHandler {
     pub(super) connection: Weak<Connection>,
     pub(super) believes: Option<Believes>,
     pub(super) subscriptions: Arc<Subscriptions>,
+    pub(super) channels: Option<Arc<ClientChannels>>,
 }
 
 impl PushHandler {
@@ -68,6 +70,11 @@ impl PushHandler {
         let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
             return;
         };
+        if let (Some(message), Some(listener)) =
+            (self.of_client(channel, payload), self.listener.upgrade())
+        {
+            return listener.told(message);
+        }
         if !Prefix::is_freed(channel) {
             return self.granted(channel, payload);
         }
@@ -77,6 +84,11 @@ impl PushHandler {
             let key = ended.key.in_namespace(namespace);
             listener.freed(Ended { key, ..ended });
         }
+    }
+
+    /// What another client says, over any connection.
+    fn of_client(&self, channel: &[u8], payload: &[u8]) -> Option<ClientMessage> {
+        self.channels.as_ref()?.read(channel, payload)
     }
 
     fn granted(&self, channel: &[u8], payload: &[u8]) {

@@ -82,6 +82,8 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
         connection: own.connection.clone(),
         believes: None,
         subscriptions: Arc::clone(&subscriptions),
+        // The client's own connection listens there.
+        channels: None,
     };
     let config = handler.config();
     let connect = async {

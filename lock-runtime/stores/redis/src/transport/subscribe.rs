@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::pipeline;
+use crate::errors;
 
 /// What is heard over one connection.
 #[derive(Debug)]
@@ -65,6 +66,18 @@ impl Subscriptions {
             let ended = std::io::Error::other("the client's thread has ended");
             Err(RedisError::from(ended))
         })
+    }
+
+    /// Listens in the background on channels that no slot owns, on a connection of the client's own.
+    /// Who may not subscribe hears nothing there.
+    pub(super) fn hear(&self, connection: &MultiplexedConnection, channels: Vec<String>) {
+        let mut connection = connection.clone();
+        self.runtime.spawn(async move {
+            if let Err(error) = connection.subscribe(channels).await {
+                let error = errors::store_error(&error);
+                tracing::debug!(%error, "this client does not hear other clients");
+            }
+        });
     }
 
     /// What a new connection should listen on as well.

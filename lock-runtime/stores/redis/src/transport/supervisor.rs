@@ -85,6 +85,9 @@ impl Supervisor {
                     let (link, server) = (up.link, up.address());
                     tracing::debug!(link = link.0, %server, "connected to the lock store");
                     let subscriptions = Arc::clone(&up.subscriptions);
+                    if let Some(own) = &self.context.channels {
+                        subscriptions.hear(&up.connection, own.all());
+                    }
                     shared.bring_up(up);
                     drop(shared);
                     self.recheck();
@@ -172,6 +175,7 @@ impl Supervisor {
             connection: self.connection.clone(),
             believes: self.believes.clone(),
             subscriptions: Arc::clone(&subscriptions),
+            channels: self.context.channels.clone(),
         };
         let reached = self
             .endpoint

@@ -126,7 +126,7 @@ impl Place {
         })
         .await;
         eventually("the client's connection and channel are gone", async || {
-            self.proxy.open_connections() == 0 && self.server.channels().await.len() <= 1
+            self.proxy.open_connections() == 0 && self.server.grant_channels().await.len() <= 1
         })
         .await;
     }

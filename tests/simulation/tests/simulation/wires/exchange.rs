@@ -159,9 +159,7 @@ impl Wires {
         };
         let (there, back) = (way(), way());
         if lost || lost_reply || repeated || slow {
-            let until = now() + there + back + AFTERMATH;
-            let witness = &self.world.witness;
-            witness.disturbed(self.client, self.number, until);
+            self.disturbed(there + back + AFTERMATH);
         }
         let command = Command {
             at: now() + there,
