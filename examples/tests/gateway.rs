@@ -1,5 +1,4 @@
-//! The gateway as its users see it: started as a program, judged by what it prints and by its exit
-//! status.
+//! The gateway as its users see it: started as a program, judged by what it prints and by its exit status.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

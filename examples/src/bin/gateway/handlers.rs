@@ -32,8 +32,8 @@ pub(crate) fn gateway(locks: LockClient) -> Router {
         })
 }
 
-/// Pays an order, once: look whether it is paid, pay, write it down, and nobody else in between.
-/// Who waits longer than 200 ms is told that somebody is at it.
+/// Pays an order, once: look whether it is paid, pay, write it down, and nobody else in between. Who waits longer than
+/// 200 ms is told that somebody is at it.
 #[distributed_lock(key = "order:<id>", wait = "200ms", client = &gateway.locks)]
 async fn pay(
     State(gateway): State<Gateway>,
@@ -47,8 +47,7 @@ async fn pay(
     Ok(format!("the order {id} is paid now\n"))
 }
 
-/// Tells an app a price: 100 times a second, and 20 times at once. Who asks more often is told when
-/// to come back.
+/// Tells an app a price: 100 times a second, and 20 times at once. Who asks more often is told when to come back.
 #[rate_limited(key = "api:<app_id>", rate = "100/s", burst = 20, client = &gateway.locks)]
 async fn quote(
     State(gateway): State<Gateway>,

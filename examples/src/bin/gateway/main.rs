@@ -1,8 +1,7 @@
-//! An HTTP gateway with axum: a lock per order, a rate limit per app, and every error answered with
-//! the status that says what to do.
+//! An HTTP gateway with axum: a lock per order, a rate limit per app, and every error answered with the status that says what to do.
 //!
-//! `cargo run -p lock-examples --features gateway --bin gateway` starts it on a free port, sends it
-//! requests and prints what came back. `--listen 127.0.0.1:8080` keeps serving, until Ctrl-C.
+//! `cargo run -p lock-examples --features gateway --bin gateway` starts it on a free port, sends it requests and
+//! prints what came back. `--listen 127.0.0.1:8080` keeps serving, until Ctrl-C.
 
 mod error;
 mod handlers;
@@ -29,8 +28,7 @@ struct Args {
     /// Keep serving here, until Ctrl-C
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The Redis that replicas of this gateway share; without it, locks and limits hold in this
-    /// process only
+    /// The Redis that replicas of this gateway share; without it, locks and limits hold in this process only
     #[arg(long, requires = "listen")]
     url: Option<String>,
 }

@@ -7,8 +7,7 @@ use lock_store::{Clock, Listener};
 
 use crate::transport::client_channels::ClientChannels;
 
-/// A client's time limits, its clock, its listener for what the servers tell on their own, and its
-/// name there.
+/// A client's time limits, its clock, its listener for what the servers tell on their own, and its name there.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,
