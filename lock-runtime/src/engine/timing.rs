@@ -13,18 +13,18 @@ use crate::config::{Defaults, FIRST_LEASE, Resolved, Wait};
 
 pub(crate) use lock_store::timing::backoff;
 
-/// After so many grants in a row that could not be used, a wait without end is over: most likely
-/// the lease is too short for the network.
+/// A wait without end is over after so many grants in a row that could not be used. Most likely the
+/// lease is too short for the network.
 pub(crate) const UNUSABLE_GRANTS: u32 = 5;
-/// A request that waits for a key which a client without a queue holds looks so often,
+/// A request that waits for a key of a client without a queue looks at most this often,
 const FOREIGN_LEAST: Duration = Duration::from_millis(10);
 /// and at least this often,
 const FOREIGN_MOST: Duration = Duration::from_millis(50);
-/// or so often when what that client wrote has been there
+/// or this often when that client's value has been there
 const FOREIGN_SELDOM: Duration = Duration::from_millis(250);
-/// for so long.
+/// for this long.
 const FOREIGN_LASTS: Duration = Duration::from_secs(1);
-/// After so many rounds for several keys, each of which has lost a key on the way, the same.
+/// A wait without end for several keys is over after so many rounds that each lost a key.
 pub(crate) const LOST_ROUNDS: u32 = 5;
 
 /// The time one request may take.
@@ -62,7 +62,7 @@ impl Budget {
         }
     }
 
-    /// When a store that last answered at `answered` is reported as dead, whatever is under way.
+    /// When a store with its last answer at `answered` is reported as dead, whatever is under way.
     pub(crate) fn gives_up(&self, answered: Option<Instant>) -> Instant {
         match self.wait {
             Wait::For(wait) => self.started + wait.max(self.command_timeout),
@@ -72,8 +72,8 @@ impl Budget {
         }
     }
 
-    /// The same for one whose commands have failed since then. A request that came later has the
-    /// time of one command.
+    /// The same for a store that has failed since then. A request that came later has the time of
+    /// one command.
     pub(crate) fn loses_patience(&self, failing_since: Instant) -> Instant {
         match self.wait {
             Wait::For(_) => self.gives_up(None),
@@ -83,8 +83,8 @@ impl Budget {
         }
     }
 
-    /// When a request ends for a store that has been silent since then, whatever is left of its
-    /// wait. One that came later has the time of one command.
+    /// When a request ends because the store has been silent since then, whatever is left of its
+    /// wait. A request that came later has the time of one command.
     pub(crate) fn silence_ends(&self, silent_since: Option<Instant>) -> Option<Instant> {
         let ends = silent_since? + self.unavailable_after?;
         Some(ends.max(self.started + self.command_timeout))
@@ -100,8 +100,8 @@ impl Budget {
         by < sent + self.command_timeout - self.command_timeout / 10
     }
 
-    /// From when on an answer counts as recent enough to call the lock busy at the end: a silent
-    /// store must be noticed while there is time for a command.
+    /// Only an answer after this is recent enough to call the lock busy at the end. A silent store
+    /// must be noticed while there is time for a command.
     pub(crate) fn last_recheck(&self) -> Option<Instant> {
         match self.wait {
             Wait::For(wait) => Some(self.started + wait - self.command_timeout.min(wait / 2)),
@@ -110,25 +110,25 @@ impl Budget {
     }
 }
 
-/// Whether a command got no answer because this process stood still: that is noticed long after the
-/// command's time was over, and says nothing about the store.
+/// Whether a command got no answer because this process stood still. Such a failure is noticed long
+/// after the command's time was over. It says nothing about the store.
 pub(crate) fn stood_still(sent: Instant, now: Instant, command_timeout: Duration) -> bool {
     now > sent + 2 * command_timeout
 }
 
-/// How long a look at a key may take whose first asker has so much time left. Others share what it
-/// comes to: it is never cut so short that silence would say nothing about the store.
+/// How long a look at a key may take, if its first asker has so much time left. Others share the
+/// result. So the look is never so short that silence would say nothing about the store.
 pub(crate) fn look_time(left: Duration, command_timeout: Duration) -> Duration {
-    // A store of several servers may say at the very end of its time what most of them said.
+    // A store of several servers may answer for most of them at the very end of its time.
     (left * 9 / 10).max(command_timeout / 2)
 }
 
-/// A failure that nobody has met again for so long says nothing of now. The pauses between tries
+/// A failure that nobody has met again for so long says nothing about now. The pauses between tries
 /// are shorter.
 pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
 
-/// When a waiter rechecks although nobody told it to: messages can be lost, and a dead holder's
-/// lease ends silently.
+/// When a waiter rechecks without a message: messages can be lost, and a dead holder's lease ends
+/// silently.
 pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {
     let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
         remaining + Duration::from_millis(1)
@@ -136,8 +136,8 @@ pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instan
     sent + lease_ends.clamp(MIN_LEASE, FALLBACK_POLL)
 }
 
-/// When to look again at a key that a client without a queue has held since then, for all that is
-/// known. `scattered` is any number: no two looks in a row are as far apart.
+/// When to look again at a key that, as far as is known, a client without a queue has held since
+/// then. `scattered` is any number: it makes the time between looks vary.
 pub(crate) fn recheck_beside_foreign(now: Instant, since: Instant, scattered: u64) -> Instant {
     if now.saturating_duration_since(since) >= FOREIGN_LASTS {
         return now + FOREIGN_SELDOM;
@@ -147,19 +147,19 @@ pub(crate) fn recheck_beside_foreign(now: Instant, since: Instant, scattered: u6
     now + FOREIGN_LEAST + Duration::from_micros(more)
 }
 
-/// The lease of a hand-over: what a grant that nobody picks up costs the others.
+/// The lease of a hand-over. A grant that nobody picks up costs the others this much.
 pub(crate) fn first_lease(lease: Duration) -> Duration {
     lease.min(FIRST_LEASE)
 }
 
-/// Until when a grant can be trusted whose request was sent at `sent`.
+/// The end of the trust in a grant with a request that was sent at `sent`.
 pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
     sent + trusted(lease)
 }
 
-/// Until when a handed-over hold can be trusted at once, or `None` if it must be confirmed first.
-/// The grant is newer than the last change of the store that was confirmed before over the same
-/// link, so its lease is counted from that request.
+/// The end of the trust in a handed-over hold, or `None` if it must be confirmed first. The grant
+/// is newer than the last change of the store that was confirmed before over the same link. So its
+/// lease is counted from that request.
 pub(crate) fn handed_over_deadline(
     now: Instant,
     confirmed: Instant,
@@ -170,16 +170,15 @@ pub(crate) fn handed_over_deadline(
     (until > now + first / 4).then_some(until)
 }
 
-/// When the rest of the lease is asked for of a hold that was handed over and can be trusted until
-/// `until`: most bodies have ended before.
+/// When to ask for the rest of the lease of a handed-over hold that can be trusted until `until`.
+/// Most bodies have ended before.
 pub(crate) fn handed_over_renewal(now: Instant, until: Instant) -> Instant {
     now + until.saturating_duration_since(now) / 8
 }
 
-/// When a hold is to be renewed that was passed on inside the process and can be trusted until
-/// `until`; or `None` if the store must be asked first, because too little is left, or more than
-/// the lease. A `fresh` hold was handed over by the store a moment ago: the rest of its lease was
-/// not asked for yet.
+/// When to renew a hold that was passed on inside the process and can be trusted until `until`.
+/// `None` if the store must be asked first: too little is left, or more than the lease. A `fresh`
+/// hold was handed over by the store a moment ago: the rest of its lease was not asked for yet.
 pub(crate) fn passed_on(
     now: Instant,
     until: Instant,
@@ -216,19 +215,19 @@ pub(crate) fn awaits_handoff_until(now: Instant, budget: &Budget, limits: &Defau
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
-/// When a hold whose lease was set by a command sent at `sent` is renewed.
+/// When to renew a hold with a lease that a command sent at `sent` has set.
 pub(crate) fn renewal_at(sent: Instant, lease: Duration) -> Instant {
     sent + lease / 3
 }
 
-/// When a renewal that failed is tried again, for the `failures`th time in a row.
+/// When to repeat a renewal after its `failures`th failure in a row.
 pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> Instant {
     now + (lease / 20)
         .min(backoff(failures))
         .max(Duration::from_millis(1))
 }
 
-/// By when a renewal must be answered, so that there is time for another before the first of the
+/// By when a renewal must be answered: so that another one fits in before the first of the
 /// deadlines.
 pub(crate) fn renewal_by(
     sent: Instant,
@@ -252,7 +251,7 @@ pub(crate) fn renewal_lease(
     (left >= MIN_LEASE).then_some(lease.min(left))
 }
 
-/// How long until an undo is repeated whose acquire may still arrive: soon at first, and then ever
+/// How long until an undo is repeated while its acquire may still arrive: soon at first, then ever
 /// more seldom.
 pub(crate) fn undo_pause(tries: u32, lease: Duration) -> Duration {
     BACKOFF_MIN
@@ -266,7 +265,7 @@ pub(crate) fn hold_ends(since: Instant, options: &Resolved) -> Option<Instant> {
     options.max_hold.map(|max_hold| since + max_hold)
 }
 
-/// Failures in a row of what is tried again until it succeeds.
+/// Failures in a row of something that is repeated until it succeeds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Retry {
     failures: u32,

@@ -25,8 +25,8 @@ impl Active {
     }
 
     pub(super) async fn until_idle(&self) {
-        // In one order with the count: either the end of the last sees this, or this sees that the
-        // count is zero.
+        // In one order with the count. Either the end of the last sees this, or this sees a count
+        // of zero.
         self.awaited.store(true, Ordering::SeqCst);
         loop {
             let idle = self.idle.notified();

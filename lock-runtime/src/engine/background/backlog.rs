@@ -1,22 +1,22 @@
-//! A backlog: what is to be ended in the background, and when each of it may be tried.
+//! A backlog: the jobs that end something in the background, and when each may be tried.
 //!
-//! However much there is, few commands are under way, and a store that does not answer is asked
-//! ever less: one client's backlog must not keep the store from its other clients.
+//! However many there are, few commands are under way. A store that does not answer is asked ever
+//! less. One client's backlog must not keep the store from its other clients.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lock_store::Instant;
 
-/// So many repeats at most are under way at once, and so many first tries of a backlog that bounds
+/// At most so many repeats are under way at once, and so many first tries of a backlog that bounds
 /// them.
 pub(super) const AT_ONCE: usize = 32;
 
 /// If more than these wait for a repeat, repeats keep a distance.
 const FEW: usize = AT_ONCE;
 
-/// The distance between two repeats. One more goes behind each job that is done, so that a store
-/// that answers again soon gets them all.
+/// The distance between two repeats. One more follows each job that is done. So a store that
+/// answers again soon gets them all.
 const DISTANCE: Duration = Duration::from_millis(5);
 
 /// Jobs that are not done.
@@ -28,9 +28,9 @@ pub(super) struct Backlog<T> {
     overdue: usize,
     /// How many may be tried for the first time at once.
     first_tries: usize,
-    /// To be tried again at these times, with how often that was done before.
+    /// To be tried again at these times, each with the number of its tries.
     again: BTreeMap<(Instant, u64), (u32, T)>,
-    /// Tells jobs of one time apart.
+    /// Tells jobs of the same time apart.
     number: u64,
     untried_under_way: usize,
     again_under_way: usize,
@@ -88,7 +88,7 @@ impl<T> Backlog<T> {
         Some(Attempt { tries, job })
     }
 
-    /// A try has ended: in vain, and the job is to be tried again then, or with nothing left to do.
+    /// A try has ended. Either it was in vain and is repeated then, or nothing is left to do.
     pub(super) fn ended(&mut self, tries: u32, again: Option<(Instant, T)>) {
         let under_way = match tries {
             0 => &mut self.untried_under_way,
@@ -114,14 +114,14 @@ impl<T> Backlog<T> {
         late.map(|(_, job)| job)
     }
 
-    /// When something changes by time alone. `patience` makes a job overdue that was not tried.
+    /// When something changes by time alone. A job that was not tried within `patience` is overdue.
     pub(super) fn wakes_at(&self, patience: Duration) -> Option<Instant> {
         let overdue = self.untried.get(self.overdue);
         let overdue = overdue.map(|(came, _)| *came + patience);
         self.repeats_at().into_iter().chain(overdue).min()
     }
 
-    /// When the next repeat may start, if not only when another has ended.
+    /// When the next repeat may start, if it need not wait for the end of another.
     fn repeats_at(&self) -> Option<Instant> {
         let ((at, _), _) = self.again.first_key_value()?;
         let distance = self.distance_until.filter(|_| self.again.len() > FEW);

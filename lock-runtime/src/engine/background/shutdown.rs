@@ -8,8 +8,8 @@ use crate::engine::Engine;
 use crate::error::LostReason;
 
 impl Engine {
-    /// Refuses new and waiting requests, gives bodies until the timeout, ends what is held still,
-    /// and waits for releases.
+    /// Refuses new and waiting requests, gives bodies time until the timeout, ends the holds that
+    /// are left, and waits for releases.
     pub(crate) async fn shutdown(&self, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
         if self.is_forked() {
@@ -20,7 +20,7 @@ impl Engine {
         let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle()).await;
         self.lose_all();
-        // A store that is gone can't be released to; leases end by themselves.
+        // A store that is gone hears no release. Leases end by themselves.
         let by = self.clock.now() + 2 * self.defaults.command_timeout;
         let quiet = async {
             // First the requests and releases under way: each may leave something to undo.
@@ -32,7 +32,7 @@ impl Engine {
         self.store.close();
     }
 
-    /// Ends every hold, for a shutdown; also a handoff on its way to a task that nobody polls.
+    /// Ends each hold, for a shutdown. Also a handoff on its way to a task that nobody polls.
     fn lose_all(&self) {
         for handoff in self.local_queues.take_handoffs() {
             self.pass_back(handoff);
@@ -40,7 +40,7 @@ impl Engine {
         for hold in self.watchdog.holds() {
             hold.lose(LostReason::Shutdown);
             self.watchdog.forget(&hold);
-            // A hold that was released, or became part of another, is no longer to be ended here.
+            // A hold that was released, or became a part of another, is not ended here.
             if !hold.ended() {
                 self.send_release(&hold, false, true);
             }

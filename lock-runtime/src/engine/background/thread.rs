@@ -1,8 +1,8 @@
 //! The client's own thread, with a current-thread runtime: connections, watchdog and undo task live
 //! there.
 //!
-//! So a global client outlives any one runtime of its callers, code that blocks its executor does
-//! not cost it its leases, and a guard can be dropped anywhere.
+//! So a global client outlives each runtime of its callers. Code that blocks its executor does not
+//! cost it its leases. A guard can be dropped anywhere.
 
 use std::io;
 use std::sync::mpsc;

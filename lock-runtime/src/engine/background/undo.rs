@@ -1,5 +1,4 @@
-//! Ends in the background what nobody waits for: releases of dropped guards, and undos of unknown
-//! outcomes.
+//! The jobs that nobody waits for: releases of dropped guards, and undos of unknown outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +38,7 @@ pub(crate) struct PendingRelease {
     pub(crate) expected_gone: bool,
 }
 
-/// A place in the store's queue, or a grant that came or may yet come.
+/// A place in the store's queue, or a grant that has come or may yet come.
 #[derive(Debug)]
 pub(crate) struct PendingUndo {
     pub(crate) request: Acquire,
@@ -50,7 +49,7 @@ pub(crate) struct PendingUndo {
     pub(crate) first: Option<Releasing>,
 }
 
-/// The way to the undo task, which ends when all of these are gone and its work is done.
+/// The way to the undo task. The task ends when all of these are gone and its work is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Undo {
     jobs: mpsc::UnboundedSender<Job>,
@@ -62,13 +61,13 @@ pub(crate) struct Undo {
 pub(crate) struct UndoTask {
     jobs: mpsc::UnboundedReceiver<Job>,
     worker: Worker,
-    /// Each is sent at once the first time: there is one for each hold that was granted, and it
-    /// must not stand behind requests that came to nothing.
+    /// Each is sent at once the first time. There is one for each granted hold: it must not wait
+    /// behind requests that came to nothing.
     releases: Backlog<PendingRelease>,
     undos: Backlog<PendingUndo>,
 }
 
-/// What one try came to. A job that is not done is tried again then.
+/// The result of one try. A job that is not done is tried again then.
 enum Ended {
     Release {
         tries: u32,
@@ -121,7 +120,7 @@ impl Undo {
     }
 
     pub(crate) fn send(&self, job: Job) {
-        // After a shutdown there is nobody to do it; the lease does.
+        // After a shutdown nobody does it. The lease ends by itself.
         let _ = self.jobs.send(job);
     }
 

@@ -1,4 +1,4 @@
-//! Renews what is to be renewed, many holds a round trip, and ends what has reached its deadline.
+//! Renews holds, many in one round trip, and ends those that have reached their deadline.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
@@ -15,7 +15,7 @@ use crate::error::LostReason;
 /// Renewals that fall due within this time travel together.
 const TOGETHER: Duration = Duration::from_millis(20);
 
-/// How often the clock is read while anything is held: a machine that sleeps stops the alarms, and
+/// How often the clock is read while anything is held. A machine that sleeps stops the alarms, but
 /// not the clock.
 const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
@@ -40,7 +40,7 @@ pub(crate) struct Watchdog {
 #[derive(Debug, Default)]
 struct Schedule {
     events: BTreeMap<(Instant, u64), Event>,
-    /// What the task sleeps for; it is not woken for anything later.
+    /// The time that the task sleeps until. It is not woken for a later one.
     armed: Option<Instant>,
     /// Whether somebody waits until no hold is left.
     awaited: bool,
@@ -180,7 +180,7 @@ impl Watchdog {
                 if schedule.closed {
                     return;
                 }
-                // Sleeping on for an event that was removed is cheaper than being woken for every
+                // To sleep on for an event that was removed is cheaper than to be woken for each
                 // hold.
                 let first = schedule.events.first_key_value().map(|((at, _), _)| *at);
                 schedule.armed = first;
@@ -223,8 +223,8 @@ impl Watchdog {
                 self.set(event.hold, None, event.failures);
             }
         }
-        // Each batch has a time limit and an outcome of its own, and those with little time left
-        // travel together.
+        // Each batch has a time limit and an outcome of its own. Holds with little time left travel
+        // together.
         renewals.sort_by_key(|(event, _)| event.hold.deadline());
         let (mut batch, mut parts) = (Vec::new(), 0);
         for renewal in renewals {
@@ -328,8 +328,8 @@ impl Watchdog {
 }
 
 impl Schedule {
-    /// What is due now, and renewals that may as well travel with it. They stay scheduled until
-    /// they are set anew.
+    /// The holds that are due now, and renewals that may as well travel with them. They stay
+    /// scheduled until they are set anew.
     fn take_due(&self, now: Instant) -> Vec<Event> {
         let soon = self.events.range(..(now + TOGETHER, u64::MAX));
         soon.filter(|((at, _), event)| *at <= now || event.renew)

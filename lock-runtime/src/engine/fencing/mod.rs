@@ -1,5 +1,5 @@
-//! Everything that the engine decides about fencing tokens: how many a request asks for
-//! ([`window`]), that they rise ([`rising`]), and the token of a nested call.
+//! The engine's decisions about fencing tokens: how many a request asks for ([`window`]), that they
+//! rise ([`rising`]), and the token of a nested call.
 //!
 //! A token rises with every new hold of a key, and comes with the grant. The type is
 //! [`FencingToken`](lock_store::FencingToken).

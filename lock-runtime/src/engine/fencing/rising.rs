@@ -1,16 +1,17 @@
-//! [`LastTokens`]: a token that does not rise fences nothing, so a grant that brings one is not used.
+//! [`LastTokens`]: a token that does not rise fences nothing. A grant with such a token is not
+//! used.
 
 use lock_store::{LockKey, Mutex, StoreError, StoreErrorKind, SweepingMap};
 
-/// The last token of each exclusive lock that this client was granted lately: of a few hundred, and
-/// of more at times.
+/// The last token of each exclusive lock that this client was granted lately: of a few hundred
+/// locks, at times of more.
 #[derive(Debug, Default)]
 pub(crate) struct LastTokens {
     tokens: Mutex<SweepingMap<LockKey, u64>>,
 }
 
 impl LastTokens {
-    /// Notes the first of so many tokens, which must be above all before.
+    /// Notes the first of so many tokens. It must be above all tokens before.
     pub(crate) fn note(&self, key: &LockKey, first: u64, reserved: u32) -> Result<(), u64> {
         let mut tokens = self.tokens.lock();
         tokens.sweep(|_| false);

@@ -1,4 +1,4 @@
-//! A window of fencing tokens: reserved with the grant, so that a handoff needs no round trip.
+//! A window of fencing tokens. It is reserved with the grant, so a handoff needs no round trip.
 
 use std::ops::Range;
 
@@ -22,18 +22,18 @@ impl TokenWindow {
     }
 }
 
-/// How many tokens a request asks for that stands alone.
+/// How many tokens a request asks for if no other waits behind it.
 pub(crate) fn for_one(options: &Resolved) -> u32 {
     options.fenced.into()
 }
 
-/// How many tokens a fenced request asks for that others of its process stand behind.
+/// How many tokens a fenced request asks for if others of its process wait behind it.
 pub(crate) fn for_handoffs(limits: &Defaults) -> u32 {
     1 + limits.local_handoffs.min(TOKEN_WINDOW)
 }
 
-/// Whether a grant lacks the token that was asked for, or brings what is none. Such a hold is not
-/// usable.
+/// Whether a grant lacks the token that was asked for, or brings an invalid one. Such a hold can't
+/// be used.
 pub(crate) fn is_missing(options: &Resolved, token: Option<u64>) -> bool {
     options.fenced && !token.is_some_and(FencingToken::is_valid)
 }

@@ -1,4 +1,4 @@
-//! [`HeardGrant`]: what the store told a waiter.
+//! [`HeardGrant`]: a grant that the store told a waiter.
 
 use lock_store::{Instant, Link};
 
@@ -8,6 +8,6 @@ pub(crate) struct HeardGrant {
     /// The link that told it.
     pub(crate) link: Link,
     pub(crate) token: Option<u64>,
-    /// The store had carried out a command sent then when it told this, if one is known.
+    /// If known: when it told this, the store had carried out a command that was sent then.
     pub(crate) after: Option<Instant>,
 }

@@ -20,20 +20,20 @@ pub(crate) struct Grants {
 #[derive(Debug, Default)]
 struct ExpectedGrants {
     expected: BTreeMap<Owner, ExpectedGrant>,
-    /// For each link over which the store was changed since a request waits: the send time of the
-    /// newest command that did so. They are few, the latest at the end.
+    /// The links over which a command has changed the store since a request waits, each with the
+    /// send time of its newest such command. They are few, the latest at the end.
     written: Vec<(Link, Instant)>,
 }
 
 #[derive(Debug)]
 struct ExpectedGrant {
     signal: Arc<Signal>,
-    /// The link that tells the grant, if it is known. News over another link may be old.
+    /// The link that will tell the grant, if it is known. News over another link may be old.
     over: Option<Link>,
 }
 
 impl Grants {
-    /// From now on, a grant to this owner is told to the signal, over whichever link it comes.
+    /// From now on, the signal hears of a grant to this owner, over whichever link it comes.
     pub(crate) fn register(&self, owner: Owner, signal: &Arc<Signal>) {
         let signal = Arc::clone(signal);
         let expected = ExpectedGrant { signal, over: None };
@@ -41,7 +41,7 @@ impl Grants {
         grants.expected.insert(owner, expected);
     }
 
-    /// From now on, a grant to this owner that is heard over another link is not told.
+    /// From now on, the signal hears of a grant to this owner over this link only.
     pub(crate) fn expect_over(&self, owner: Owner, link: Option<Link>) {
         let mut grants = self.state.lock();
         if let Some(expected) = grants.expected.get_mut(&owner) {
@@ -54,14 +54,14 @@ impl Grants {
         grants.expected.remove(&owner);
     }
 
-    /// The answer over this link says that a command sent then has changed the store. Whatever is
-    /// heard over the link from now on was said by the same server after that: a replica changes
-    /// nothing, but passes on what its master said.
+    /// The answer over this link says that a command sent then has changed the store. All news over
+    /// the link from now on comes from the same server, after that. A replica changes nothing: it
+    /// only passes on its master's words.
     pub(crate) fn wrote(&self, link: Link, sent: Instant) {
         self.state.lock().wrote(link, sent);
     }
 
-    /// Only the store knows how things stand with the requests that `affected` says.
+    /// Only the store knows the state of the requests that `affected` names.
     fn recheck_if(&self, affected: impl Fn(&ExpectedGrant) -> bool) {
         let grants = self.state.lock();
         let affected = grants.expected.values().filter(|one| affected(one));
@@ -97,7 +97,7 @@ impl Grants {
     }
 }
 
-/// So many links are remembered.
+/// How many links are remembered.
 const WRITTEN_LINKS: usize = 16;
 
 impl ExpectedGrants {

@@ -1,4 +1,4 @@
-//! How a hold ends, and what it leaves.
+//! The end of a hold, and what is left to do then.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub(in crate::engine) struct Ending {
     pub(in crate::engine) watched_at: Option<Instant>,
     /// How long its key stays taken.
     pub(in crate::engine) keep: Duration,
-    /// What another task of this process can go on with: nothing if the key stays taken, if the
-    /// hold can't be trusted any more, or if an undo under way could end it.
+    /// The hold for another task of this process. There is none if the key stays taken, if the hold
+    /// can't be trusted any more, or if an undo under way could end it.
     pub(in crate::engine) handoff: Option<Handoff>,
 }
 
 impl Hold {
-    /// Ends the hold, the first time. From then on it is not lost any more, and not watched anew.
+    /// Ends the hold, the first time. From then on it can't be lost, and is not watched anew.
     pub(in crate::engine) fn end(&self, now: Instant) -> Option<Ending> {
         let mut state = self.state.lock();
         if std::mem::replace(&mut state.released, true) {
@@ -37,8 +37,8 @@ impl Hold {
             state.lost.is_none() && now < state.deadline && keep.is_zero() && self.late.is_empty();
         let (tenure, deadline) = (state.tenure.take(), state.deadline);
         let (lost, watched_at) = (state.lost, state.watched_at);
-        // A tenure that can't be passed on ends here and wakes waiters, which is not done under
-        // the lock.
+        // A tenure that can't be passed on ends here and wakes waiters. That is not done under the
+        // lock.
         drop(state);
         let tenure = tenure.filter(|_| usable);
         Some(Ending {
@@ -49,7 +49,7 @@ impl Hold {
         })
     }
 
-    /// Ends a hold that becomes part of another hold of this client. False if it was lost or
+    /// Ends a hold that becomes a part of another hold of this client. False if it was lost or
     /// released before.
     pub(in crate::engine) fn become_part(&self) -> bool {
         let mut state = self.state.lock();

@@ -9,7 +9,7 @@ use super::{Hold, HoldState};
 use crate::error::{LockError, LostReason};
 
 impl Hold {
-    /// The reason of the loss, if it is lost: also when this call is the first to notice that the
+    /// The reason of the loss, if it is lost. This call may be the first to notice that the
     /// deadline has passed.
     pub(crate) fn loss(&self) -> Option<LostReason> {
         let now = self.clock.now();
@@ -22,10 +22,10 @@ impl Hold {
         state.lost
     }
 
-    /// How a hold that ran into its deadline was lost.
+    /// Why a hold was lost at its deadline.
     fn expiry(&self, state: &HoldState) -> LostReason {
-        // The last renewal before the end of `max_hold` is cut to it, less the part of a lease
-        // that is not trusted.
+        // The last renewal before the end of `max_hold` is cut to end there, less the part of a
+        // lease that is not trusted.
         let slack = self.lease / 50 + Duration::from_millis(15);
         match self.ends {
             Some(ends) if state.deadline + slack >= ends => LostReason::MaxHold,
@@ -35,7 +35,7 @@ impl Hold {
         }
     }
 
-    /// Says that it is lost. Never taken back.
+    /// Marks it as lost, for ever.
     pub(crate) fn lose(&self, reason: LostReason) {
         let state = self.state.lock();
         if state.lost.is_none() && !state.released {

@@ -1,4 +1,4 @@
-//! One hold: until when it can be trusted, and what can be asked of the store for it.
+//! One hold: how long it can be trusted, and the store's commands for it.
 
 mod downgrade;
 pub(super) mod ending;
@@ -18,7 +18,7 @@ use super::local_queue::Tenure;
 use crate::config::Resolved;
 use crate::error::LostReason;
 
-/// A lock that the store granted to this process, or several that are held, renewed, lost and
+/// A lock that the store granted to this process, or several locks that are held, renewed, lost and
 /// released together.
 #[derive(Debug)]
 pub(crate) struct Hold {
@@ -29,8 +29,7 @@ pub(crate) struct Hold {
     pub(crate) renew: bool,
     /// The end of `max_hold`.
     pub(crate) ends: Option<Instant>,
-    /// Earlier commands of this request whose outcome is not known, and which may yet be carried
-    /// out.
+    /// Earlier commands of this request with an unknown outcome, which may yet be carried out.
     pub(crate) late: Vec<(LateAcquire, Acquire)>,
     clock: Clock,
     state: Mutex<HoldState>,
@@ -41,7 +40,7 @@ pub(crate) struct Hold {
 #[derive(Debug)]
 struct HoldState {
     deadline: Instant,
-    /// The store keeps it at most until then: the longest lease ever asked for, heard of or not.
+    /// The store keeps it at most until then: by the longest lease ever asked for, answered or not.
     stored_until: Instant,
     lost: Option<LostReason>,
     /// A renewal was asked for, and no answer has come yet.
@@ -57,10 +56,10 @@ struct HoldState {
     tenure: Option<Box<Tenure>>,
 }
 
-/// What a request was granted.
+/// The contents of a grant.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    /// Tells the hold from every other one of its client, those that it was made of included.
+    /// Tells the hold from each other one of its client, also from those that it was made of.
     pub(crate) id: u64,
     pub(crate) deadline: Instant,
     pub(crate) ends: Option<Instant>,
@@ -198,8 +197,8 @@ impl Hold {
         state.keep_until = state.keep_until.max(Some(until));
     }
 
-    /// Notes when the watchdog acts on it next, unless it was released, and gives back when the
-    /// watchdog would have.
+    /// Notes when the watchdog acts on it next, unless it was released. Returns when the watchdog
+    /// would have acted before.
     pub(super) fn watch(&self, at: Instant) -> Result<Option<Instant>, AlreadyReleased> {
         let mut state = self.state.lock();
         if state.released {

@@ -1,10 +1,10 @@
-//! What a hold is made of: keys, and what may arrive late for them.
+//! The parts of a hold: keys, and commands that may arrive late for them.
 
 use std::sync::OnceLock;
 
 use lock_store::{FencingToken, Instant, Link, LockKey, Owner};
 
-/// At least one; nearly always there is no more.
+/// At least one, and nearly always only one.
 #[derive(Debug)]
 pub(crate) enum Parts {
     One(Part),
@@ -49,8 +49,8 @@ impl Part {
     }
 }
 
-/// An acquire that may be carried out late: undone for sure once the same link has acknowledged, or
-/// at `until`.
+/// An acquire that may be carried out late. It is undone for sure when the same link has
+/// acknowledged the undo, or at `until`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateAcquire {
     pub(crate) link: Link,
@@ -65,7 +65,7 @@ impl LateAcquire {
 
     pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {
         earlier.map_or(Self { link, until }, |earlier| Self {
-            // No acknowledgement over one of them says anything of the other.
+            // An acknowledgement over one of them says nothing about the other.
             link: if earlier.link == link {
                 link
             } else {

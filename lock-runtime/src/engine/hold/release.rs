@@ -1,4 +1,4 @@
-//! How a hold is released: passed on to another task of this process, given back to the store, or
+//! The release of a hold: passed on to another task of this process, given back to the store, or
 //! given back in the background.
 
 use std::time::Duration;
@@ -26,8 +26,8 @@ impl Hold {
 }
 
 impl Engine {
-    /// Ends a hold and waits for the store's word. If it does not come, or nobody waits for it, the
-    /// background repeats.
+    /// Ends a hold and waits for the store's answer. If it does not come, or nobody waits for it,
+    /// the background repeats the release.
     pub(crate) async fn release(&self, hold: &Hold) -> Result<(), LockError> {
         self.check_process()?;
         let _active = Active::enter(&*self.active);
@@ -57,8 +57,8 @@ impl Engine {
             unavailable(Some(hold.key()), failure.error)
         })?;
         let released = answer.value.iter().all(|one| *one == Released::Released);
-        // A late acquire that found the lock taken has a place in the store's queue, which a
-        // release leaves there.
+        // A late acquire that found the lock taken has a place in the store's queue. A release
+        // leaves it there.
         let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
         if hold.late.iter().all(undone) {
             std::mem::forget(unfinished);
@@ -101,8 +101,8 @@ impl Engine {
         Some(ending)
     }
 
-    /// A lost hold may still have its key for a moment, or longer at the end of `max_hold` or at a
-    /// shutdown.
+    /// A lost hold may still have its key for a moment. At the end of `max_hold`, or at a shutdown,
+    /// for longer.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.count_loss();
         if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
@@ -110,7 +110,7 @@ impl Engine {
         }
     }
 
-    /// When the store has ended the hold by itself: a renewal may be under way, or not be heard of.
+    /// When the store has ended the hold by itself. A renewal may be under way, or its answer lost.
     fn expires(&self, hold: &Hold, now: Instant) -> Instant {
         let may_be_stored = match self.defaults.taken_out.has(Mend::ReleaseOfWhatMayBeStored) {
             false => hold.stored_until(),
@@ -119,7 +119,7 @@ impl Engine {
         (now + hold.lease).max(may_be_stored)
     }
 
-    /// Releases in the background. `in_order` has later requests of this client wait for it.
+    /// Releases in the background. With `in_order`, later requests of this client wait for it.
     pub(in crate::engine) fn send_release(&self, hold: &Hold, in_order: bool, expected_gone: bool) {
         let now = self.clock.now();
         let parts = hold.parts().iter().filter(|_| in_order);

@@ -1,4 +1,4 @@
-//! How a hold gets a longer lease: by the watchdog, or because its caller asks.
+//! A longer lease for a hold: by the watchdog, or by its caller's wish.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::engine::{Engine, timing};
 use crate::error::{LockError, LostReason};
 
 impl Hold {
-    /// What to ask the store for. From then on the store may keep the hold for as long, whatever
-    /// is heard of it.
+    /// The lease to ask for. From then on the store may keep the hold for that long, whatever is
+    /// heard of it.
     pub(crate) fn renewals(&self, lease: Duration) -> Vec<Renewal> {
         let until = self.clock.now() + lease;
         let mut state = self.state.lock();

@@ -1,6 +1,6 @@
-//! The call chain: the holds that the code that runs here is inside of.
+//! The call chain: the holds around the code that runs here.
 //!
-//! The chain is a task-local that every poll of a body sets, so it follows calls and `join!`, and
+//! The chain is a task-local that each poll of a body sets. So it follows calls and `join!`, and
 //! ends at a spawn.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A frame for a body under `hold`, inside of whatever this code runs under.
+    /// A frame for a body under `hold`, inside the frames around this code.
     pub(crate) fn new(hold: Arc<Hold>, gate: NestedGate, entered: Option<NestedGate>) -> Arc<Self> {
         Arc::new(Self {
             hold,
@@ -53,12 +53,12 @@ fn current() -> Chain {
     CHAIN.try_with(Clone::clone).ok().flatten()
 }
 
-/// The innermost hold of this client and key around the code that asks.
+/// The innermost hold of this client and key around the caller's code.
 pub(crate) fn enclosing(client: ClientId, key: &LockKey) -> Chain {
     let mut found = frames().find(|frame| frame.hold.find(client, key).is_some())?;
-    // Where a nested body enters an outer guard's scope, this very call chain has the permit of
-    // that guard's gate: waiting there would never end. The chain goes on from the frame that has
-    // the permit.
+    // If a nested body enters an outer guard's scope, this very call chain has the permit of that
+    // guard's gate. Waiting there would never end. The chain goes on from the frame that has the
+    // permit.
     while let Some(entrant) = frames().find(|frame| {
         frame
             .entered
@@ -70,7 +70,7 @@ pub(crate) fn enclosing(client: ClientId, key: &LockKey) -> Chain {
     Some(found)
 }
 
-/// The frames around the code that asks, innermost first.
+/// The frames around the caller's code, innermost first.
 fn frames() -> impl Iterator<Item = Arc<Frame>> {
     std::iter::successors(current(), |frame| frame.outer.clone())
 }

@@ -16,7 +16,7 @@ pub(crate) enum NestedPermit {
 }
 
 impl NestedPermit {
-    /// Waits until no other nested call uses the hold in a way that this one can't go with.
+    /// Waits until no other nested call uses the hold in a way that excludes this one.
     pub(super) async fn wait(gate: &NestedGate, shared: bool) -> Self {
         let gate = Arc::clone(gate);
         if shared {

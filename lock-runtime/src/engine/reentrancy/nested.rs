@@ -12,7 +12,7 @@ use crate::engine::hold::Hold;
 use crate::engine::timing::Budget;
 use crate::error::{HeldBy, KeyKind, LockError, LostReason};
 
-/// What a request ends with: a hold of its own, or the use of the one that its call chain has.
+/// The result of a request: a hold of its own, or the use of its call chain's hold.
 #[derive(Debug)]
 pub(crate) enum Held {
     Own(Arc<Hold>),
@@ -67,15 +67,15 @@ impl Engine {
             (None, None) => {}
             // The number of permits that there are is each request's own matter.
             (Some(has), Some(wants)) if has.is_read_write() == wants.is_read_write() => {
-                // A reader that waited for the readers, and so for itself, would wait for ever.
+                // A reader that waits for the readers waits for itself, for ever.
                 if wants.count > has.count {
                     return Err(LockError::WouldDeadlock { key: key.clone() });
                 }
             }
             (has, _) => return Err(LockError::key_conflict(key.clone(), kind(has))),
         }
-        // Of several keys all are held, or the rest would be waited for while holding these, in any
-        // order.
+        // Of several keys all must be held. Otherwise it would wait for the rest while it holds
+        // these, in any order.
         let missing = keys.iter().any(|key| hold.find(self.id(), key).is_none());
         if missing || !options.reentrant {
             return Err(LockError::WouldDeadlock { key: key.clone() });
@@ -128,7 +128,7 @@ impl Engine {
     }
 }
 
-/// What kind of lock a hold of so much is of.
+/// The kind of lock that a hold with these permits is of.
 fn kind(permits: Option<Permits>) -> KeyKind {
     match permits {
         None => KeyKind::Exclusive,
