@@ -93,7 +93,7 @@ pub async fn run(settings: &Settings) -> Report {
 }
 
 /// For so long at most a run goes on in search of a stale access.
-const SEARCH: Duration = Duration::from_secs(60);
+const SEARCH: Duration = Duration::from_secs(180);
 
 /// Part of a run, with its faults.
 struct Phase {
