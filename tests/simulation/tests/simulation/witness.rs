@@ -103,6 +103,12 @@ impl Witness {
         *known = until.max(*known);
     }
 
+    /// The machines slept: alarms ring so much later.
+    pub(crate) fn slept(&self, time: Duration) {
+        let mut seen = self.seen();
+        seen.unpolled.values_mut().for_each(|until| *until += time);
+    }
+
     pub(crate) fn is_polled(&self, client: usize, key: &str, since: Instant) -> bool {
         let seen = self.seen();
         let until = seen.unpolled.get(&(client, key.to_owned()));
