@@ -24,6 +24,7 @@ pub(crate) mod rate;
 pub(crate) mod reentrancy;
 pub(crate) mod request_numbers;
 mod timing;
+mod who_holds;
 
 use std::fmt;
 use std::sync::Arc;

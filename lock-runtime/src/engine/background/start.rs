@@ -11,12 +11,13 @@ use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
 use crate::engine::fencing::rising::LastTokens;
-use crate::engine::holder_names::{Questions, answers};
+use crate::engine::holder_names::Questions;
 use crate::engine::latch::store_time::StoreTime;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::patrol::patrol;
 use crate::engine::messages::Messages;
 use crate::engine::other_limits::OtherLimits;
+use crate::engine::who_holds::answers;
 
 impl Engine {
     /// An engine, and the task that its runtime must run until it ends.

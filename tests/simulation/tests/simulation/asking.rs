@@ -11,6 +11,8 @@ use crate::oracle::check_waited;
 use crate::users::{User, Wanted};
 use crate::world::{Check, now, sleep};
 
+/// For how much longer than it waits a request may be there.
+const GIVES_UP: Duration = Duration::from_secs(2);
 /// A task that is not polled is passed over within this time of its turn.
 const PASSED_OVER: Duration = Duration::from_secs(5);
 /// Longer than any run.
@@ -20,6 +22,13 @@ impl User {
     /// Asks for it, in one way or another.
     pub(crate) async fn ask(&mut self, wanted: Wanted) {
         let unpolled = self.service.world.faults.unpolled / 10;
+        if !wanted.roomy {
+            let until = now() + wanted.wait.unwrap_or(FOR_EVER) + GIVES_UP;
+            let (client, witness) = (self.service.number, &self.service.world.witness);
+            for key in &wanted.keys {
+                witness.asks_in_vain(client, key, until);
+            }
+        }
         match self.rng.below(100) {
             0..12 => self.drops_its_request(wanted).await,
             12..20 => self.gives_up(wanted).await,

@@ -56,6 +56,11 @@ impl World {
         well.all(|well| well)
     }
 
+    fn is_usable(&self, client: usize, keys: &[&str], since: Instant) -> bool {
+        let mut keys = keys.iter();
+        keys.all(|key| self.witness.is_usable(client, key, since))
+    }
+
     fn is_polled(&self, client: usize, keys: &[&str], since: Instant) -> bool {
         let mut keys = keys.iter();
         keys.all(|key| self.witness.is_polled(client, key, since))
@@ -80,6 +85,7 @@ pub(crate) fn check_error(service: &Service, who: &str, asked: &Asked, error: &L
             if polled
                 && asked.roomy
                 && asked.is_one()
+                && world.is_usable(client, &asked.keys, asked.at)
                 && world.is_undisturbed(client, &asked.keys, asked.at) =>
         {
             let (keys, detail) = (&asked.keys, source.detail());

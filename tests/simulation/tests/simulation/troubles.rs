@@ -217,5 +217,6 @@ fn suspend(world: &World, services: &[Service], rng: &mut Rng) {
             .sleep(u64::try_from(time.as_millis()).unwrap());
     }
     world.suspend(u64::try_from(time.as_millis()).unwrap());
+    world.witness.slept(time);
     disturb(world, None, None, Duration::ZERO);
 }

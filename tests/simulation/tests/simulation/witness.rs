@@ -26,6 +26,8 @@ struct Seen {
     held: BTreeMap<LockKey, Instant>,
     /// By client and key: until when a task that nobody polls may be before others.
     unpolled: BTreeMap<(usize, String), Instant>,
+    /// By client and key: until when a task may be before others that can't use what it is granted.
+    in_vain: BTreeMap<(usize, String), Instant>,
     silences: Vec<(usize, Instant, Silence)>,
     /// When a server last carried out a command for the key.
     touched: BTreeMap<LockKey, Instant>,
@@ -101,6 +103,29 @@ impl Witness {
         let known = seen.unpolled.entry((client, key.to_owned()));
         let known = known.or_insert(until);
         *known = until.max(*known);
+    }
+
+    /// The machines slept: alarms ring so much later.
+    pub(crate) fn slept(&self, time: Duration) {
+        let mut seen = self.seen();
+        let seen = &mut *seen;
+        let both = seen.unpolled.values_mut().chain(seen.in_vain.values_mut());
+        both.for_each(|until| *until += time);
+    }
+
+    /// A task asks whose lease the network's delay uses up: those behind it wait until it gives up.
+    pub(crate) fn asks_in_vain(&self, client: usize, key: &str, until: Instant) {
+        let mut seen = self.seen();
+        let known = seen.in_vain.entry((client, key.to_owned()));
+        let known = known.or_insert(until);
+        *known = until.max(*known);
+    }
+
+    /// Whether every task of the client that has asked for the key since then could use a grant.
+    pub(crate) fn is_usable(&self, client: usize, key: &str, since: Instant) -> bool {
+        let seen = self.seen();
+        let until = seen.in_vain.get(&(client, key.to_owned()));
+        until.is_none_or(|until| *until < since)
     }
 
     pub(crate) fn is_polled(&self, client: usize, key: &str, since: Instant) -> bool {
