@@ -3,7 +3,7 @@
 //! ```
 //! use lock_runtime::{LockClient, LockError, distributed_lock};
 //!
-//! #[distributed_lock(key = "stock:<product_id>", lease = "10s")]
+//! #[distributed_lock(key = "stock:<product_id>")]
 //! async fn deduct_stock(product_id: u64, amount: u32) -> Result<u32, LockError> {
 //!     // read, decide, write: one at a time for each product, over all processes
 //!     Ok(100 - amount)
@@ -11,7 +11,8 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), LockError> {
-//!     LockClient::in_memory().install()?; // in a service: lock_runtime::init("redis://127.0.0.1/").await?
+//!     // in a service: lock_runtime::init("redis://127.0.0.1/").await?
+//!     LockClient::in_memory().install()?;
 //!     assert_eq!(deduct_stock(42, 1).await?, 99);
 //!     Ok(())
 //! }
