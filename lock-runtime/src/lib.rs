@@ -34,6 +34,8 @@ mod error;
 mod mends;
 #[cfg(feature = "__internals")]
 mod probe;
+#[cfg(feature = "test-util")]
+mod test_util;
 
 /// The attribute's page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -60,3 +62,5 @@ pub use lock_store::{
 pub use mends::Mend;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
+#[cfg(feature = "test-util")]
+pub use test_util::{Faults, HeldByAnother};
