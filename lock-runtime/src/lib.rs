@@ -21,7 +21,8 @@
 //! acknowledged writes; and safe without those conditions wherever the resource checks the fencing token.*
 //!
 //! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for everything else, and [`LockError`] for what can go
-//! wrong.
+//! wrong. In your own tests, use [`LockClient::in_memory`]. The feature `test-util` adds a client that follows tokio's paused clock,
+//! and one whose store has faults.
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -46,6 +47,11 @@ pub struct AttributePage;
 #[cfg(doctest)]
 #[doc = include_str!("../../lock-macros/src/rate_limited.md")]
 pub struct RateLimitedPage;
+
+/// The page about tests of services.
+#[cfg(all(doctest, feature = "test-util", feature = "macros"))]
+#[doc = include_str!("../docs/testing.md")]
+pub struct TestingPage;
 
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};

@@ -33,10 +33,10 @@ impl LockClient {
     /// async fn main() -> Result<(), LockError> {
     ///     let client = LockClient::in_memory_paused();
     ///     let guard = client.lock("k").acquire().await?;
-    ///     let minute = client.lock("k").wait(Duration::from_secs(60));
-    ///     assert!(minute.acquire().await.is_err_and(|error| error.is_busy()));
-    ///     assert!(guard.held_for() >= Duration::from_secs(60));
-    ///     Ok(())
+    ///     let (minute, began) = (Duration::from_secs(60), tokio::time::Instant::now());
+    ///     let refused = client.lock("k").wait(minute).acquire().await;
+    ///     assert!(refused.is_err_and(|error| error.is_busy()) && began.elapsed() >= minute);
+    ///     guard.release().await
     /// }
     /// ```
     #[must_use]
