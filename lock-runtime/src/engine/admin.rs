@@ -44,9 +44,16 @@ impl Engine {
         answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
-    /// The holds of this key are lost, as if the store had said that they are gone.
+    /// The holds of this key are lost, as if the store had said that they are gone; also one on its way to the next task.
     #[cfg(feature = "test-util")]
     pub(crate) fn lose(&self, key: &LockKey) {
+        for handoff in self.local_queues.take_handoffs() {
+            if handoff.key() == key {
+                self.end_tenure(&handoff);
+            } else {
+                self.pass_back(handoff);
+            }
+        }
         for hold in self.watchdog.holds() {
             if hold.find(self.id(), key).is_some() {
                 hold.lose(LostReason::Gone);

@@ -1,9 +1,9 @@
 //! A store with faults.
 
-use std::future::pending;
-use std::time::Duration;
-
 use lock_runtime::{Faults, LockClient, LockError, LostReason, StoreErrorKind};
+use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use crate::{MINUTE, SECOND, is_busy, is_unavailable, now};
@@ -155,6 +155,20 @@ async fn a_lock_can_be_taken_by_another_who_keeps_it() {
     assert!(is_busy(&refused), "{refused:?}");
     drop(other);
     assert!(client.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_on_its_way_to_the_next_task_can_be_lost() {
+    let (client, faults) = LockClient::in_memory_with_faults();
+    let guard = client.lock("k").acquire().await.unwrap();
+    let mut next = pin!(client.lock("k").wait(MINUTE).acquire());
+    assert!(timeout(SECOND / 1000, &mut next).await.is_err());
+    drop(guard);
+    // Passed on inside the process, to a task that was not polled yet.
+    let other = faults.held_by_another("k");
+    assert!(timeout(5 * SECOND, &mut next).await.is_err());
+    drop(other);
+    assert!(next.await.unwrap().is_held());
 }
 
 #[tokio::test(start_paused = true)]
