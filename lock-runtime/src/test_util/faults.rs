@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lock_store::memory::{Intruder, MemoryStore};
 use lock_store::{Claim, LockKey, Owner, StoreErrorKind};
 
-use super::faulty_store::{self, ANOTHER, Behaviour, Told};
+use super::faulty_store::{self, ANOTHER, Behaviour, Instructions};
 use crate::client::{LockClient, LockClientBuilder};
 use crate::config::DEFAULT_NAMESPACE;
 
@@ -38,7 +38,7 @@ use crate::config::DEFAULT_NAMESPACE;
 #[derive(Clone)]
 pub struct Faults {
     client: LockClient,
-    told: Arc<Told>,
+    told: Arc<Instructions>,
     another: Arc<Another>,
 }
 
@@ -46,12 +46,12 @@ pub struct Faults {
 struct Another {
     intruder: Intruder,
     requests: AtomicU64,
-    told: Arc<Told>,
+    told: Arc<Instructions>,
 }
 
 impl Faults {
     pub(super) fn of(builder: LockClientBuilder) -> (LockClient, Self) {
-        let (memory, told) = (MemoryStore::new(), Arc::<Told>::default());
+        let (memory, told) = (MemoryStore::new(), Arc::<Instructions>::default());
         let (server, heard) = (memory.clone(), Arc::clone(&told));
         let client = builder
             .store(move |namespace, id, listener, clock| {

@@ -22,7 +22,7 @@ const ITS_NAME: &str = "somebody-else";
 
 /// What a test has told the store.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Instructions {
     pub(super) behaviour: watch::Sender<Behaviour>,
     /// Since when somebody else has what.
     pub(super) held_by_another: Mutex<HashMap<LockKey, Instant>>,
@@ -66,7 +66,7 @@ pub(super) fn connect(
     id: ClientId,
     listener: &Arc<dyn Listener>,
     clock: Clock,
-    told: &Arc<Told>,
+    told: &Arc<Instructions>,
 ) -> Arc<dyn Store> {
     let listener: Arc<dyn Listener> = Arc::new(FaultyListener {
         listener: Arc::downgrade(listener),
@@ -84,7 +84,7 @@ pub(super) fn connect(
 struct FaultyStore {
     store: Arc<dyn Store>,
     clock: Clock,
-    told: Arc<Told>,
+    told: Arc<Instructions>,
     /// The server tells it what it has to say, as long as it is there.
     listener: Arc<dyn Listener>,
 }
@@ -203,7 +203,7 @@ verbs! {
 /// Hears nothing while the store is silent.
 struct FaultyListener {
     listener: Weak<dyn Listener>,
-    told: Arc<Told>,
+    told: Arc<Instructions>,
 }
 
 impl FaultyListener {
