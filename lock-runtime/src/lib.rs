@@ -21,7 +21,8 @@
 //! acknowledged writes; and safe without those conditions wherever the resource checks the fencing token.*
 //!
 //! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for everything else, and [`LockError`] for what can go
-//! wrong.
+//! wrong. In your own tests, use [`LockClient::in_memory`]. The feature `test-util` adds a client that follows tokio's paused clock,
+//! and one whose store has faults.
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -34,6 +35,8 @@ mod error;
 mod mends;
 #[cfg(feature = "__internals")]
 mod probe;
+#[cfg(feature = "test-util")]
+mod test_util;
 
 /// The attribute's page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -44,6 +47,11 @@ pub struct AttributePage;
 #[cfg(doctest)]
 #[doc = include_str!("../../lock-macros/src/rate_limited.md")]
 pub struct RateLimitedPage;
+
+/// The page about tests of services.
+#[cfg(all(doctest, feature = "test-util", feature = "macros"))]
+#[doc = include_str!("../docs/testing.md")]
+pub struct TestingPage;
 
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
@@ -60,3 +68,5 @@ pub use lock_store::{
 pub use mends::Mend;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
+#[cfg(feature = "test-util")]
+pub use test_util::{Faults, HeldByAnother};

@@ -5,6 +5,8 @@
 mod client;
 mod connected;
 mod holders;
+#[cfg(feature = "test-util")]
+mod intruder;
 mod latch;
 mod lock;
 mod name;
@@ -13,4 +15,6 @@ mod rate;
 mod server;
 mod space;
 
+#[cfg(feature = "test-util")]
+pub use self::intruder::Intruder;
 pub use self::server::MemoryStore;
