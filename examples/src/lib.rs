@@ -1,4 +1,8 @@
-//! What the command lines of the examples have in common: mistakes get a usage line, and no password is ever shown.
+//! What the command lines of the examples have in common: mistakes get a usage line, and no password is ever shown. And
+//! the service of the example `orders`.
+
+#[cfg(feature = "orders")]
+pub mod orders;
 
 use std::error::Error;
 use std::fmt::Display;

@@ -8,6 +8,7 @@
 //! | [redis] | URLs, persistence, rights |
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
+//! | [testing] | tests of your own service: a store in the process, paused time, faults |
 //! | [comparison] | facts about other libraries |
 //! | [migration] | from Redisson, lock4j, ShedLock, `SET NX` code, rslock |
 
@@ -45,4 +46,7 @@ page!(errors);
 page!(guarantees, "life-of-a-lock.svg");
 page!(migration);
 page!(redis);
+// Its examples need these features.
+#[cfg(any(not(doctest), all(feature = "test-util", feature = "macros")))]
+page!(testing);
 page!(topologies);

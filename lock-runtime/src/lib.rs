@@ -24,7 +24,10 @@
 //!
 //! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for
 //! everything else, and [`LockError`] for what can go wrong. The [`guide`] has a page for each
-//! subject: guarantees, errors, Redis set-up, topologies, cost, comparison, migration.
+//! subject: guarantees, errors, Redis set-up, topologies, cost, testing, comparison, migration.
+//!
+//! In your own tests, use [`LockClient::in_memory`]. The feature `test-util` adds a client that
+//! follows tokio's paused clock, and one whose store has faults.
 
 #[doc(hidden)]
 #[path = "private.rs"]
@@ -39,6 +42,8 @@ pub mod guide;
 mod mends;
 #[cfg(feature = "__internals")]
 mod probe;
+#[cfg(feature = "test-util")]
+mod test_util;
 
 /// The repository's front page, whose examples are compiled here.
 #[cfg(doctest)]
@@ -70,3 +75,5 @@ pub use lock_store::{
 pub use mends::Mend;
 #[cfg(feature = "__internals")]
 pub use probe::Probe;
+#[cfg(feature = "test-util")]
+pub use test_util::{Faults, HeldByAnother};

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lock_runtime::{
-    Decision, FencingToken, Finding, Guard, Health, Inspection, KeyFault, KeyKind, Latch, Lock,
-    LockClient, LockClientBuilder, LockError, LockKey, LostReason, OnLost, Rate, RateLimiter, Role,
-    RwLock, Semaphore, ServerHealth, StoreError, StoreErrorKind, distributed_lock, rate_limited,
+    Decision, Faults, FencingToken, Finding, Guard, Health, HeldByAnother, Inspection, KeyFault,
+    KeyKind, Latch, Lock, LockClient, LockClientBuilder, LockError, LockKey, LostReason, OnLost,
+    Rate, RateLimiter, Role, RwLock, Semaphore, ServerHealth, StoreError, StoreErrorKind,
+    distributed_lock, rate_limited,
 };
 
 fn send_sync_debug<T: Send + Sync + Debug>() {}
@@ -42,6 +43,7 @@ fn types_are_send_sync_and_debug() {
     send_sync_debug::<(Latch, RwLock, Semaphore)>();
     send_sync_debug::<Guard>();
     send_sync_debug::<RateLimiter>();
+    send_sync_debug::<(Faults, HeldByAnother)>();
     send_sync_debug::<LockKey>();
     send_sync_debug::<LockError>();
     send_sync_debug::<StoreError>();

@@ -39,7 +39,7 @@ fn no_link_is_dead() {
 #[test]
 fn what_the_pages_name_is_there() {
     let (mut paths, mut tests) = (Vec::new(), String::new());
-    for folder in ["lock-macros", "lock-runtime", "tests"] {
+    for folder in ["examples", "lock-macros", "lock-runtime", "tests"] {
         for path in every_file(&root().join(folder)) {
             if folder == "tests" && path.extension().is_some_and(|end| end == "rs") {
                 tests += &fs::read_to_string(&path).unwrap();

@@ -15,7 +15,7 @@ use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
 use lock_store::{ClientId, Clock, Listener, Store};
 #[cfg(feature = "redis")]
 use lock_store_redis::Replicas;
-#[cfg(feature = "__internals")]
+#[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
 use crate::config::{
@@ -67,6 +67,9 @@ pub struct LockClientBuilder {
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
     strict_checks: bool,
+    /// The caller's, instead of a thread of the client's own.
+    #[cfg(feature = "test-util")]
+    runtime: Option<Handle>,
     #[cfg(feature = "__internals")]
     simulated: Option<Simulated>,
     store: Option<Arc<StoreFactory>>,
@@ -78,7 +81,6 @@ pub struct LockClientBuilder {
 #[cfg(feature = "__internals")]
 #[derive(Clone)]
 struct Simulated {
-    runtime: Handle,
     id: ClientId,
     pause: Pause,
 }
@@ -109,6 +111,8 @@ impl Default for LockClientBuilder {
             #[cfg(feature = "redis")]
             replicas: None,
             strict_checks: false,
+            #[cfg(feature = "test-util")]
+            runtime: None,
             #[cfg(feature = "__internals")]
             simulated: None,
             store: None,
@@ -207,13 +211,20 @@ impl LockClientBuilder {
         self
     }
 
+    /// Runs the engine on this runtime, whose time may be paused, instead of a thread of its own.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn on_runtime(mut self, runtime: Handle) -> Self {
+        self.runtime = Some(runtime);
+        self
+    }
+
     /// Runs the engine on this runtime, whose time is paused, instead of a thread of its own.
     /// Nothing in there is left to chance: the client's id is given, too. `pause` stops its tasks.
     #[cfg(feature = "__internals")]
     pub fn simulated(mut self, runtime: Handle, id: u128, pause: Pause) -> Self {
         let id = ClientId(id);
-        self.simulated = Some(Simulated { runtime, id, pause });
-        self
+        self.simulated = Some(Simulated { id, pause });
+        self.on_runtime(runtime)
     }
 
     /// A client without this mend, so that a simulation can show that it would find what was wrong.
@@ -224,7 +235,7 @@ impl LockClientBuilder {
     }
 
     /// For a client whose locks are meant to be in this process.
-    fn for_one_process() -> Self {
+    pub(crate) fn for_one_process() -> Self {
         Self {
             url: Some("memory:".to_owned()),
             is_for_one_process: true,

@@ -7,6 +7,8 @@ use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHeal
 
 use super::Engine;
 use super::errors::unavailable;
+#[cfg(feature = "test-util")]
+use crate::error::LostReason;
 use crate::error::{KeyKind, LockError};
 
 impl Engine {
@@ -41,6 +43,23 @@ impl Engine {
         let command = self.store.force_release(key.clone(), self.command_by());
         let answer = self.ask(Some(&key), command).await?;
         answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
+    }
+
+    /// The holds of this key are lost, as if the store had said that they are gone; also one on its way to the next task.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn lose(&self, key: &LockKey) {
+        for handoff in self.local_queues.take_handoffs() {
+            if handoff.key() == key {
+                self.end_tenure(&handoff);
+            } else {
+                self.pass_back(handoff);
+            }
+        }
+        for hold in self.watchdog.holds() {
+            if hold.find(self.id(), key).is_some() {
+                hold.lose(LostReason::Gone);
+            }
+        }
     }
 
     /// What the servers say of themselves, and how long the store took to answer just now. An error

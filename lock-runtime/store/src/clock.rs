@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[cfg(feature = "__internals")]
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll};
-#[cfg(feature = "__internals")]
+#[cfg(feature = "test-util")]
 use std::time::Duration;
 
 use pin_project_lite::pin_project;
@@ -48,8 +48,8 @@ impl<F: Future> Future for By<F> {
 #[derive(Clone, Debug)]
 pub struct Clock {
     handle: Handle,
-    /// Simulation: `handle` is a runtime whose time is paused, and its clock is the one that counts.
-    #[cfg(feature = "__internals")]
+    /// Tests: `handle` is a runtime whose time may be paused, and its clock is the one that counts.
+    #[cfg(feature = "test-util")]
     simulated: bool,
     /// Simulation: how many milliseconds it is ahead of its runtime.
     #[cfg(feature = "__internals")]
@@ -65,7 +65,7 @@ impl Clock {
     pub fn new(handle: Handle) -> Self {
         Self {
             handle,
-            #[cfg(feature = "__internals")]
+            #[cfg(feature = "test-util")]
             simulated: false,
             #[cfg(feature = "__internals")]
             ahead: None,
@@ -74,16 +74,27 @@ impl Clock {
         }
     }
 
-    /// The clock of a runtime whose time is paused.
-    #[cfg(feature = "__internals")]
+    /// The clock of a runtime whose time may be paused.
+    #[cfg(feature = "test-util")]
     #[must_use]
     pub fn simulated(handle: Handle) -> Self {
         Self {
-            handle,
             simulated: true,
-            ahead: None,
-            pause: None,
+            ..Self::new(handle)
         }
+    }
+
+    /// The runtime that this is called in, if its time is paused.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn paused_runtime() -> Option<Handle> {
+        let runtime = Handle::try_current().ok()?;
+        // Tokio does not say it. A clock that runs is later after a moment.
+        let (paused_at, began) = (tokio::time::Instant::now(), Instant::now());
+        while began.elapsed() < Duration::from_micros(10) {
+            std::hint::spin_loop();
+        }
+        (tokio::time::Instant::now() == paused_at).then_some(runtime)
     }
 
     /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server whose clock jumps.
@@ -105,19 +116,29 @@ impl Clock {
     /// Now, on the monotonic clock.
     #[inline]
     pub fn now(&self) -> Instant {
-        #[cfg(feature = "__internals")]
+        #[cfg(feature = "test-util")]
         if self.simulated {
             return self.simulated_now();
         }
         Instant::now()
     }
 
-    #[cfg(feature = "__internals")]
+    #[cfg(feature = "test-util")]
     fn simulated_now(&self) -> Instant {
         let now = {
             let _entered = self.handle.enter();
             Instant::from_std(tokio::time::Instant::now().into_std())
         };
+        self.shifted(now)
+    }
+
+    #[cfg(all(feature = "test-util", not(feature = "__internals")))]
+    fn shifted(&self, now: Instant) -> Instant {
+        now
+    }
+
+    #[cfg(feature = "__internals")]
+    fn shifted(&self, now: Instant) -> Instant {
         if let Some(ahead) = &self.ahead {
             let ahead = ahead.load(Ordering::Relaxed);
             let by = Duration::from_millis(ahead.unsigned_abs());

@@ -37,7 +37,7 @@ async fn listening(server: &RedisServer) -> BTreeSet<String> {
 async fn taken(server: &RedisServer) -> (LockClient, Guard) {
     // On a thread without a runtime of several threads.
     let named = async |name| {
-        let builder = LockClient::builder().url(&server.url()).name(name);
+        let builder = LockClient::builder().url(server.url()).name(name);
         builder.connect().await.unwrap()
     };
     let other = named("other").await;

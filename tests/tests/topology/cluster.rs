@@ -202,11 +202,10 @@ async fn a_cluster_url_for_one_server_is_told_and_the_reverse() {
 
 #[tokio::test]
 async fn a_cluster_of_which_no_node_answers_is_unavailable_in_time() {
-    let server = RedisServer::start().await;
-    let url = format!("redis-cluster://{},127.0.0.1:1", server.addr());
-    server.kill();
+    // A port that a server has left may be another's by now.
+    let url = "redis-cluster://127.0.0.1:2,127.0.0.1:1";
     let asked = Instant::now();
-    let refused = unavailable(LockClient::builder().url(&url).connect().await);
+    let refused = unavailable(LockClient::builder().url(url).connect().await);
     assert_eq!(refused, StoreErrorKind::Disconnected);
     assert!(asked.elapsed() < Duration::from_secs(1) + crate::SLACK);
 }

@@ -183,13 +183,12 @@ impl LockClientBuilder {
     }
 
     fn runtime(&self) -> Result<Runtime, LockError> {
-        #[cfg(feature = "__internals")]
-        if let Some(simulated) = &self.simulated {
-            let clock = Clock::simulated(simulated.runtime.clone());
-            return Ok(Runtime {
-                clock: clock.pausable(Some(simulated.pause.clone())),
-                work: None,
-            });
+        #[cfg(feature = "test-util")]
+        if let Some(runtime) = &self.runtime {
+            let clock = Clock::simulated(runtime.clone());
+            #[cfg(feature = "__internals")]
+            let clock = clock.pausable(self.simulated.as_ref().map(|it| it.pause.clone()));
+            return Ok(Runtime { clock, work: None });
         }
         let (handle, work) = thread::start().map_err(|error| {
             LockError::config(format!("the client's thread can't be started: {error}"))
@@ -307,12 +306,19 @@ impl LockClient {
     /// # Panics
     /// If the operating system gives no thread or no random numbers.
     #[must_use]
+    pub fn in_memory() -> Self {
+        LockClientBuilder::for_one_process().in_this_process()
+    }
+}
+
+impl LockClientBuilder {
+    /// A client whose store is in this process, for which nothing but the operating system can fail.
     #[expect(
         clippy::panic,
         reason = "as `std::thread::spawn`, which panics when there is no thread to be had"
     )]
-    pub fn in_memory() -> Self {
-        match LockClientBuilder::for_one_process().connect_lazy() {
+    pub(crate) fn in_this_process(self) -> LockClient {
+        match self.connect_lazy() {
             Ok(client) => client,
             Err(error) => panic!("{error}"),
         }

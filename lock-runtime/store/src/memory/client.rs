@@ -27,26 +27,31 @@ impl MemoryStore {
         listener: &Arc<dyn Listener>,
         clock: Clock,
     ) -> Arc<dyn Store> {
-        let mut server = self.lock();
-        let space = server.space(namespace);
-        let connected = Connected {
-            namespace: Arc::clone(&server.spaces[space].namespace),
+        let connected = self.client(namespace, client, clock);
+        let listening = Connected {
+            namespace: Arc::clone(&connected.namespace),
             listener: Arc::downgrade(listener),
         };
-        server.listeners.insert(client, connected);
-        Arc::new(MemoryClient {
+        self.lock().listeners.insert(client, listening);
+        Arc::new(connected)
+    }
+
+    pub(super) fn client(&self, namespace: &str, client: ClientId, clock: Clock) -> MemoryClient {
+        let mut server = self.lock();
+        let space = server.space(namespace);
+        MemoryClient {
             store: self.clone(),
             namespace: Arc::clone(&server.spaces[space].namespace),
             space,
             client,
             clock,
-        })
+        }
     }
 }
 
 /// One client's handle to a [`MemoryStore`].
 #[derive(Debug)]
-struct MemoryClient {
+pub(super) struct MemoryClient {
     store: MemoryStore,
     namespace: Arc<str>,
     /// Where the locks of this namespace are; none is ever removed.
@@ -65,7 +70,11 @@ impl MemoryClient {
     }
 
     /// Runs one verb on one lock.
-    fn with<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T) -> T {
+    pub(super) fn with<T>(
+        &self,
+        key: &LockKey,
+        verb: impl FnOnce(&mut Step<'_>, &mut Lock) -> T,
+    ) -> T {
         self.step(key, |step, space| {
             let lock = space.lock(&bare(key), step.now, step.micros);
             lock.holders.sweep(step.now);

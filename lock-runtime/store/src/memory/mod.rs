@@ -7,6 +7,8 @@
 mod client;
 mod connected;
 mod holders;
+#[cfg(feature = "test-util")]
+mod intruder;
 mod latch;
 mod lock;
 mod name;
@@ -15,4 +17,6 @@ mod rate;
 mod server;
 mod space;
 
+#[cfg(feature = "test-util")]
+pub use self::intruder::Intruder;
 pub use self::server::MemoryStore;

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 const CROWD: usize = 100;
 
-/// What the gateway said to one request.
+/// What the service said to one request.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -20,30 +20,32 @@ struct Answer {
 }
 
 /// Sends the requests, prints the table, and fails if a status is not the expected one.
-pub(crate) async fn take(gateway: SocketAddr, locks: &LockClient) -> io::Result<ExitCode> {
-    let long = format!("POST /orders/{}/pay", "7".repeat(600));
+pub(crate) async fn take(service: SocketAddr, locks: &LockClient) -> io::Result<ExitCode> {
     let mut right = true;
-    println!("Requests to http://{gateway}/\n");
+    println!("Requests to http://{service}/\n");
 
-    let at_once = ask(gateway, &["POST /orders/7/pay"; 2]).await?;
-    right &= row("two payments of one order at once", &[200, 423], &at_once);
-    let again = ask(gateway, &["POST /orders/7/pay"]).await?;
-    right &= row("another one when it is paid", &[409], &again);
-    let others = ask(gateway, &["POST /orders/8/pay", "POST /orders/9/pay"]).await?;
-    right &= row("two payments of two orders at once", &[200], &others);
-    right &= row(
-        "an id too long for a key",
-        &[400],
-        &ask(gateway, &[&long]).await?,
-    );
+    let at_once = ask(service, &["POST /acme/orders/7/pay"; 2]).await?;
+    right &= row("two payments of one order at once", &[200, 409], &at_once);
+    let again = ask(service, &["POST /acme/orders/7/pay"]).await?;
+    right &= row("another one when it is paid", &[200], &again);
+    let others = ask(
+        service,
+        &["POST /acme/orders/8/pay", "POST /other/orders/8/pay"],
+    )
+    .await?;
+    right &= row("payments of two tenants at once", &[200], &others);
+    let nameless = ask(service, &["POST /no%20name/orders/7/pay"]).await?;
+    right &= row("a tenant whose name can't be", &[400], &nameless);
     // 100 a second and 20 at once: some of so many pass, and the others are told when to come back.
-    let crowd = ask(gateway, &["GET /apps/7/quote"; CROWD]).await?;
-    right &= row("100 questions of one app at once", &[200, 429], &crowd);
-    let other = ask(gateway, &["GET /apps/8/quote"]).await?;
-    right &= row("a question of another app", &[200], &other);
+    let crowd = ask(service, &["GET /acme/quote"; CROWD]).await?;
+    right &= row("100 questions of one tenant at once", &[200, 429], &crowd);
+    let other = ask(service, &["GET /other/quote"]).await?;
+    right &= row("a question of another tenant", &[200], &other);
+    let health = ask(service, &["GET /health"]).await?;
+    right &= row("the state of the locks", &[200], &health);
 
     locks.shutdown(Duration::from_secs(1)).await;
-    let late = ask(gateway, &["POST /orders/10/pay"]).await?;
+    let late = ask(service, &["POST /acme/orders/10/pay"]).await?;
     right &= row("a payment when the locks are shut down", &[503], &late);
 
     if right {
@@ -55,17 +57,17 @@ pub(crate) async fn take(gateway: SocketAddr, locks: &LockClient) -> io::Result<
 }
 
 /// Sends these requests at the same time.
-async fn ask(gateway: SocketAddr, requests: &[&str]) -> io::Result<Vec<Answer>> {
+async fn ask(service: SocketAddr, requests: &[&str]) -> io::Result<Vec<Answer>> {
     let mut asking = JoinSet::new();
     for request in requests {
-        asking.spawn(ask_one(gateway, (*request).to_owned()));
+        asking.spawn(ask_one(service, (*request).to_owned()));
     }
     asking.join_all().await.into_iter().collect()
 }
 
-async fn ask_one(gateway: SocketAddr, request: String) -> io::Result<Answer> {
-    let mut connection = TcpStream::connect(gateway).await?;
-    let request = format!("{request} HTTP/1.1\r\nhost: {gateway}\r\nconnection: close\r\n\r\n");
+async fn ask_one(service: SocketAddr, request: String) -> io::Result<Answer> {
+    let mut connection = TcpStream::connect(service).await?;
+    let request = format!("{request} HTTP/1.1\r\nhost: {service}\r\nconnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).await?;

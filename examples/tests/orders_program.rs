@@ -1,4 +1,4 @@
-//! The gateway as its users see it: started as a program, judged by what it prints and by its exit status.
+//! The service as its users see it: started as a program, judged by what it prints and by its exit status.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,22 +16,26 @@ use program::{PASSWORD, Run};
 
 #[test]
 fn every_error_has_its_status() {
-    let gateway = gateway(&[]);
-    gateway.ends_with(0);
+    let orders = orders(&[]);
+    orders.ends_with(0);
     for (requests, answers) in [
-        ("two payments of one order at once", "1 × 200, 1 × 423"),
-        ("another one when it is paid", "1 × 409"),
-        ("two payments of two orders at once", "2 × 200"),
-        ("an id too long for a key", "1 × 400"),
-        ("a question of another app", "1 × 200"),
+        (
+            "two payments of one order at once",
+            "1 × 200, 1 × 409, retry after 1 s",
+        ),
+        ("another one when it is paid", "1 × 200"),
+        ("payments of two tenants at once", "2 × 200"),
+        ("a tenant whose name can't be", "1 × 400"),
+        ("a question of another tenant", "1 × 200"),
+        ("the state of the locks", "1 × 200"),
         (
             "a payment when the locks are shut down",
             "1 × 503, retry after 1 s",
         ),
     ] {
-        assert_eq!(gateway.find(requests), Some(answers), "{}", gateway.stdout);
+        assert_eq!(orders.find(requests), Some(answers), "{}", orders.stdout);
     }
-    let crowd = gateway.find("100 questions of one app at once").unwrap();
+    let crowd = orders.find("100 questions of one tenant at once").unwrap();
     for part in [" × 200, ", " × 429, retry after 1 s"] {
         assert!(crowd.contains(part), "{crowd}");
     }
@@ -39,7 +43,7 @@ fn every_error_has_its_status() {
 
 #[test]
 fn with_an_address_it_keeps_serving() {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_gateway"))
+    let mut process = Command::new(env!("CARGO_BIN_EXE_orders"))
         .args(["--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .spawn()
@@ -56,14 +60,14 @@ fn with_an_address_it_keeps_serving() {
     let mut answers = Vec::new();
     for _ in 0..2 {
         let mut connection = TcpStream::connect(address).unwrap();
-        write!(connection, "POST /orders/1/pay HTTP/1.0\r\n\r\n").unwrap();
+        write!(connection, "POST /acme/orders/1/pay HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
         connection.read_to_string(&mut answer).unwrap();
         answers.push(answer.split(' ').nth(1).unwrap().to_owned());
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    assert_eq!(answers, ["200", "409"]);
+    assert_eq!(answers, ["200", "200"]);
 }
 
 #[test]
@@ -77,12 +81,12 @@ fn bad_arguments_get_a_usage_line_and_show_no_password() {
         &["--url", &url, "--listen", "127.0.0.1:0"],
         &["serve"],
     ] {
-        let gateway = gateway(arguments);
-        gateway.ends_with(2);
-        assert!(gateway.stderr.contains("Usage: "), "{}", gateway.stderr);
+        let orders = orders(arguments);
+        orders.ends_with(2);
+        assert!(orders.stderr.contains("Usage: "), "{}", orders.stderr);
     }
 }
 
-fn gateway(arguments: &[&str]) -> Run {
-    Run::of(Command::new(env!("CARGO_BIN_EXE_gateway")).args(arguments))
+fn orders(arguments: &[&str]) -> Run {
+    Run::of(Command::new(env!("CARGO_BIN_EXE_orders")).args(arguments))
 }

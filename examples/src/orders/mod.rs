@@ -1,0 +1,12 @@
+//! A service for orders of several tenants, in several replicas: what it needs from all of them together is a line above
+//! a function. `examples/tests/orders.rs` tests it with paused time and with faults.
+
+mod error;
+mod handlers;
+mod report;
+mod shop;
+
+pub use self::error::OrderError;
+pub use self::handlers::service;
+pub use self::report::report;
+pub use self::shop::Shop;

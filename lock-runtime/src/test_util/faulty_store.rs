@@ -1,0 +1,251 @@
+//! The embedded store as a test wants it: silent, refusing, or well.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lock_store::memory::MemoryStore;
+use lock_store::{
+    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Clock, Ended, Failure,
+    Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener,
+    LockKey, Mutex, Owner, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, WakeUp, Wish,
+};
+use tokio::sync::watch;
+
+/// The client that is somebody else.
+pub(super) const ANOTHER: ClientId = ClientId(u128::MAX);
+const ITS_NAME: &str = "somebody-else";
+
+/// What a test has told the store.
+#[derive(Debug, Default)]
+pub(super) struct Instructions {
+    pub(super) behaviour: watch::Sender<Behaviour>,
+    /// Since when somebody else has what.
+    pub(super) held_by_another: Mutex<HashMap<LockKey, Instant>>,
+}
+
+/// What the store does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    #[default]
+    Answers,
+    Silent,
+    Refuses(StoreErrorKind),
+}
+
+/// What a command does to the store. A store that is in trouble refuses the last of them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    Reads,
+    Writes,
+    TakesMemory,
+}
+
+impl Behaviour {
+    fn refuses(self, effect: Effect) -> Option<StoreErrorKind> {
+        let Self::Refuses(kind) = self else {
+            return None;
+        };
+        let least = match kind {
+            StoreErrorKind::OutOfMemory => Effect::TakesMemory,
+            StoreErrorKind::ReadOnly | StoreErrorKind::NotReplicated => Effect::Writes,
+            _ => Effect::Reads,
+        };
+        (effect >= least).then_some(kind)
+    }
+}
+
+/// A client's handle to this server, behind what is told to it.
+pub(super) fn connect(
+    server: &MemoryStore,
+    namespace: &str,
+    id: ClientId,
+    listener: &Arc<dyn Listener>,
+    clock: Clock,
+    told: &Arc<Instructions>,
+) -> Arc<dyn Store> {
+    let listener: Arc<dyn Listener> = Arc::new(FaultyListener {
+        listener: Arc::downgrade(listener),
+        told: Arc::clone(told),
+    });
+    Arc::new(FaultyStore {
+        store: server.connect(namespace, id, &listener, clock.clone()),
+        clock,
+        told: Arc::clone(told),
+        listener,
+    })
+}
+
+#[derive(Debug)]
+struct FaultyStore {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    told: Arc<Instructions>,
+    /// The server tells it what it has to say, as long as it is there.
+    listener: Arc<dyn Listener>,
+}
+
+impl FaultyStore {
+    /// Waits until a command with this effect may be carried out.
+    async fn lets_pass(&self, effect: Effect, by: Instant) -> Result<(), Failure> {
+        let mut behaviour = self.told.behaviour.subscribe();
+        let answers = behaviour.wait_for(|behaviour| *behaviour != Behaviour::Silent);
+        let behaviour = match self.clock.by(by, answers).await {
+            Some(told) => told.map_or(Behaviour::Answers, |behaviour| *behaviour),
+            None => return Err(self.failure(StoreErrorKind::Timeout, Some(self.store.link()))),
+        };
+        match behaviour.refuses(effect) {
+            Some(kind) => Err(self.failure(kind, None)),
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody else is asked what it has.
+    fn another_answers(&self, key: &LockKey) {
+        let since = self.told.held_by_another.lock().get(key).copied();
+        let now = self.clock.now();
+        self.listener.told(ClientMessage::Holds {
+            key: key.clone(),
+            client: ANOTHER,
+            name: ITS_NAME.into(),
+            held_for: since.map(|since| now.saturating_duration_since(since)),
+        });
+    }
+
+    fn failure(&self, kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
+        let error = StoreError::new(kind, "a fault of the test");
+        Failure { error, unknown }
+    }
+}
+
+/// The verbs: a method of [`Store`], what it asks, its reply, and its effect.
+macro_rules! verbs {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $reply:ty: $effect:ident;)*) => {
+        impl Store for FaultyStore {
+            $(fn $method(&self, $($argument: $type,)* by: Instant) -> StoreFuture<'_, $reply> {
+                Box::pin(async move {
+                    self.lets_pass(Effect::$effect, by).await?;
+                    self.store.$method($($argument,)* by).await
+                })
+            })*
+
+            fn refuses(&self, wish: Wish) -> Option<String> {
+                self.store.refuses(wish)
+            }
+            fn tells_namespaces_apart(&self) -> bool {
+                self.store.tells_namespaces_apart()
+            }
+            fn connected(&self, by: Instant) -> Asked<'_, ()> {
+                self.store.connected(by)
+            }
+            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+                self.store.log_findings(by)
+            }
+            fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+                Box::pin(async move {
+                    let passes = self.lets_pass(Effect::Writes, by).await;
+                    passes.map_err(|failure| failure.error)?;
+                    if to == ANOTHER {
+                        self.another_answers(message.key());
+                        return Ok(true);
+                    }
+                    self.store.tell(to, message, by).await
+                })
+            }
+            fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+                self.store.servers(by)
+            }
+            fn link(&self) -> Link {
+                self.store.link()
+            }
+            fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
+                self.store.link_of(key, queue)
+            }
+            fn only_hints(&self) -> bool {
+                self.store.only_hints()
+            }
+            fn fails_over(&self) -> bool {
+                self.store.fails_over()
+            }
+            fn close(&self) {
+                self.store.close();
+            }
+            fn is_closed(&self) -> bool {
+                self.store.is_closed()
+            }
+        }
+    };
+}
+
+verbs! {
+    acquire(request: Acquire) -> Acquired: TakesMemory;
+    acquire_all(requests: Vec<Acquire>) -> AcquiredAll: TakesMemory;
+    fence(claim: Claim) -> Fenced: TakesMemory;
+    rate(request: RateRequest) -> Rated: TakesMemory;
+    latch_set(call: LatchCall, count: u32, ttl: Duration) -> LatchSet: TakesMemory;
+    latch_count_down(call: LatchCall) -> LatchCounted: TakesMemory;
+    latch_wait(place: LatchCall) -> LatchFound: TakesMemory;
+    renew(holds: Vec<Renewal>) -> Vec<Renewed>: Writes;
+    release(requests: Vec<Release>) -> Vec<Released>: Writes;
+    shrink(claim: Claim, permits: u32) -> Released: Writes;
+    abandon(request: Acquire) -> Released: Writes;
+    force_release(key: LockKey) -> Option<bool>: Writes;
+    latch_leave(place: LatchCall) -> (): Writes;
+    inspect(key: LockKey) -> Option<Inspection>: Reads;
+    latch_look(key: LockKey) -> LatchFound: Reads;
+    ping() -> (): Reads;
+}
+
+/// Hears nothing while the store is silent.
+struct FaultyListener {
+    listener: Weak<dyn Listener>,
+    told: Arc<Instructions>,
+}
+
+impl FaultyListener {
+    fn hears(&self) -> Option<Arc<dyn Listener>> {
+        let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
+        self.listener.upgrade().filter(|_| !is_silent)
+    }
+}
+
+impl Listener for FaultyListener {
+    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+        let listener = self.hears();
+        listener.map_or_else(WakeUp::default, |it| it.granted(link, owner, token))
+    }
+
+    fn recheck(&self) {
+        if let Some(listener) = self.hears() {
+            listener.recheck();
+        }
+    }
+
+    fn lost(&self, link: Link) {
+        if let Some(listener) = self.hears() {
+            listener.lost(link);
+        }
+    }
+
+    fn freed(&self, ended: Ended) {
+        if let Some(listener) = self.hears() {
+            listener.freed(ended);
+        }
+    }
+
+    fn told(&self, message: ClientMessage) {
+        if let Some(listener) = self.hears() {
+            listener.told(message);
+        }
+    }
+}
+
+impl fmt::Debug for FaultyListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyListener").finish_non_exhaustive()
+    }
+}

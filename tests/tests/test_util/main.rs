@@ -1,0 +1,25 @@
+//! What a service's own tests use (feature `test-util`): a client that follows the paused clock, and a store with faults.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod faults;
+mod paused;
+
+use std::time::Duration;
+
+use lock_runtime::LockError;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What the paused clock says, or any other that the calling runtime has.
+fn now() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
+fn is_busy<T>(result: &Result<T, LockError>) -> bool {
+    result.as_ref().is_err_and(LockError::is_busy)
+}
+
+fn is_unavailable<T>(result: &Result<T, LockError>) -> bool {
+    result.as_ref().is_err_and(LockError::is_unavailable)
+}
