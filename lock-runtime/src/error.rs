@@ -26,6 +26,8 @@ pub use self::lost::LostReason;
 /// | [`Busy`](Self::Busy) | somebody else holds it, the wait is used up | 409 or 423 |
 /// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
 /// | [`Lost`](Self::Lost) | held, but no more; the body was stopped, perhaps half done, or [ended](Self::body_ended) without the lock | 503 |
+/// | [`LatchClosed`](Self::LatchClosed) | a latch has not opened in time | 409 or 504 |
+/// | [`LatchNotSet`](Self::LatchNotSet) | there is no such latch, or none any more | 404 or 500 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
 /// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it | 500 (a bug) |
 /// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |
@@ -36,8 +38,7 @@ pub use self::lost::LostReason;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) has not opened in it. The store is
-    /// up: it said so.
+    /// Another holder had the lock for the whole wait. The store is up: it said so.
     #[error("the lock {} is {held_by} (waited {waited:.1?}); try again later, or allow a longer `wait`", .key.shortened())]
     #[non_exhaustive]
     Busy {
@@ -59,8 +60,7 @@ pub enum LockError {
         retry_after: Duration,
     },
     /// The lock was held and can no longer be trusted. The body was stopped, or had gone on to its end
-    /// ([`body_ended`](Self::body_ended)). Or there is no [`Latch`](crate::Latch) to count down, or none any more to wait
-    /// for.
+    /// ([`body_ended`](Self::body_ended)).
     #[error("{}", WasLost(.key, *.reason, *.body_ended))]
     #[non_exhaustive]
     Lost {
@@ -70,6 +70,23 @@ pub enum LockError {
         reason: LostReason,
         /// Whether the body had ended by itself.
         body_ended: bool,
+    },
+    /// A [`Latch`](crate::Latch) has not opened within the wait. The store is up: it said so.
+    #[error("the latch {} has not opened (waited {waited:.1?}); wait again, or for longer", .key.shortened())]
+    #[non_exhaustive]
+    LatchClosed {
+        /// The latch.
+        key: LockKey,
+        /// How long the call waited for it.
+        waited: Duration,
+    },
+    /// There is no [`Latch`](crate::Latch) to count down, or none any more to wait for: it was never set, or its time to
+    /// live has ended, or the store lost it.
+    #[error("the latch {} is not set: it never was, or its time to live has ended, or the store lost it; set it again, for as long as it takes", .key.shortened())]
+    #[non_exhaustive]
+    LatchNotSet {
+        /// The latch.
+        key: LockKey,
     },
     /// The store did not answer, or refused. Whether the lock is free is not known; the body did not run.
     #[error("the lock store can't be used{}: {source}", OnKey(.key))]
@@ -136,6 +153,8 @@ impl LockError {
             Self::Busy { key, .. }
             | Self::RateLimited { key, .. }
             | Self::Lost { key, .. }
+            | Self::LatchClosed { key, .. }
+            | Self::LatchNotSet { key }
             | Self::WouldDeadlock { key }
             | Self::InvalidKey { key, .. }
             | Self::KeyConflict { key, .. } => Some(key),

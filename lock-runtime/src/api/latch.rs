@@ -123,7 +123,7 @@ impl Latch {
     /// only one, the last, takes it from one to zero; on a latch that is open already a call changes nothing.
     ///
     /// # Errors
-    /// [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet) if the latch was never set, has expired,
+    /// [`LockError::LatchNotSet`] if the latch was never set, has expired,
     /// or the store lost it: nobody who waits will be let through, so have it set again before the work is done, with
     /// a [`ttl`](Self::ttl) that is longer than the work.
     /// [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
@@ -180,8 +180,8 @@ impl Latch {
     /// if the latch was set again at once.
     ///
     /// # Errors
-    /// - [`LockError::Busy`]: it has not opened in this time. The store is up: it said so.
-    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): it was set, and then gone before it
+    /// - [`LockError::LatchClosed`]: it has not opened in this time. The store is up: it said so.
+    /// - [`LockError::LatchNotSet`]: it was set, and then gone before it
     ///   opened (expired, or the store lost its data). Parts of the work may be done; set it again for the rest.
     /// - [`LockError::Unavailable`]: the store did not answer, or refused.
     /// - [`LockError::InvalidKey`]; [`LockError::KeyConflict`] if the key holds something that is not a latch;
@@ -216,7 +216,7 @@ impl Latch {
     /// default wait without an answer.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), without `Busy`.
+    /// As [`wait`](Self::wait), without `LatchClosed`.
     ///
     /// # Cancel safety
     /// As [`wait`](Self::wait).

@@ -20,8 +20,6 @@ pub enum LostReason {
     MaxHold,
     /// The client was shut down and its timeout ran out.
     Shutdown,
-    /// Of a latch: it was never set, or its time to live has ended, or the store lost it.
-    NotSet,
 }
 
 impl LostReason {
@@ -46,7 +44,6 @@ impl fmt::Display for LostReason {
             Self::Gone => "the store no longer has it (data lost, key evicted or deleted, or released by force)",
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
-            Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
         })
     }
 }
@@ -62,16 +59,12 @@ impl fmt::Display for WasLost<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(key, reason, body_ended) = self;
         let key = key.shortened();
-        match (reason, body_ended) {
-            (LostReason::NotSet, _) => write!(
-                f,
-                "the latch {key} can't open: {reason}; set it again, for as long as it takes"
-            ),
-            (_, false) => write!(
+        match body_ended {
+            false => write!(
                 f,
                 "the lock {key} was lost: {reason}. What was done under it may be half done: check it before a retry"
             ),
-            (_, true) => write!(
+            true => write!(
                 f,
                 "the lock {key} was lost: {reason}. The body went on to its end: all of it is done, the rest perhaps beside \
                  another holder, and a retry does it again"
