@@ -53,10 +53,10 @@ impl StoreUrl {
     /// `replicas` can be in the URL instead.
     pub(crate) fn parse(url: &str, replicas: Option<Replicas>) -> Result<Self, ConfigError> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        if scheme.starts_with("rediss") && !cfg!(feature = "tokio-rustls-comp") {
+        if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
             return Err(ConfigError::new(
                 "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without it: \
-                 enable its feature `tokio-rustls-comp`",
+                 enable its feature `tls`",
             ));
         }
         unescaped::check(scheme, rest)?;
@@ -274,6 +274,21 @@ mod tests {
         ] {
             let error = StoreUrl::parse(url, None).map(|_| ()).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("canary"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn a_build_without_tls_says_which_feature_to_enable() {
+        for scheme in [
+            "rediss",
+            "rediss-sentinel",
+            "rediss-cluster",
+            "rediss-quorum",
+        ] {
+            let error = error(&format!("{scheme}://u:canary@h1,h2,h3/m"), None);
+            assert!(error.contains("enable its feature `tls`"), "{error}");
+            assert!(!error.contains("canary"), "{error}");
         }
     }
 
