@@ -26,6 +26,8 @@ mod server;
 mod several;
 mod silence;
 mod tls;
+mod tls_mix_ups;
+mod tls_settings;
 mod urls;
 
 use std::time::{Duration, Instant};

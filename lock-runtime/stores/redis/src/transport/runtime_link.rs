@@ -17,7 +17,9 @@ use super::connection::Connection;
 use super::push::PushHandler;
 use super::subscribe::Subscriptions;
 use crate::errors;
+use crate::topology::dial::dial;
 use crate::topology::hello::Hello;
+use crate::topology::progress::Progress;
 use crate::topology::server::is_pinned;
 
 impl Connection {
@@ -87,9 +89,9 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
     };
     let config = handler.config();
     let connect = async {
-        let made = client.get_multiplexed_async_connection_with_config(&config);
-        let mut made = made.await.map_err(|error| errors::store_error(&error))?;
-        let hello = Hello::greet(&mut made, &context.name).await;
+        let progress = Progress::default();
+        let mut made = dial(&client, &config, &context.access, &progress).await?;
+        let hello = Hello::greet(&mut made.connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         if hello.is_replica {
             let text = "the server is a replica by now";
@@ -111,7 +113,8 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
             let (stay, until) = oneshot::channel();
             let connected = Connected {
                 link,
-                connection: made,
+                connection: made.connection,
+                _driver: made.driver,
                 since: clock.now(),
                 client,
                 counts_from: None,
