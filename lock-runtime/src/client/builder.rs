@@ -17,7 +17,7 @@ use lock_store::{ClientId, Clock, Listener, Store};
 #[cfg(feature = "tls")]
 use lock_store_redis::Tls;
 #[cfg(feature = "redis")]
-use lock_store_redis::{Login, Replicas};
+use lock_store_redis::{CredentialsProvider, Login, Replicas};
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -72,6 +72,8 @@ pub struct LockClientBuilder {
     replicas: Option<Replicas>,
     #[cfg(feature = "redis")]
     login: Login,
+    #[cfg(feature = "redis")]
+    provider: Option<CredentialsProvider>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
     strict_checks: bool,
@@ -120,6 +122,8 @@ impl Default for LockClientBuilder {
             replicas: None,
             #[cfg(feature = "redis")]
             login: Login::default(),
+            #[cfg(feature = "redis")]
+            provider: None,
             #[cfg(feature = "tls")]
             tls: None,
             strict_checks: false,

@@ -7,6 +7,7 @@
 
 mod connection;
 mod copies;
+mod credentials;
 mod denied;
 mod fairness;
 mod foreign;

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "tls")]
 use lock_store_redis::Tls;
+#[cfg(feature = "redis")]
+use lock_store_redis::{Credentials, CredentialsProvider};
 
 use super::LockClientBuilder;
 use crate::error::LockError;
@@ -40,6 +42,50 @@ impl LockClientBuilder {
         self
     }
 
+    /// Asks for user and password instead, for tokens that change while the client runs (IAM, Vault). Asked for each new
+    /// connection, and again before the [validity](Credentials::valid_for) of what it gave ends: the connection then
+    /// authenticates anew (`AUTH`), and nobody loses a lock by that. Not for sentinels, which have users of their own.
+    ///
+    /// It runs on the client's own thread, where renewals run too: it must not block. It has the rest of the
+    /// [connect timeout](Self::connect_timeout), and there may be several connections: let it keep a token that is still
+    /// good. An error, a panic, or no answer is a failed attempt to connect, which is tried again; its text is shown in
+    /// [`LockError::Unavailable`] and in the log, without passwords that were given before.
+    ///
+    /// # Errors
+    /// At `connect`, [`LockError::Config`] if the URL or the builder has a user or a password too.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use lock_runtime::{Credentials, LockClient, LockError};
+    ///
+    /// /// A token of the cloud for this user, good for 15 minutes.
+    /// async fn token() -> Result<Credentials, std::io::Error> {
+    ///     let token = std::fs::read_to_string("/run/secrets/redis-token")?; // in a service: ask the cloud's SDK
+    ///     Ok(Credentials::new("app", token.trim()).valid_for(Duration::from_secs(15 * 60)))
+    /// }
+    ///
+    /// # async fn connect() -> Result<(), LockError> {
+    /// let client = LockClient::builder()
+    ///     .url("rediss://redis.internal")
+    ///     .credentials(token)
+    ///     .connect()
+    ///     .await?;
+    /// # drop(client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "redis")]
+    pub fn credentials<F, Fut, E>(mut self, provider: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.provider = Some(CredentialsProvider::new(provider));
+        self
+    }
+
     /// Refuses what is for servers, if the store is in this process.
     pub(super) fn expect_no_access(&self) -> Result<(), LockError> {
         let given: &[(&str, bool)] = &[
@@ -49,6 +95,8 @@ impl LockClientBuilder {
             ("username", self.login.username.is_some()),
             #[cfg(feature = "redis")]
             ("password", self.login.password.is_some()),
+            #[cfg(feature = "redis")]
+            ("credentials", self.provider.is_some()),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),

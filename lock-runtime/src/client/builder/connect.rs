@@ -252,6 +252,7 @@ impl LockClientBuilder {
             replicas: self.replicas,
             name: self.own_name(),
             login: self.login.clone(),
+            provider: self.provider.clone(),
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
         };

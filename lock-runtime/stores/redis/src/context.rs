@@ -7,6 +7,7 @@ use lock_store::{Clock, Listener};
 
 use crate::access::Access;
 use crate::transport::client_channels::ClientChannels;
+use crate::credentials::{Asking, CredentialsProvider};
 
 /// A client's time limits, its clock, its listener for what the servers tell on their own, its name there, and how it gets in.
 #[derive(Clone, Debug)]
@@ -19,4 +20,15 @@ pub(crate) struct ClientContext {
     /// Where it hears other clients, unless that is done over other connections.
     pub(crate) channels: Option<Arc<ClientChannels>>,
     pub(crate) access: Arc<Access>,
+    /// If the URL does not say who the client is.
+    pub(crate) provider: Option<CredentialsProvider>,
+}
+
+impl ClientContext {
+    /// Whom to ask for credentials.
+    pub(crate) fn asking(&self) -> Option<Asking<'_>> {
+        let clock = &self.clock;
+        let provider = self.provider.as_ref()?;
+        Some(Asking { provider, clock })
+    }
 }

@@ -21,6 +21,7 @@ mod quorum;
 mod random;
 mod replicas;
 mod scripts;
+mod secrets;
 mod server_text;
 mod servers;
 mod store;
@@ -31,6 +32,7 @@ mod transport;
 mod wire;
 
 pub use self::config::Replicas;
+pub use self::credentials::{Credentials, CredentialsProvider};
 pub use self::login::Login;
 pub use self::open::{Settings, open};
 #[cfg(feature = "tls")]

@@ -5,7 +5,7 @@ use std::fmt;
 use lock_store::ConfigError;
 use redis::ConnectionInfo;
 
-use crate::credentials;
+use crate::secrets;
 use crate::topology::url::Topology;
 
 /// User and password beside the URL, for its servers; not for sentinels, which have users of their own.
@@ -53,9 +53,30 @@ impl Login {
                  a user that needs none, any)",
             ));
         }
-        credentials::remember(&settings);
+        secrets::remember(&settings);
         *server = server.clone().set_redis_settings(settings);
         Ok(())
+    }
+}
+
+/// Refuses a user or password where a provider is asked for them.
+pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
+    let servers = match topology {
+        Topology::Server(server) => std::slice::from_ref(server),
+        Topology::Sentinels { master, .. } => std::slice::from_ref(master),
+        Topology::Cluster { template, .. } => std::slice::from_ref(template),
+        Topology::Quorum { servers, .. } => servers,
+    };
+    let is_somebody = |server: &ConnectionInfo| {
+        let settings = server.redis_settings();
+        settings.username().is_some() || settings.password().is_some()
+    };
+    match servers.iter().any(is_somebody) {
+        false => Ok(()),
+        true => Err(ConfigError::new(
+            "`credentials` is asked for user and password, and the builder or the store's URL gives them, too; leave one \
+             of them out",
+        )),
     }
 }
 

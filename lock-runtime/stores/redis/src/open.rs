@@ -8,7 +8,8 @@ use lock_store::{ClientId, Clock, ConfigError, Listener, Namespace, Store};
 use crate::access::Access;
 use crate::config::Replicas;
 use crate::context::ClientContext;
-use crate::login::Login;
+use crate::credentials::CredentialsProvider;
+use crate::login::{Login, expect_nobody};
 use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub name: String,
     /// User and password, unless the URL says so. Default: none.
     pub login: Login,
+    /// Who is asked for user and password, instead. Default: nobody.
+    pub provider: Option<CredentialsProvider>,
     /// Whom to trust, and who the client is, over TLS. Default: what the system trusts, and nobody.
     #[cfg(feature = "tls")]
     pub tls: Option<Tls>,
@@ -47,6 +50,9 @@ pub fn open(
 ) -> Result<Arc<dyn Store>, ConfigError> {
     let mut url = StoreUrl::parse(url, settings.replicas)?;
     settings.login.apply(&mut url.topology)?;
+    if settings.provider.is_some() {
+        expect_nobody(&url.topology)?;
+    }
     let access = access(&url, &settings)?;
     let namespace = Prefix::new(namespace);
     let channels = ClientChannels::new(namespace.clone(), client);
@@ -57,6 +63,7 @@ pub fn open(
         name: settings.name.into(),
         channels: Some(Arc::new(channels)),
         access: Arc::new(access),
+        provider: settings.provider,
     };
     Ok(match url.topology {
         Topology::Quorum {
@@ -78,10 +85,6 @@ pub fn open(
 }
 
 /// What the servers want before they let the client in.
-#[cfg_attr(
-    not(feature = "tls"),
-    expect(clippy::unnecessary_wraps, reason = "without TLS nothing can be wrong")
-)]
 fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
     let access = Access {
         kind: url.kind,

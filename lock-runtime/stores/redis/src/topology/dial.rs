@@ -7,11 +7,11 @@ use std::io;
 use std::sync::Arc;
 
 use futures_util::future::select_ok;
-use lock_store::StoreError;
+use lock_store::{Instant, StoreError};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::SockRef;
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::task::AbortHandle;
@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 use super::progress::{Progress, Step};
 use super::unreached;
 use crate::access::Access;
+use crate::credentials::{Asking, Session};
 use crate::errors;
 
 /// A connection, and the task that reads and writes it.
@@ -27,6 +28,8 @@ pub(crate) struct Dialed {
     pub(crate) connection: MultiplexedConnection,
     /// `None` where the redis crate sees to it.
     pub(crate) driver: Option<Arc<Driver>>,
+    /// When its credentials should be renewed.
+    pub(crate) renew_at: Option<Instant>,
 }
 
 /// Ends the task of a connection with its last user, whatever is still to be written.
@@ -44,16 +47,25 @@ pub(crate) async fn dial(
     client: &Client,
     config: &AsyncConnectionConfig,
     access: &Access,
+    asking: Option<Asking<'_>>,
     progress: &Progress,
 ) -> Result<Dialed, StoreError> {
     let info = client.get_connection_info();
     progress.at(Step::Reaching);
-    let dialed = match info.addr() {
+    let begin = async || {
+        if asking.is_some() {
+            progress.at(Step::Credentials);
+        }
+        Session::begin(info.redis_settings(), asking).await
+    };
+    let (session, dialed) = match info.addr() {
         ConnectionAddr::Tcp(host, port) => {
             let stream = reach(host, *port, info.tcp_settings()).await;
             let stream = stream.map_err(unreached::unreachable)?;
+            let session = begin().await?;
             progress.at(Step::Greeting);
-            greet(info, config, stream).await
+            let dialed = greet(&session, config, stream).await;
+            (session, dialed)
         }
         #[cfg(feature = "tls")]
         ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
@@ -62,26 +74,43 @@ pub(crate) async fn dial(
             progress.at(Step::Handshake);
             let stream = access.handshake(host, stream).await;
             let stream = stream.map_err(|error| unreached::handshake_failed(&error, access))?;
+            let session = begin().await?;
             progress.at(Step::GreetingOverTls);
-            greet(info, config, stream).await
+            let dialed = greet(&session, config, stream).await;
+            (session, dialed)
         }
         // A socket; or TLS with whatever certificate, if the redis crate was built for that.
         _ => {
-            let connection = client.get_multiplexed_async_connection_with_config(config);
-            connection.await.map(|connection| Dialed {
-                connection,
-                driver: None,
-            })
+            let session = begin().await?;
+            progress.at(Step::Reaching);
+            let dialed = by_the_redis_crate(info, &session, config).await;
+            (session, dialed)
         }
     };
     let dialed = match dialed {
         Err(error) if !unreached::is_reply(&error) => {
             return Err(unreached::not_greeted(&error, access, progress));
         }
+        Err(error) if session.is_asked => Err(unreached::refused_credentials(&error)),
         dialed => dialed.map_err(|error| errors::store_error(&error)),
     };
     progress.replied();
     dialed
+}
+
+async fn by_the_redis_crate(
+    info: &ConnectionInfo,
+    session: &Session,
+    config: &AsyncConnectionConfig,
+) -> Result<Dialed, RedisError> {
+    let info = info.clone().set_redis_settings(session.settings.clone());
+    let client = Client::open(info)?;
+    let connection = client.get_multiplexed_async_connection_with_config(config);
+    Ok(Dialed {
+        connection: connection.await?,
+        driver: None,
+        renew_at: session.renew_at,
+    })
 }
 
 /// A connection to the first address of a name that takes one.
@@ -102,19 +131,19 @@ async fn reach(host: &str, port: u16, settings: &TcpSettings) -> io::Result<TcpS
 
 /// Says who the client is, and hears the first reply.
 async fn greet<S>(
-    info: &ConnectionInfo,
+    session: &Session,
     config: &AsyncConnectionConfig,
     stream: S,
-) -> Result<Dialed, redis::RedisError>
+) -> Result<Dialed, RedisError>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let session = info.redis_settings();
-    let made = MultiplexedConnection::new_with_config(session, stream, config.clone());
+    let made = MultiplexedConnection::new_with_config(&session.settings, stream, config.clone());
     let (connection, driver) = made.await?;
     let driver = tokio::spawn(driver).abort_handle();
     Ok(Dialed {
         connection,
         driver: Some(Arc::new(Driver(driver))),
+        renew_at: session.renew_at,
     })
 }

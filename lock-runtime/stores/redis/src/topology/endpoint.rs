@@ -102,8 +102,7 @@ impl Endpoint {
         context: &ClientContext,
         progress: &Progress,
     ) -> Result<Reached, StoreError> {
-        let (client, mut dialed) =
-            server::connect(client, config, &context.access, progress).await?;
+        let (client, mut dialed) = server::connect(client, config, context, progress).await?;
         let connection = &mut dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;

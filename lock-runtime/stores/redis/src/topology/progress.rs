@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 pub(crate) enum Step {
     /// The server's address, and that it takes the connection.
     Reaching,
+    /// The provider of the credentials.
+    Credentials,
     /// The server's part of the TLS handshake.
     Handshake,
     /// The first reply, without TLS.
@@ -29,9 +31,9 @@ impl Progress {
     }
 
     pub(crate) fn step(&self) -> Step {
-        use Step::{Greeting, GreetingOverTls, Handshake, Reaching};
+        use Step::{Credentials, Greeting, GreetingOverTls, Handshake, Reaching};
         let step = self.step.load(Ordering::Relaxed);
-        let steps = [Handshake, Greeting, GreetingOverTls];
+        let steps = [Credentials, Handshake, Greeting, GreetingOverTls];
         let found = steps.into_iter().find(|one| *one as u8 == step);
         found.unwrap_or(Reaching)
     }

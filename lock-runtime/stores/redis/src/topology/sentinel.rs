@@ -178,7 +178,7 @@ impl Sentinel {
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(None)
                     .set_response_timeout(None);
-                let dialed = dial(&self.client, &config, access, &self.progress).await?;
+                let dialed = dial(&self.client, &config, access, None, &self.progress).await?;
                 *self.connection.lock() = Some(dialed.clone());
                 dialed
             }

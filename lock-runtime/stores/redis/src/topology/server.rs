@@ -7,7 +7,7 @@ use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
 
 use super::dial::{Dialed, dial};
 use super::progress::Progress;
-use crate::access::Access;
+use crate::context::ClientContext;
 use crate::errors;
 use crate::server_text::escaped;
 
@@ -59,7 +59,7 @@ pub(crate) fn client_at(
 pub(crate) async fn connect(
     client: &Client,
     config: &AsyncConnectionConfig,
-    access: &Access,
+    context: &ClientContext,
     progress: &Progress,
 ) -> Result<(Client, Dialed), StoreError> {
     let info = client.get_connection_info();
@@ -79,7 +79,7 @@ pub(crate) async fn connect(
     }
     let mut failed = None;
     for client in clients {
-        match dial(&client, config, access, progress).await {
+        match dial(&client, config, &context.access, context.asking(), progress).await {
             Ok(dialed) => return Ok((client, dialed)),
             Err(error) => failed = Some(error),
         }

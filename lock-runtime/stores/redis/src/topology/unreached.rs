@@ -23,6 +23,7 @@ pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
 fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
     let text = match progress.step() {
         Step::Reaching => reaching.to_owned(),
+        Step::Credentials => "the credentials provider does not answer in time".to_owned(),
         Step::Handshake => {
             let write = access.other_scheme(true);
             format!("it does not answer the TLS handshake; if it expects no TLS, {write}")
@@ -61,6 +62,21 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
         _ => text,
     };
     StoreError::new(StoreErrorKind::Disconnected, text)
+}
+
+/// The server said no to what a provider gave.
+pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
+    let error = errors::store_error(error);
+    match error.kind() {
+        StoreErrorKind::Denied => {
+            let text = format!(
+                "{}; the user and password are those of the credentials provider",
+                error.detail()
+            );
+            StoreError::new(StoreErrorKind::Denied, text)
+        }
+        _ => error,
+    }
 }
 
 /// The TLS handshake failed.

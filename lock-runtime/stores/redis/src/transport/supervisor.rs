@@ -9,6 +9,7 @@ use lock_store::timing::{BACKOFF_MAX, backoff};
 use lock_store::{Link, StoreError, StoreErrorKind};
 use tokio::sync::mpsc;
 
+use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::{Connection, Report};
 use super::doubt::{TRUSTED_FOR, sign_of_life};
@@ -223,6 +224,9 @@ impl Supervisor {
     ) -> Option<Left> {
         let clock = &self.context.clock;
         let server = name_of(reached.client.get_connection_info());
+        let dialed = &reached.dialed;
+        let (same, renew_at) = (dialed.connection.clone(), dialed.renew_at);
+        let mut renewal = Box::pin(keep_authenticated(same, &self.context, renew_at, &server));
         let outdated = self.endpoint.outdated(&mut reached, &self.context);
         let mut outdated = std::pin::pin!(outdated);
         let (mut another, mut trusted_until) = (None, clock.now());
@@ -255,6 +259,7 @@ impl Supervisor {
                     Report::Broken(..) | Report::Late { .. } => {}
                 },
                 error = &mut outdated => break error,
+                never = &mut renewal => match never {},
                 made = made => {
                     another = None;
                     trusted_until = clock.now() + TRUSTED_FOR;
