@@ -15,6 +15,8 @@ use lock_testkit::{RedisServer, eventually};
 use crate::{SLACK, timed, unavailable};
 
 const CANARY: &str = "canary-of-the-day";
+/// Only a provider gives it.
+const ENDED: &str = "canary-of-yesterday";
 
 /// A server where `app` has these passwords, and nobody else gets in but the test.
 async fn server(passwords: &[&str]) -> RedisServer {
@@ -170,7 +172,7 @@ async fn a_wrong_password_of_a_provider_is_told_and_not_shown() {
 
 #[tokio::test]
 async fn a_provider_that_fails_or_hangs_is_told() {
-    let server = server(&[CANARY]).await;
+    let server = server(&[ENDED]).await;
     let connect = async |builder: LockClientBuilder| {
         let builder = builder.connect_timeout(Duration::from_millis(400));
         let (failed, took) = timed(builder.connect()).await;
@@ -201,18 +203,18 @@ async fn a_provider_that_fails_or_hangs_is_told() {
     let times = AtomicUsize::new(0);
     let client = builder(&server).credentials(move || {
         let given = match times.fetch_add(1, Ordering::Relaxed) {
-            0 => Ok(Credentials::new("app", CANARY)),
-            _ => Err(io::Error::other(format!("{CANARY} has ended"))),
+            0 => Ok(Credentials::new("app", ENDED)),
+            _ => Err(io::Error::other(format!("{ENDED} has ended"))),
         };
         std::future::ready(given)
     });
-    assert!(!format!("{client:?} {:?}", Credentials::new("app", CANARY)).contains(CANARY));
+    assert!(!format!("{client:?} {:?}", Credentials::new("app", ENDED)).contains(ENDED));
     let client = client.connect().await.unwrap();
     server.command(&["CLIENT", "KILL", "USER", "app"]).await;
     eventually("the provider was asked again", async || {
         let lock = client.lock("k").wait(Duration::from_millis(300));
         let said = text(&lock.acquire().await.unwrap_err());
-        assert!(!said.contains(CANARY), "{said}");
+        assert!(!said.contains(ENDED), "{said}");
         said.contains("the credentials provider failed: <password> has ended")
     })
     .await;

@@ -6,8 +6,8 @@ use lock_store::timing::Timeouts;
 use lock_store::{Clock, Listener};
 
 use crate::access::Access;
-use crate::transport::client_channels::ClientChannels;
 use crate::credentials::{Asking, CredentialsProvider};
+use crate::transport::client_channels::ClientChannels;
 
 /// A client's time limits, its clock, its listener for what the servers tell on their own, its name there, and how it gets in.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! One connection to one server: made, watched, replaced, and what goes over it.
 
-pub(crate) mod client_channels;
 mod authentication;
+pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;
 mod doubt;
