@@ -61,7 +61,12 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
         }
         _ => text,
     };
-    StoreError::new(StoreErrorKind::Disconnected, text)
+    // To ask again does not turn another protocol into Redis'.
+    let kind = match error.kind() {
+        ErrorKind::Parse => StoreErrorKind::Refused,
+        _ => StoreErrorKind::Disconnected,
+    };
+    StoreError::new(kind, text)
 }
 
 /// The server said no to what a provider gave.
