@@ -27,6 +27,8 @@ pub use self::lost::LostReason;
 /// | [`Busy`](Self::Busy) | another holder had it for the whole wait | 409 or 423 |
 /// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
 /// | [`Lost`](Self::Lost) | held, then lost; the body was stopped, or [ended](Self::body_ended) without it | 503 |
+/// | [`LatchClosed`](Self::LatchClosed) | a latch did not open in time | 409 or 504 |
+/// | [`LatchNotSet`](Self::LatchNotSet) | there is no such latch, or no longer | 404 or 500 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
 /// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it, and can't share it | 500 (a bug) |
 /// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |
@@ -37,8 +39,7 @@ pub use self::lost::LostReason;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holder had the lock for the whole wait, or a [`Latch`](crate::Latch) did not open in
-    /// that time. The store is up: it said so.
+    /// Another holder had the lock for the whole wait. The store is up: it said so.
     #[error(
         "the lock {} is {held_by} (waited {waited:.1?}); try again later, or allow a \
          longer `wait`",
@@ -67,8 +68,7 @@ pub enum LockError {
         retry_after: Duration,
     },
     /// The lock was held and can no longer be trusted. The body was stopped, or had gone on to its
-    /// end ([`body_ended`](Self::body_ended)). Of a [`Latch`](crate::Latch): it is not set, or no
-    /// longer.
+    /// end ([`body_ended`](Self::body_ended)).
     #[error("{}", WasLost(.key, *.reason, *.body_ended))]
     #[non_exhaustive]
     Lost {
@@ -78,6 +78,30 @@ pub enum LockError {
         reason: LostReason,
         /// Whether the body had ended by itself.
         body_ended: bool,
+    },
+    /// A [`Latch`](crate::Latch) did not open within the wait. The store is up: it said so.
+    #[error(
+        "the latch {} has not opened (waited {waited:.1?}); wait again, or for longer",
+        .key.shortened()
+    )]
+    #[non_exhaustive]
+    LatchClosed {
+        /// The latch.
+        key: LockKey,
+        /// How long the call waited for it.
+        waited: Duration,
+    },
+    /// There is no [`Latch`](crate::Latch) to count down, or no longer one to wait for: it was never
+    /// set, has expired, or the store lost it.
+    #[error(
+        "the latch {} is not set: it never was, or its time to live has ended, or the store lost \
+         it; set it again, for as long as it takes",
+        .key.shortened()
+    )]
+    #[non_exhaustive]
+    LatchNotSet {
+        /// The latch.
+        key: LockKey,
     },
     /// The store did not answer, or refused. Whether the lock is free is not known; the body did
     /// not run.
@@ -155,6 +179,8 @@ impl LockError {
             Self::Busy { key, .. }
             | Self::RateLimited { key, .. }
             | Self::Lost { key, .. }
+            | Self::LatchClosed { key, .. }
+            | Self::LatchNotSet { key }
             | Self::WouldDeadlock { key }
             | Self::InvalidKey { key, .. }
             | Self::KeyConflict { key, .. } => Some(key),

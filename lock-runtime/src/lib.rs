@@ -71,6 +71,12 @@ pub use lock_store::{
     FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
     StoreErrorKind,
 };
+#[cfg(feature = "redis")]
+#[doc(inline)]
+pub use lock_store_redis::Credentials;
+#[cfg(feature = "tls")]
+#[doc(inline)]
+pub use lock_store_redis::Tls;
 #[cfg(feature = "__internals")]
 pub use mends::Mend;
 #[cfg(feature = "__internals")]

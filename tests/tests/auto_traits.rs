@@ -99,9 +99,9 @@ async fn futures_are_send_when_what_they_run_is() {
     drop(sent(client.scope(limited("text".to_owned()))));
     let limiter = client.rate_limiter("k", Rate::per_second(1));
     drop(sent(limiter.acquire()));
-    drop(sent(limiter.acquire_many(1)));
+    drop(sent(limiter.permits(1)));
     drop(sent(limiter.try_acquire()));
-    drop(sent(limiter.try_acquire_many(1)));
+    drop(sent(limiter.try_permits(1)));
     let Ok(guard) = sent(client.lock("k").acquire()).await else {
         return;
     };

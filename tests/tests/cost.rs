@@ -168,7 +168,7 @@ async fn each_kind_costs_what_its_page_says() {
         ("exclusive, fair", lock.fair(), 1),
         ("read", client.rw_lock("k").read(), 1),
         ("write", client.rw_lock("k").write(), 1),
-        ("semaphore", client.semaphore("k", 5).acquire_many(2), 1),
+        ("semaphore", client.semaphore("k", 5).permits(2), 1),
         ("several keys", client.multi_lock(["k", "l", "m"]), 3),
     ];
     for (kind, request, keys) in kinds {
@@ -241,9 +241,9 @@ async fn a_rate_limiter_costs_one_command_a_decision_and_one_small_key() {
     limiter.acquire().await.unwrap();
     server.reset_stats().await;
     let mut log = server.requests().await;
-    waiting.acquire_many(3).await.unwrap(); // sleeps
+    waiting.permits(3).await.unwrap(); // sleeps
     limiter.acquire().await.unwrap_err();
-    limiter.acquire_many(3).await.unwrap_err();
+    limiter.permits(3).await.unwrap_err();
     assert!(!limiter.try_acquire().await.unwrap().passed());
     waiting.acquire().await.unwrap();
     let commands: Vec<_> = log
@@ -502,8 +502,8 @@ async fn readers_writers_and_permits_cost_one_command_each_way() {
     let requests = [
         client.rw_lock("k").read(),
         client.rw_lock("k").write().fenced(),
-        semaphore.acquire(),
-        semaphore.acquire_many(3).fenced(),
+        semaphore.permit(),
+        semaphore.permits(3).fenced(),
     ];
     // They may be handed over, so the first of them subscribes.
     requests[0].clone().run(async {}).await.unwrap();
@@ -520,9 +520,9 @@ async fn readers_writers_and_permits_cost_one_command_each_way() {
         let commands: Vec<_> = commands.iter().map(|one| one.command.as_str()).collect();
         assert_eq!(commands, ["evalsha"; 2], "and none for what is nested");
     }
-    let held = semaphore.acquire_many(3).acquire().await.unwrap();
+    let held = semaphore.permits(3).acquire().await.unwrap();
     log.take().await;
-    assert!(semaphore.acquire().try_acquire().await.unwrap().is_none());
+    assert!(semaphore.permit().try_acquire().await.unwrap().is_none());
     assert_eq!(log.take().await.len(), 1, "a try");
     held.release().await.unwrap();
 }
@@ -531,7 +531,7 @@ async fn readers_writers_and_permits_cost_one_command_each_way() {
 /// commands that it ran, also inside scripts, the bytes of the key, and its fields.
 async fn cost_of_permits(of: u32) -> [u64; 3] {
     let (server, client) = connected().await;
-    let permits = |permits| client.semaphore("k", of).acquire_many(permits);
+    let permits = |permits| client.semaphore("k", of).permits(permits);
     permits(1).run(async {}).await.unwrap();
     server.reset_stats().await;
     let most = permits(of - 1).acquire().await.unwrap();
@@ -576,7 +576,7 @@ async fn a_million_permits_cost_no_more_than_five() {
 #[tokio::test]
 async fn keys_held_in_shares_have_a_time_to_live_also_after_a_downgrade() {
     let (server, client) = connected().await;
-    let permit = client.semaphore("s", 2).acquire().acquire().await.unwrap();
+    let permit = client.semaphore("s", 2).permit().acquire().await.unwrap();
     let writer = client.rw_lock("k").write().acquire().await.unwrap();
     let waiting = tokio::spawn(client.rw_lock("k").write().acquire());
     eventually("it waits", async || {

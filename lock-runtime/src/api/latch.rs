@@ -127,9 +127,9 @@ impl Latch {
     /// Only one call, the last, takes it from one to zero. On an open latch a call changes nothing.
     ///
     /// # Errors
-    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): the latch was
-    ///   never set, has expired, or the store lost it. No waiter will be let through. Have it set
-    ///   again before the work is done, with a [`ttl`](Self::ttl) that is longer than the work.
+    /// - [`LockError::LatchNotSet`]: the latch was never set, has expired, or the store lost it. No
+    ///   waiter will be let through. Have it set again before the work is done, with a
+    ///   [`ttl`](Self::ttl) that is longer than the work.
     /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
     /// - [`LockError::Unavailable`]: the store did not answer within the client's wait (30 s at
     ///   most). The call may have counted, or may count in a moment. A new call is a new count, so
@@ -186,10 +186,9 @@ impl Latch {
     /// during the wait, the wait succeeds, even if the latch is set again at once.
     ///
     /// # Errors
-    /// - [`LockError::Busy`]: it did not open in this time. The store is up: it said so.
-    /// - [`LockError::Lost`] with [`LostReason::NotSet`](crate::LostReason::NotSet): it was set,
-    ///   and then gone before it opened (expired, or the store lost its data). Parts of the work
-    ///   may be done. Set it again for the rest.
+    /// - [`LockError::LatchClosed`]: it did not open in this time. The store is up: it said so.
+    /// - [`LockError::LatchNotSet`]: it was set, and then gone before it opened (expired, or the
+    ///   store lost its data). Parts of the work may be done. Set it again for the rest.
     /// - [`LockError::Unavailable`]: the store did not answer, or refused.
     /// - [`LockError::KeyConflict`]: the key holds something that is not a latch.
     /// - [`LockError::InvalidKey`], [`LockError::Shutdown`].
@@ -224,7 +223,7 @@ impl Latch {
     /// client's default wait without an answer, the call ends.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait), without `Busy`.
+    /// As [`wait`](Self::wait), without `LatchClosed`.
     ///
     /// # Cancel safety
     /// As [`wait`](Self::wait).

@@ -139,7 +139,7 @@ impl RateLimiter {
     /// # }
     /// ```
     pub async fn acquire(&self) -> Result<(), LockError> {
-        self.acquire_many(1).await
+        self.permits(1).await
     }
 
     /// Takes this many tokens, all or none.
@@ -149,7 +149,7 @@ impl RateLimiter {
     ///
     /// # Cancel safety
     /// As [`acquire`](Self::acquire).
-    pub async fn acquire_many(&self, tokens: u32) -> Result<(), LockError> {
+    pub async fn permits(&self, tokens: u32) -> Result<(), LockError> {
         match self.ask(tokens, self.wait).await? {
             RateOutcome::Passed { .. } => Ok(()),
             RateOutcome::Limited { retry_after } => Err(LockError::RateLimited {
@@ -184,7 +184,7 @@ impl RateLimiter {
     /// # }
     /// ```
     pub async fn try_acquire(&self) -> Result<Decision, LockError> {
-        self.try_acquire_many(1).await
+        self.try_permits(1).await
     }
 
     /// Takes this many tokens if they are there now, all or none. Zero takes nothing and says how
@@ -195,7 +195,7 @@ impl RateLimiter {
     ///
     /// # Cancel safety
     /// As [`try_acquire`](Self::try_acquire).
-    pub async fn try_acquire_many(&self, tokens: u32) -> Result<Decision, LockError> {
+    pub async fn try_permits(&self, tokens: u32) -> Result<Decision, LockError> {
         Ok(match self.ask(tokens, Duration::ZERO).await? {
             RateOutcome::Passed { left } => Decision::Passed { remaining: left },
             RateOutcome::Limited { retry_after } => Decision::Limited { retry_after },

@@ -33,8 +33,8 @@ use crate::engine::Engine;
 /// # async fn main() -> Result<(), lock_runtime::LockError> {
 /// let client = lock_runtime::LockClient::in_memory();
 /// let downloads = client.semaphore("downloads", 5);
-/// let guard = downloads.acquire().await?;
-/// let three = downloads.acquire_many(3).wait(Duration::from_secs(2)).await?;
+/// let guard = downloads.permit().acquire().await?;
+/// let three = downloads.permits(3).wait(Duration::from_secs(2)).acquire().await?;
 /// three.release().await?;
 /// # drop(guard);
 /// # Ok(())
@@ -44,31 +44,31 @@ use crate::engine::Engine;
 pub struct Semaphore {
     engine: Arc<Engine>,
     key: LockKey,
-    permits: u32,
+    limit: u32,
     spec: Spec,
 }
 
 impl Semaphore {
-    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, permits: u32, spec: Spec) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, key: LockKey, limit: u32, spec: Spec) -> Self {
         Self {
             engine,
             key,
-            permits,
+            limit,
             spec,
         }
     }
 
     /// A request for one permit; see [`Lock`] for its options.
-    pub fn acquire(&self) -> Lock {
-        self.acquire_many(1)
+    pub fn permit(&self) -> Lock {
+        self.permits(1)
     }
 
     /// A request for several permits, all or none; see [`Lock`] for its options. Zero permits, or
     /// more than there are, give [`Config`](crate::LockError::Config) when the request is used.
-    pub fn acquire_many(&self, permits: u32) -> Lock {
+    pub fn permits(&self, count: u32) -> Lock {
         let permits = Permits {
-            count: permits,
-            of: self.permits,
+            count,
+            of: self.limit,
         };
         let key = Keys::One(self.key.clone());
         Lock::new(&self.engine, key, self.spec).mode(Mode::Permits(permits))

@@ -1,5 +1,6 @@
 //! [`LockClientBuilder`]: settings, and then a connection.
 
+mod access;
 mod client_name;
 mod connect;
 mod servers;
@@ -13,8 +14,10 @@ use std::time::Duration;
 use lock_store::Pause;
 use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
 use lock_store::{ClientId, Clock, Listener, Store};
+#[cfg(feature = "tls")]
+use lock_store_redis::Tls;
 #[cfg(feature = "redis")]
-use lock_store_redis::Replicas;
+use lock_store_redis::{CredentialsProvider, Login, Replicas};
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -35,6 +38,7 @@ use crate::mends::TakenOut;
 /// - command timeout 500 ms, connect timeout 1 s
 /// - a wait of more than 30 s is logged
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
+/// - no user, password or TLS but the URL's
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
 /// - messages are trusted: yes
@@ -66,6 +70,12 @@ pub struct LockClientBuilder {
     connect_timeout: Duration,
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
+    #[cfg(feature = "redis")]
+    login: Login,
+    #[cfg(feature = "redis")]
+    provider: Option<CredentialsProvider>,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
     strict_checks: bool,
     /// The caller's, instead of a thread of the client's own.
     #[cfg(feature = "test-util")]
@@ -110,6 +120,12 @@ impl Default for LockClientBuilder {
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             #[cfg(feature = "redis")]
             replicas: None,
+            #[cfg(feature = "redis")]
+            login: Login::default(),
+            #[cfg(feature = "redis")]
+            provider: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             strict_checks: false,
             #[cfg(feature = "test-util")]
             runtime: None,
@@ -255,7 +271,7 @@ impl LockClientBuilder {
     }
 }
 
-/// Without the URL, which can hold a password.
+/// Without the URL and what else can hold a password.
 impl fmt::Debug for LockClientBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockClientBuilder")

@@ -188,8 +188,8 @@ impl LockClient {
     /// # async fn main() -> Result<(), lock_runtime::LockError> {
     /// let client = lock_runtime::LockClient::in_memory();
     /// let downloads = client.semaphore("downloads", 5);
-    /// let three = downloads.acquire_many(3).await?;
-    /// assert!(downloads.acquire_many(3).try_acquire().await?.is_none());
+    /// let three = downloads.permits(3).await?;
+    /// assert!(downloads.permits(3).try_acquire().await?.is_none());
     /// # drop(three);
     /// # Ok(())
     /// # }

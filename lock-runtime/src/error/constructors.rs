@@ -72,6 +72,21 @@ impl LockError {
         }
     }
 
+    /// A [`LatchClosed`](Self::LatchClosed) after no time.
+    #[must_use]
+    pub fn latch_closed(key: impl Into<LockKey>) -> Self {
+        Self::LatchClosed {
+            key: key.into(),
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// A [`LatchNotSet`](Self::LatchNotSet).
+    #[must_use]
+    pub fn latch_not_set(key: impl Into<LockKey>) -> Self {
+        Self::LatchNotSet { key: key.into() }
+    }
+
     /// A [`WouldDeadlock`](Self::WouldDeadlock).
     #[must_use]
     pub fn would_deadlock(key: impl Into<LockKey>) -> Self {

@@ -22,8 +22,6 @@ pub enum LostReason {
     MaxHold,
     /// The client was shut down and its timeout ran out.
     Shutdown,
-    /// A latch that was never set, has expired, or was lost by the store.
-    NotSet,
 }
 
 impl LostReason {
@@ -53,7 +51,6 @@ impl fmt::Display for LostReason {
             }
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
-            Self::NotSet => "it was never set, or its time to live has ended, or the store lost it",
         })
     }
 }
@@ -69,17 +66,13 @@ impl fmt::Display for WasLost<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(key, reason, body_ended) = self;
         let key = key.shortened();
-        match (reason, body_ended) {
-            (LostReason::NotSet, _) => write!(
-                f,
-                "the latch {key} can't open: {reason}; set it again, for as long as it takes"
-            ),
-            (_, false) => write!(
+        match body_ended {
+            false => write!(
                 f,
                 "the lock {key} was lost: {reason}. Its work may be half done: check it before a \
                  retry"
             ),
-            (_, true) => write!(
+            true => write!(
                 f,
                 "the lock {key} was lost: {reason}. The body went on to its end, perhaps beside \
                  another holder: all of its work is done, and a retry does it again"

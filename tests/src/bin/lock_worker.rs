@@ -81,7 +81,7 @@ fn of_kind(client: &LockClient, key: &str, options: &[String]) -> Lock {
                 let (permits, of) = permits.split_once('/').expect("N/OF");
                 let number = |text: &str| text.parse().expect("a number of permits");
                 let semaphore = client.semaphore(key, number(of));
-                Some(semaphore.acquire_many(number(permits)))
+                Some(semaphore.permits(number(permits)))
             }
             None if option == "read" => Some(client.rw_lock(key).read()),
             None if option == "write" => Some(client.rw_lock(key).write()),

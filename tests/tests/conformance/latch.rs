@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Latch, LockClient, LockError, LostReason};
+use lock_runtime::{Latch, LockClient, LockError};
 use lock_testkit::{Backend, eventually, polled};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -59,9 +59,7 @@ async fn until_waiting(store: &Backend, client: &LockClient, tasks: usize, left:
 
 fn not_set<T: std::fmt::Debug>(result: Result<T, LockError>) {
     match result {
-        Err(LockError::Lost { key, reason, .. }) => {
-            assert_eq!((key.as_str(), reason), ("k", LostReason::NotSet));
-        }
+        Err(LockError::LatchNotSet { key, .. }) => assert_eq!(key.as_str(), "k"),
         other => panic!("{other:?}"),
     }
 }
@@ -201,7 +199,7 @@ async fn a_wait_that_is_over_is_busy(store: Backend) {
         }
         let (started, timeout) = (Instant::now(), Duration::from_millis(300));
         match client.latch("k").wait(timeout).await {
-            Err(LockError::Busy { key, waited, .. }) => {
+            Err(LockError::LatchClosed { key, waited, .. }) => {
                 assert_eq!(key.as_str(), "k");
                 assert!(waited >= timeout, "{waited:?}");
             }
@@ -219,7 +217,10 @@ async fn wait_zero_is_one_look(store: Backend) {
             latch.set(count).await.unwrap();
         }
         let busy = latch.wait(Duration::ZERO).await;
-        assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+        assert!(
+            matches!(busy, Err(LockError::LatchClosed { .. })),
+            "{busy:?}"
+        );
     }
     latch.count_down().await.unwrap();
     latch.wait(Duration::ZERO).await.unwrap();
@@ -249,7 +250,7 @@ async fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(store: Backend)
                 gone().await;
                 match output {
                     Some(Ok(())) => assert!(opened),
-                    Some(Err(LockError::Busy { .. })) => {}
+                    Some(Err(LockError::LatchClosed { .. })) => {}
                     Some(Err(error)) => panic!("{error}"),
                     None => continue,
                 }
@@ -266,13 +267,19 @@ async fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(store: Backend)
 async fn a_wait_that_gives_up_leaves_nothing(store: Backend) {
     let client = store.client().await;
     let busy = client.latch("k").wait(Duration::from_millis(50)).await;
-    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    assert!(
+        matches!(busy, Err(LockError::LatchClosed { .. })),
+        "{busy:?}"
+    );
     store.until_empty().await;
     // One that gives up does not take the place of one that stays.
     let stays = waiting(&client.latch("k"), LONG);
     until_waiting(&store, &client, 1, 1).await;
     let busy = client.latch("k").wait(Duration::from_millis(50)).await;
-    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    assert!(
+        matches!(busy, Err(LockError::LatchClosed { .. })),
+        "{busy:?}"
+    );
     assert_eq!(store.leftovers().await, 1);
     stays.abort();
     store.until_empty().await;
@@ -300,7 +307,10 @@ async fn an_open_latch_expires_too(store: Backend) {
     latch.count_down().await.unwrap();
     store.until_empty().await;
     let busy = latch.wait(Duration::from_millis(50)).await;
-    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    assert!(
+        matches!(busy, Err(LockError::LatchClosed { .. })),
+        "{busy:?}"
+    );
 }
 
 async fn a_latch_that_has_opened_can_be_used_again(store: Backend) {
@@ -341,7 +351,10 @@ async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who
         }
         // Whoever comes now waits for the next time.
         let busy = b.latch("k").wait(Duration::ZERO).await;
-        assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+        assert!(
+            matches!(busy, Err(LockError::LatchClosed { .. })),
+            "{busy:?}"
+        );
         until_waiting(&store, &b, 0, 1).await;
     }
 }
@@ -359,7 +372,10 @@ async fn whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_tim
     other.count_down().await.unwrap();
     other.set(1).await.unwrap();
     let busy = latch.wait(Duration::from_millis(50)).await;
-    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    assert!(
+        matches!(busy, Err(LockError::LatchClosed { .. })),
+        "{busy:?}"
+    );
     stands_still.await.unwrap();
 }
 
@@ -471,7 +487,7 @@ async fn a_latch_works_where_the_callers_time_is_paused(store: Backend) {
     });
     let (outcome, elapsed) = paused.join().unwrap();
     assert!(
-        matches!(outcome, Err(LockError::Busy { .. })),
+        matches!(outcome, Err(LockError::LatchClosed { .. })),
         "{outcome:?}"
     );
     assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");

@@ -311,12 +311,7 @@ async fn no_key_is_a_mistake_and_a_bad_one_is_named(store: Backend) {
 
 async fn another_kind_of_lock_among_them_is_named(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
-    let permit = a
-        .semaphore("{s}y", 3)
-        .acquire_many(1)
-        .acquire()
-        .await
-        .unwrap();
+    let permit = a.semaphore("{s}y", 3).permits(1).acquire().await.unwrap();
     let reader = a.rw_lock("{s}z").read().acquire().await.unwrap();
     let conflict = async |keys: &[&'static str]| {
         let request = b.multi_lock(keys.to_vec());

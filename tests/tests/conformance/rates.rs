@@ -38,7 +38,7 @@ fn retry_after(result: Result<(), LockError>) -> Duration {
 }
 
 async fn remaining(client: &LockClient, key: &str, rate: Rate) -> u32 {
-    match client.rate_limiter(key, rate).try_acquire_many(0).await {
+    match client.rate_limiter(key, rate).try_permits(0).await {
         Ok(Decision::Passed { remaining, .. }) => remaining,
         other => panic!("{other:?}"),
     }
@@ -87,13 +87,13 @@ async fn many_tokens_are_taken_all_or_none(store: Backend) {
     let client = store.client().await;
     let limiter = client.rate_limiter("k", SLOW.burst(10));
     let started = Instant::now();
-    limiter.acquire_many(7).await.unwrap();
-    let after = retry_after(limiter.acquire_many(5).await);
+    limiter.permits(7).await.unwrap();
+    let after = retry_after(limiter.permits(5).await);
     assert!(after <= 2 * SLOW_INTERVAL && after + started.elapsed() >= 2 * SLOW_INTERVAL);
-    limiter.acquire_many(3).await.unwrap();
+    limiter.permits(3).await.unwrap();
     assert!(!limiter.try_acquire().await.unwrap().passed());
     assert!(matches!(
-        limiter.acquire_many(11).await,
+        limiter.permits(11).await,
         Err(LockError::Config { .. })
     ));
 }
@@ -184,7 +184,7 @@ async fn a_large_request_that_waits_is_not_starved_by_small_ones(store: Backend)
     })
     .await;
     for _ in 0..3 {
-        tokio::time::timeout(Duration::from_secs(20), large.acquire_many(20))
+        tokio::time::timeout(Duration::from_secs(20), large.permits(20))
             .await
             .expect("it gets its turn")
             .unwrap();
@@ -209,7 +209,7 @@ async fn all_clients_of_a_key_count_together_and_other_keys_do_not(store: Backen
         assert_eq!(remaining(client, key, SLOW.burst(4)).await, 4);
         client
             .rate_limiter(key, SLOW.burst(4))
-            .acquire_many(4)
+            .permits(4)
             .await
             .unwrap();
     }
@@ -237,7 +237,7 @@ async fn looking_takes_nothing(store: Backend) {
     assert_eq!(store.leftovers().await, 0);
     client
         .rate_limiter("k", SLOW.burst(3))
-        .acquire_many(2)
+        .permits(2)
         .await
         .unwrap();
     for _ in 0..3 {
@@ -292,7 +292,7 @@ async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
     // A larger burst that was used up costs a smaller one no more than itself.
     client
         .rate_limiter("b", Rate::per_second(1).burst(1000))
-        .acquire_many(1000)
+        .permits(1000)
         .await
         .unwrap();
     let small = client.rate_limiter("b", Rate::per_second(10).burst(2));
@@ -302,7 +302,7 @@ async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
     .await;
     // And one in use stays in use.
     let wide = client.rate_limiter("c", SLOW.burst(10));
-    wide.acquire_many(3).await.unwrap();
+    wide.permits(3).await.unwrap();
     retry_after(client.rate_limiter("c", SLOW.burst(3)).acquire().await);
     client
         .rate_limiter("c", SLOW.burst(4))
@@ -340,7 +340,7 @@ async fn a_bucket_that_is_full_again_leaves_nothing_behind(store: Backend) {
     for key in ["a", "{b}:c"] {
         client
             .rate_limiter(key, Rate::per_second(5).burst(2))
-            .acquire_many(2)
+            .permits(2)
             .await
             .unwrap();
     }
@@ -348,7 +348,7 @@ async fn a_bucket_that_is_full_again_leaves_nothing_behind(store: Backend) {
     store.until_empty().await;
     client
         .rate_limiter("a", Rate::per_second(5).burst(2))
-        .acquire_many(2)
+        .permits(2)
         .await
         .unwrap();
 }
@@ -427,12 +427,12 @@ async fn rates_that_cannot_work_are_config_errors(store: Backend) {
         ("fast", Rate::per_second(1_000_000)),
     ] {
         let limiter = client.rate_limiter(key, rate).wait(Duration::MAX);
-        limiter.acquire_many(720).await.unwrap();
+        limiter.permits(720).await.unwrap();
     }
     let full = retry_after(
         client
             .rate_limiter("long", Rate::per_hour(1).burst(720))
-            .acquire_many(720)
+            .permits(720)
             .await,
     );
     assert!(full > Duration::from_secs(719 * 3600) && full <= Duration::from_secs(720 * 3600));

@@ -540,7 +540,7 @@ async fn only_the_guard_of_a_write_lock_is_downgraded_and_not_under_a_nested_wri
             "{result:?}"
         );
     };
-    for other in [client.lock("x"), client.semaphore("x", 3).acquire()] {
+    for other in [client.lock("x"), client.semaphore("x", 3).permit()] {
         let guard = other.acquire().await.unwrap();
         refused(guard.downgrade().await);
         assert!(guard.is_held());
@@ -751,7 +751,7 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
             client.lock("k").fair(),
             client.rw_lock("k").read(),
             client.rw_lock("k").write(),
-            client.semaphore("k", 3).acquire(),
+            client.semaphore("k", 3).permit(),
         ]
     };
     let kind = [0, 0, 1, 1, 2];

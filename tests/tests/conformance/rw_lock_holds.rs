@@ -118,7 +118,7 @@ async fn a_key_with_a_hash_tag_is_a_key_like_any_other_and_nothing_stays_behind(
     let (a, b, c) = three(&store).await;
     let key = "{tenant}:k";
     let reader = |client: &LockClient| client.rw_lock(key).read();
-    let permit = |client: &LockClient| client.semaphore(key, 10).acquire();
+    let permit = |client: &LockClient| client.semaphore(key, 10).permit();
     for request in [&reader as &dyn Fn(&LockClient) -> Lock, &permit] {
         let all = Arc::new(Barrier::new(10));
         let mut together = JoinSet::new();

@@ -32,7 +32,7 @@ pub(crate) const WAIT: Duration = Duration::from_secs(60);
 pub(crate) const AT_ONCE: Duration = Duration::from_millis(700);
 
 pub(crate) fn permits(client: &LockClient, permits: u32, of: u32) -> Lock {
-    client.semaphore("k", of).acquire_many(permits).wait(WAIT)
+    client.semaphore("k", of).permits(permits).wait(WAIT)
 }
 
 pub(crate) async fn is_busy(request: Lock) -> bool {
@@ -93,7 +93,7 @@ async fn as_many_are_inside_as_there_are_permits_and_no_more(store: Backend) {
         other => panic!("{other:?}"),
     }
     // Another key and another namespace are another semaphore.
-    assert!(!is_busy(a.semaphore("other", 5).acquire()).await);
+    assert!(!is_busy(a.semaphore("other", 5).permit()).await);
     let elsewhere = store.builder().namespace("other").connect().await.unwrap();
     assert!(!is_busy(permits(&elsewhere, 5, 5)).await);
     three.release().await.unwrap();

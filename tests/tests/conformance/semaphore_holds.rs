@@ -322,9 +322,9 @@ async fn another_semaphore_inside_of_a_hold_is_one_of_its_own(store: Backend) {
     let client = store.client().await;
     let other = client.semaphore("other", 2);
     let nested = async {
-        let one = other.acquire().await.unwrap();
-        let two = other.acquire().await.unwrap();
-        assert!(is_busy(other.acquire()).await, "no hold around these two");
+        let one = other.permit().await.unwrap();
+        let two = other.permit().await.unwrap();
+        assert!(is_busy(other.permit()).await, "no hold around these two");
         drop((one, two));
         client.lock("lock").run(async {}).await.unwrap();
     };

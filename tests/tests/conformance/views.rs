@@ -191,11 +191,11 @@ async fn every_kind_of_lock_is_apart(store: Backend) {
     .await;
     writes.release().await.unwrap();
     drop(reader.await.unwrap().unwrap());
-    let all = view.semaphore("s", 2).acquire_many(2).await.unwrap();
+    let all = view.semaphore("s", 2).permits(2).await.unwrap();
     assert!(
         there
             .semaphore("s", 2)
-            .acquire()
+            .permit()
             .try_acquire()
             .await
             .unwrap()
@@ -204,7 +204,7 @@ async fn every_kind_of_lock_is_apart(store: Backend) {
     assert!(
         client
             .semaphore("s", 2)
-            .acquire()
+            .permit()
             .try_acquire()
             .await
             .unwrap()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_runtime::{Latch, LockClient, LockError, LostReason, StoreErrorKind};
+use lock_runtime::{Latch, LockClient, LockError, StoreErrorKind};
 use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, Instant, Listener, Owner};
 use lock_testkit::{
@@ -337,10 +337,10 @@ async fn a_server_that_lost_its_data_is_a_lost_latch() {
             server.restart_empty().await;
         }
         let lost = waiting.await.unwrap();
-        let Err(LockError::Lost { reason, .. }) = lost else {
-            panic!("{lost:?}");
-        };
-        assert_eq!(reason, LostReason::NotSet);
+        assert!(
+            matches!(lost, Err(LockError::LatchNotSet { .. })),
+            "{lost:?}"
+        );
     }
 }
 
@@ -364,7 +364,10 @@ async fn a_full_server_sets_no_latch_and_still_opens_the_one_that_is_set() {
     // A lock that is refused for want of memory does not make a latch that answers unavailable.
     unavailable(client.lock("l").try_acquire().await);
     let busy = latch.wait(wait).await;
-    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    assert!(
+        matches!(busy, Err(LockError::LatchClosed { .. })),
+        "{busy:?}"
+    );
     assert_eq!(latch.count_down().await.unwrap(), 0);
     waiter.await.unwrap().unwrap();
     late.await.unwrap().unwrap();
@@ -386,7 +389,10 @@ async fn a_user_with_the_documented_rights_needs_no_others() {
     let waiter = waiting(latch.clone(), LONG);
     until_placed(&server, 1).await;
     let busy = client.latch("other").wait(Duration::from_millis(50)).await;
-    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    assert!(
+        matches!(busy, Err(LockError::LatchClosed { .. })),
+        "{busy:?}"
+    );
     latch.set(1).await.unwrap();
     assert_eq!(latch.count().await.unwrap(), Some(1));
     latch.count_down().await.unwrap();

@@ -7,6 +7,7 @@
 
 mod connection;
 mod copies;
+mod credentials;
 mod denied;
 mod fairness;
 mod foreign;
@@ -26,6 +27,8 @@ mod server;
 mod several;
 mod silence;
 mod tls;
+mod tls_mix_ups;
+mod tls_settings;
 mod urls;
 
 use std::time::{Duration, Instant};

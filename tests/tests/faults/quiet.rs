@@ -109,7 +109,7 @@ async fn a_fair_try_a_permit_and_a_waiter_find_the_new_connection_as_well() {
     let fair = client.lock("a").fair().try_acquire().await;
     assert!(fair.unwrap().is_some());
     firewall.forget();
-    let permit = client.semaphore("b", 2).acquire().try_acquire().await;
+    let permit = client.semaphore("b", 2).permit().try_acquire().await;
     assert!(permit.unwrap().is_some());
     firewall.forget();
     let waited = client.lock("c").wait(2 * COMMAND_TIMEOUT).acquire();

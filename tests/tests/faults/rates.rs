@@ -69,7 +69,7 @@ async fn a_reply_that_is_lost_is_unavailable_and_the_command_is_not_repeated() {
     eventually("connected again", async || client.health().await.is_ok()).await;
     assert_eq!(server.command_calls("evalsha").await, calls + 1);
     // It had been carried out: of five tokens three are left.
-    limiter(&client).acquire_many(3).await.unwrap();
+    limiter(&client).permits(3).await.unwrap();
     limited(limiter(&client).acquire().await);
 }
 
@@ -213,11 +213,11 @@ async fn a_clock_that_was_set_back_costs_no_more_than_the_bucket() {
 async fn a_server_that_lost_its_data_begins_with_a_full_bucket() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
-    limiter(&client).acquire_many(5).await.unwrap();
+    limiter(&client).permits(5).await.unwrap();
     limited(limiter(&client).acquire().await);
     server.restart_empty().await;
     eventually("connected again", async || client.health().await.is_ok()).await;
     // The script's text is sent again, too.
-    limiter(&client).acquire_many(5).await.unwrap();
+    limiter(&client).permits(5).await.unwrap();
     limited(limiter(&client).acquire().await);
 }

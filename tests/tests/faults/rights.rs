@@ -110,10 +110,10 @@ async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(
             reader.release().await?;
             lock.write().acquire().await?.downgrade().await?;
             let semaphore = client.semaphore("s", 2);
-            let both = semaphore.acquire_many(2).acquire().await?;
-            let one = tokio::spawn(semaphore.acquire_many(2).acquire());
+            let both = semaphore.permits(2).acquire().await?;
+            let one = tokio::spawn(semaphore.permits(2).acquire());
             crate::until_waiting(client, "s", 1).await;
-            let late = semaphore.acquire_many(2).wait(Duration::from_millis(60));
+            let late = semaphore.permits(2).wait(Duration::from_millis(60));
             _ = late.acquire().await;
             both.release().await?;
             one.await.map_or(Ok(()), |one| one.map(drop))

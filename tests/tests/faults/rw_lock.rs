@@ -12,7 +12,7 @@ fn kinds(client: &LockClient) -> [Lock; 3] {
     [
         client.rw_lock("k").read(),
         client.rw_lock("k").write(),
-        client.semaphore("k", 3).acquire_many(2),
+        client.semaphore("k", 3).permits(2),
     ]
 }
 
@@ -164,7 +164,7 @@ async fn holders_survive_a_server_that_comes_back_with_its_data() {
         let found = client.inspect("k").await.unwrap();
         assert_eq!((found.holders, found.waiting), (1, 0));
         let all = client.rw_lock("k").write();
-        let all = [all, client.semaphore("k", 3).acquire_many(2)][kind / 2].clone();
+        let all = [all, client.semaphore("k", 3).permits(2)][kind / 2].clone();
         assert!(all.clone().try_acquire().await.unwrap().is_none());
         guard.release().await.unwrap();
         assert!(all.try_acquire().await.unwrap().is_some());
@@ -178,7 +178,7 @@ async fn everyone_waiting_takes_a_place_again_after_a_restart() {
     for kind in 0..3 {
         let held = [
             holder.rw_lock("k").write(),
-            holder.semaphore("k", 3).acquire_many(3),
+            holder.semaphore("k", 3).permits(3),
         ][kind / 2]
             .clone();
         let held = held.acquire().await.unwrap();

@@ -22,7 +22,7 @@ impl Scene {
         let (client, other) = (client(&proxy.url()).await, client(&server.url()).await);
         // The server has the scripts from now on, and both have their subscription.
         for client in [&client, &other] {
-            let warm = client.semaphore("warm", 1).acquire().await.unwrap();
+            let warm = client.semaphore("warm", 1).permit().await.unwrap();
             warm.release().await.unwrap();
         }
         Self {
@@ -51,7 +51,7 @@ impl Scene {
 }
 
 fn of_three(client: &LockClient, permits: u32) -> Lock {
-    let request = client.semaphore("k", 3).acquire_many(permits);
+    let request = client.semaphore("k", 3).permits(permits);
     request.wait(Duration::from_secs(20))
 }
 

@@ -1,6 +1,5 @@
 //! `rediss://` and its kin: servers that are trusted, and one that is not.
 
-use std::error::Error;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,12 +11,12 @@ use tempfile::TempDir;
 use crate::unavailable;
 
 /// A certificate for this machine, which nobody trusts who is not told to.
-struct Certificate {
+pub(super) struct Certificate {
     folder: TempDir,
 }
 
 impl Certificate {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let names = vec!["127.0.0.1".to_owned()];
         let certificate = rcgen::generate_simple_self_signed(names).unwrap();
@@ -27,19 +26,28 @@ impl Certificate {
         Self { folder }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join("cert.pem")
     }
 
+    pub(super) fn key(&self) -> PathBuf {
+        self.folder.path().join("key.pem")
+    }
+
     /// A server that also listens on this port, by TLS.
-    fn server(&self, port: u16) -> RedisServerBuilder {
+    pub(super) fn server(&self, port: u16) -> RedisServerBuilder {
+        self.server_for(port, "no")
+    }
+
+    /// The same, which asks for a client's certificate: `no`, or `yes`.
+    pub(super) fn server_for(&self, port: u16, asks: &str) -> RedisServerBuilder {
         let file = |name: &str| Path::join(self.folder.path(), name);
         let server = RedisServer::builder().arg("--tls-port");
         let server = server.arg(port.to_string()).arg("--tls-cert-file");
         let server = server.arg(file("cert.pem")).arg("--tls-key-file");
         let server = server.arg(file("key.pem")).arg("--tls-ca-cert-file");
         let server = server.arg(file("cert.pem")).arg("--tls-auth-clients");
-        server.arg("no")
+        server.arg(asks)
     }
 
     /// Another process, which trusts it, has a lock there; and `server` has that.
@@ -60,7 +68,7 @@ impl Certificate {
     }
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -111,36 +119,6 @@ async fn a_lock_over_tls_on_a_quorum() {
     certificate.holds_a_lock(&url, &servers[0]).await;
 }
 
-/// What a client says of a URL whose server it can't talk to.
-async fn said_of(url: &str) -> String {
-    let builder = LockClient::builder().url(url).wait(Duration::from_secs(2));
-    let client = builder
-        .connect_timeout(Duration::from_millis(500))
-        .connect_lazy()
-        .unwrap();
-    // As soon as the first attempt has failed.
-    let error = client.lock("k").acquire().await.unwrap_err();
-    format!("{error}: {}", error.source().unwrap())
-}
-
-#[tokio::test]
-async fn tls_on_one_side_only_is_told() {
-    let (certificate, port) = (Certificate::new(), free_port());
-    let server = certificate.server(port).start().await;
-    let (plain, tls) = (server.addr(), format!("127.0.0.1:{port}"));
-    for (kind, rest) in [
-        ("", ""),
-        ("-sentinel", "/mymaster"),
-        ("-cluster", ""),
-        ("-quorum", ",127.0.0.1:1?rejoin_after=0s"),
-    ] {
-        let said = said_of(&format!("redis{kind}://{tls}{rest}")).await;
-        assert!(said.contains("expects TLS there"), "{kind}: {said}");
-        let said = said_of(&format!("rediss{kind}://{plain}{rest}")).await;
-        assert!(said.contains("does not speak TLS there"), "{kind}: {said}");
-    }
-}
-
 #[tokio::test]
 async fn a_lock_over_tls_in_a_cluster() {
     let (certificate, port) = (Certificate::new(), free_port());
@@ -148,6 +126,13 @@ async fn a_lock_over_tls_in_a_cluster() {
     let node = node.arg("--tls-cluster").arg("yes");
     let node = node.arg("--cluster-announce-ip").arg("127.0.0.1");
     let node = node.start().await;
+    has_all_slots(&node).await;
+    let url = format!("rediss-cluster://127.0.0.1:{port}");
+    certificate.holds_a_lock(&url, &node).await;
+}
+
+/// Makes the node a cluster of its own.
+pub(super) async fn has_all_slots(node: &RedisServer) {
     node.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"])
         .await;
     eventually("the cluster is complete", async || {
@@ -155,6 +140,4 @@ async fn a_lock_over_tls_in_a_cluster() {
         information.contains("cluster_state:ok")
     })
     .await;
-    let url = format!("rediss-cluster://127.0.0.1:{port}");
-    certificate.holds_a_lock(&url, &node).await;
 }

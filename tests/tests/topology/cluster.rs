@@ -68,13 +68,13 @@ async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them(
         b.unwrap().release().await.unwrap();
         let permit = one
             .semaphore(semaphore.as_str(), 1)
-            .acquire()
+            .permit()
             .acquire()
             .await
             .unwrap();
         assert!(
             two.semaphore(semaphore.as_str(), 1)
-                .acquire()
+                .permit()
                 .try_acquire()
                 .await
                 .unwrap()

@@ -86,7 +86,7 @@ async fn what_can_not_be_had_soundly_is_refused_with_the_reason() {
     let quorum = RedisQuorum::start(3).await;
     let client = client(&quorum.url()).await;
     let mut said = vec![
-        ("shares", config(client.semaphore("s", 3).acquire().await)),
+        ("shares", config(client.semaphore("s", 3).permit().await)),
         (
             "shares",
             config(client.rw_lock("rw").read().acquire().await),

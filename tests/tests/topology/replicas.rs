@@ -29,7 +29,7 @@ fn every_kind(client: &LockClient) -> Vec<Lock> {
         client.lock("fair").fair(),
         client.rw_lock("read").read(),
         client.rw_lock("write").write(),
-        client.semaphore("permits", 3).acquire_many(2),
+        client.semaphore("permits", 3).permits(2),
         client.multi_lock(["several:1", "several:2"]),
     ]
 }

@@ -220,6 +220,7 @@ impl LockClientBuilder {
                     "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
                 ));
             }
+            self.expect_no_access()?;
             if !rest.trim_start_matches('/').is_empty() {
                 return Err(LockError::config(
                     "the URL `memory:` has a host, a path or an unknown option; behind it may stand `?namespace=…` and `?name=…` only",
@@ -253,6 +254,10 @@ impl LockClientBuilder {
             timeouts: self.timeouts(),
             replicas: self.replicas,
             name: self.own_name(),
+            login: self.login.clone(),
+            provider: self.provider.clone(),
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
         };
         let listener = Arc::downgrade(listener);
         let store = lock_store_redis::open(url, namespace, id, listener, clock, settings)?;

@@ -23,7 +23,7 @@ impl LockClientBuilder {
     ///   for `rejoin_after` (default 60 s), which is also the longest lease; `0s` is for servers
     ///   that write every change to disk
     /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same
-    ///   over TLS, by the feature `tokio-rustls-comp`; for sentinels, too
+    ///   over TLS, by the feature `tls`; for sentinels, too
     /// - `memory:`: a store of its own in this process. A service that runs so is told by a warning
     ///   and by a finding in [`health`](crate::LockClient::health);
     ///   [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without

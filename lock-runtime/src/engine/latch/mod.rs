@@ -19,7 +19,7 @@ use super::background::active::Active;
 use super::errors::{unavailable, untimely};
 use super::timing::{Budget, Retry};
 use crate::config::{CALL_REPEATED, Wait};
-use crate::error::{KeyKind, LockError, LostReason};
+use crate::error::{KeyKind, LockError};
 
 impl Engine {
     /// Sets the latch. True if this call did.
@@ -66,7 +66,7 @@ impl Engine {
         let budget = self.call_budget();
         match self.repeat(key, &budget, count_down, told).await? {
             LatchCounted::Left(left) => Ok(left),
-            LatchCounted::NotSet => Err(LockError::lost(key.clone(), LostReason::NotSet)),
+            LatchCounted::NotSet => Err(LockError::latch_not_set(key.clone())),
             LatchCounted::Untimely { .. } => Err(unavailable(Some(key), untimely())),
             LatchCounted::Conflict => Err(conflict(key)),
         }
@@ -98,7 +98,7 @@ impl Engine {
         if !budget.may_wait() {
             return match self.look_at_latch(key, &budget).await? {
                 Some(0) => Ok(()),
-                _ => Err(self.busy(key, &budget, None)),
+                _ => Err(not_open(self.busy(key, &budget, None))),
             };
         }
         let mut waiter = LatchWaiter::enter(&self.latches, key, |watch| {
@@ -126,7 +126,7 @@ impl Engine {
                         let failing = failing.as_ref().map(|(since, error)| (*since, error));
                         let error = self.time_is_up(key, &budget, failing).await;
                         if error.is_some() {
-                            return error;
+                            return error.map(not_open);
                         }
                         self.wake_at(&budget, None, failing)
                     }
@@ -230,6 +230,14 @@ impl Engine {
                 return Err(unavailable(Some(key), failure));
             }
         }
+    }
+}
+
+/// What is said of a lock that somebody else has, said of a latch.
+fn not_open(error: LockError) -> LockError {
+    match error {
+        LockError::Busy { key, waited, .. } => LockError::LatchClosed { key, waited },
+        other => other,
     }
 }
 

@@ -7,7 +7,7 @@ use lock_store::{Instant, LockKey, StoreError};
 use super::view::{LatchView, Refusal};
 use super::watch::{LatchWatch, LatchWatches};
 use crate::engine::errors::unavailable;
-use crate::error::{KeyKind, LockError, LostReason};
+use crate::error::{KeyKind, LockError};
 
 /// A task that waits. When the last one is dropped, the watcher ends.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl LatchWaiter {
             return Known::Over(Ok(()));
         }
         if number <= view.lost {
-            return Known::Over(Err(LockError::lost(key(), LostReason::NotSet)));
+            return Known::Over(Err(LockError::latch_not_set(key())));
         }
         if number <= view.refused.0 {
             return Known::Over(Err(match &view.refused.1 {

@@ -1,118 +1,197 @@
-//! The users and passwords of this process's URLs, which no text of a server may repeat.
-//!
-//! They are kept for the whole process and not for each connection: no way from a server's words to
-//! an error can miss them then, and no server can tell one client what another has sent.
+//! [`Credentials`] that change: who is asked for them, and when again.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
-use lock_store::Mutex;
-use redis::RedisConnectionInfo;
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use tokio::task::JoinSet;
 
-static PASSWORDS: Known = Known::new("<password>");
-static USERS: Known = Known::new("<user>");
+use crate::secrets::Secret;
+use crate::server_text::shown;
 
-/// The user whose name is no secret.
-const DEFAULT_USER: &str = "default";
-/// A shorter one is looked for as a word only: as a part of other words it would say less about the
-/// password than its absence from them.
-const LONG: usize = 8;
+/// A longer validity never ends.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// However short the validity, nobody is asked more often for a connection that is up.
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(500);
+/// So many of a provider's passwords are kept from being shown: an error may be late.
+const KEPT: usize = 4;
 
-struct Known {
-    names: Mutex<BTreeSet<Box<str>>>,
-    instead: &'static str,
+/// User and password as a provider gives them, and for how long they are good.
+///
+/// Neither is in any error, log or `Debug` output of this library.
+#[derive(Clone)]
+pub struct Credentials {
+    username: String,
+    password: String,
+    valid_for: Option<Duration>,
 }
 
-/// From now on, these are not shown.
-pub(crate) fn remember(settings: &RedisConnectionInfo) {
-    if let Some(password) = settings.password() {
-        PASSWORDS.remember(password);
-    }
-    if let Some(user) = settings.username().filter(|user| *user != DEFAULT_USER) {
-        USERS.remember(user);
-    }
-}
-
-/// The text without any of them.
-pub(crate) fn strip(text: &str) -> String {
-    let text = PASSWORDS.strip(text.to_owned(), |password| password.len() < LONG);
-    USERS.strip(text, |_| true)
-}
-
-impl Known {
-    const fn new(instead: &'static str) -> Self {
+impl Credentials {
+    /// A user, `default` where there are no others, and its password or token. Good for as long as the connection is there.
+    pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
         Self {
-            names: Mutex::new(BTreeSet::new()),
-            instead,
+            username: username.into(),
+            password: password.into(),
+            valid_for: None,
         }
     }
 
-    fn remember(&self, name: &str) {
-        if !name.is_empty() {
-            self.names.lock().insert(name.into());
-        }
-    }
-
-    fn strip(&self, mut text: String, only_words: impl Fn(&str) -> bool) -> String {
-        let names = self.names.lock();
-        let mut found: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        found.retain(|name| text.contains(name));
-        // One can be a part of another.
-        found.sort_by_key(|name| std::cmp::Reverse(name.len()));
-        for name in found {
-            text = match only_words(name) {
-                true => replace_words(&text, name, self.instead),
-                false => text.replace(name, self.instead),
-            };
-        }
-        text
+    /// How long they are good, counted from when the provider was asked. When three quarters of it have passed, the provider
+    /// is asked again, and the connection authenticates anew.
+    #[must_use]
+    pub fn valid_for(mut self, validity: Duration) -> Self {
+        self.valid_for = Some(validity);
+        self
     }
 }
 
-fn replace_words(text: &str, word: &str, instead: &str) -> String {
-    let is_part = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric());
-    let mut replaced = String::with_capacity(text.len());
-    let mut rest = 0;
-    for (at, _) in text.match_indices(word) {
-        let end = at + word.len();
-        let (before, behind) = (text[..at].chars().next_back(), text[end..].chars().next());
-        if is_part(before) || is_part(behind) {
-            continue;
-        }
-        replaced.push_str(&text[rest..at]);
-        replaced.push_str(instead);
-        rest = end;
+impl Credentials {
+    /// The command that says them over a connection that is up.
+    pub(crate) fn auth(&self) -> redis::Cmd {
+        let mut auth = redis::cmd("AUTH");
+        auth.arg(&self.username).arg(&self.password);
+        auth
     }
-    replaced.push_str(&text[rest..]);
-    replaced
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn knowing(user: &str, password: &str) {
-        let settings = RedisConnectionInfo::default();
-        remember(&settings.set_username(user).set_password(password));
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("valid_for", &self.valid_for)
+            .finish_non_exhaustive()
     }
+}
 
-    #[test]
-    fn known_users_and_passwords_are_not_shown() {
-        knowing("miner-7", "canary-in-the-mine");
-        knowing("miner-7", "canary-in-the-mine-2");
-        knowing("default", "w7d");
-        for (said, shown) in [
-            (
-                "HELLO 3 AUTH miner-7 canary-in-the-mine",
-                "HELLO 3 AUTH <user> <password>",
-            ),
-            (
-                "miner-7:canary-in-the-mine-2@host xcanary-in-the-minex",
-                "<user>:<password>@host x<password>x",
-            ),
-            ("'w7d' w7d: aw7d w7d1", "'<password>' <password>: aw7d w7d1"),
-            ("default, miner-77", "default, miner-77"),
-        ] {
-            assert_eq!(strip(said), shown);
+type Asked = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
+
+/// Whom a client asks for its credentials.
+#[derive(Clone)]
+pub struct CredentialsProvider {
+    ask: Arc<dyn Fn() -> Asked + Send + Sync>,
+    /// The newest last.
+    secrets: Arc<Mutex<VecDeque<Secret>>>,
+}
+
+impl fmt::Debug for CredentialsProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CredentialsProvider")
+    }
+}
+
+impl CredentialsProvider {
+    /// Whoever is called for them.
+    pub fn new<F, Fut, E>(provider: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let ask = move || {
+            let asked = provider();
+            let asked = async move { asked.await.map_err(|error| with_sources(&*error.into())) };
+            Box::pin(asked) as Asked
+        };
+        Self {
+            ask: Arc::new(ask),
+            secrets: Arc::default(),
         }
     }
+
+    /// Credentials for one connection, and when to ask for the next.
+    pub(crate) async fn ask(
+        &self,
+        clock: &Clock,
+    ) -> Result<(Credentials, Option<Instant>), StoreError> {
+        let (ask, now) = (Arc::clone(&self.ask), clock.now());
+        // A task of its own: its panic ends no connection, and it ends with who waits for it.
+        let mut asked = JoinSet::new();
+        asked.spawn_on(async move { ask().await }, clock.handle());
+        let failed = |why: &str| {
+            let text = format!("the credentials provider {why}");
+            StoreError::new(StoreErrorKind::Disconnected, text)
+        };
+        match asked.join_next().await {
+            Some(Ok(Ok(credentials))) => {
+                self.remember(&credentials);
+                let pause = |validity: Duration| (validity.min(FOREVER) / 4 * 3).max(MIN_PAUSE);
+                let again = credentials.valid_for.map(|validity| now + pause(validity));
+                Ok((credentials, again))
+            }
+            Some(Ok(Err(text))) => Err(failed(&format!("failed: {}", shown(&text)))),
+            _ => Err(failed("panicked")),
+        }
+    }
+
+    fn remember(
+        &self,
+        Credentials {
+            username, password, ..
+        }: &Credentials,
+    ) {
+        let mut secrets = self.secrets.lock();
+        if secrets
+            .back()
+            .is_some_and(|last| last.is(username, password))
+        {
+            return;
+        }
+        secrets.push_back(Secret::of(username, password));
+        if secrets.len() > KEPT {
+            secrets.pop_front();
+        }
+    }
+}
+
+/// A provider, and the client's clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'c> {
+    pub(crate) provider: &'c CredentialsProvider,
+    pub(crate) clock: &'c Clock,
+}
+
+/// Who a connection is, and until when.
+pub(crate) struct Session {
+    pub(crate) settings: redis::RedisConnectionInfo,
+    /// Somebody was asked.
+    pub(crate) is_asked: bool,
+    pub(crate) renew_at: Option<Instant>,
+}
+
+impl Session {
+    /// The settings with credentials for one more connection.
+    pub(crate) async fn begin(
+        settings: &redis::RedisConnectionInfo,
+        asking: Option<Asking<'_>>,
+    ) -> Result<Self, StoreError> {
+        let mut session = Self {
+            settings: settings.clone(),
+            is_asked: asking.is_some(),
+            renew_at: None,
+        };
+        if let Some(Asking { provider, clock }) = asking {
+            let (credentials, again) = provider.ask(clock).await?;
+            let Credentials {
+                username, password, ..
+            } = credentials;
+            let settings = session.settings.set_username(username);
+            session.settings = settings.set_password(password);
+            session.renew_at = again;
+        }
+        Ok(session)
+    }
+}
+
+/// The error's text and what it comes from.
+fn with_sources(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
 }

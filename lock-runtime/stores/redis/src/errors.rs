@@ -1,7 +1,7 @@
 //! What a Redis error means: may it pass, was the command carried out, and what to tell the user.
 
 use lock_store::{Failure, Link, StoreError, StoreErrorKind};
-use redis::{ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+use redis::{ErrorKind, RedisError};
 
 use crate::server_text::shown;
 
@@ -83,30 +83,6 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
     StoreError::new(kind(error), shown(&text(error)))
 }
 
-/// Why there is no connection. Where one side expects TLS and the other does not, neither says so.
-pub(crate) fn not_connected(error: &RedisError, to: &ConnectionInfo) -> StoreError {
-    let plain = matches!(to.addr(), ConnectionAddr::Tcp(..));
-    if plain && error.is_io_error() && !error.is_connection_refusal() {
-        let text = shown(&text(error));
-        let text = format!(
-            "{text}; so does a server that expects TLS there, for which the URL begins with `rediss`"
-        );
-        return StoreError::new(kind(error), text);
-    }
-    store_error(error)
-}
-
-/// The same, if nothing is heard.
-pub(crate) fn silent(what: &str, to: &ConnectionInfo) -> StoreError {
-    let text = match to.addr() {
-        ConnectionAddr::TcpTls { .. } => format!(
-            "{what}; nor does a server that does not speak TLS there, for which the URL begins with `redis` and not with `rediss`"
-        ),
-        _ => what.to_owned(),
-    };
-    StoreError::new(StoreErrorKind::Timeout, text)
-}
-
 /// The failure of a command that was certainly not carried out, and will not be.
 pub(crate) fn without_effect(error: StoreError) -> Failure {
     let unknown = None;
@@ -122,11 +98,6 @@ pub(crate) fn maybe_carried_out(error: StoreError, link: Link) -> Failure {
 /// For everything that is asked of a client which was shut down.
 pub(crate) fn shut_down() -> StoreError {
     StoreError::new(StoreErrorKind::Refused, "the client was shut down")
-}
-
-/// No attempt to connect to this server has ended yet.
-pub(crate) fn slow_to_connect(server: &str) -> StoreError {
-    StoreError::new(StoreErrorKind::Timeout, "connecting takes too long").of(server)
 }
 
 /// A server that is silent when asked about itself.

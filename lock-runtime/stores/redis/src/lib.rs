@@ -5,6 +5,7 @@
 //! locks with Redis*) takes and respects. A lock that is held in shares is a sorted set. Its
 //! waiters are in another sorted set beside it: each release hands the lock to the first of them.
 
+mod access;
 mod cluster;
 mod commands;
 mod config;
@@ -13,18 +14,26 @@ mod contract;
 mod credentials;
 mod diagnosis;
 mod errors;
+mod login;
 mod names;
 mod open;
 mod quorum;
 mod random;
 mod replicas;
 mod scripts;
+mod secrets;
 mod server_text;
 mod servers;
 mod store;
+#[cfg(feature = "tls")]
+mod tls;
 mod topology;
 mod transport;
 mod wire;
 
 pub use self::config::Replicas;
+pub use self::credentials::{Credentials, CredentialsProvider};
+pub use self::login::Login;
 pub use self::open::{Settings, open};
+#[cfg(feature = "tls")]
+pub use self::tls::Tls;

@@ -5,11 +5,16 @@ use std::sync::{Arc, Weak};
 use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, ConfigError, Listener, Namespace, Store};
 
+use crate::access::Access;
 use crate::config::Replicas;
 use crate::context::ClientContext;
+use crate::credentials::CredentialsProvider;
+use crate::login::{Login, expect_nobody};
 use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
+#[cfg(feature = "tls")]
+use crate::tls::{Connector, Tls};
 use crate::topology::url::{StoreUrl, Topology};
 use crate::transport::client_channels::ClientChannels;
 
@@ -22,6 +27,13 @@ pub struct Settings {
     pub replicas: Option<Replicas>,
     /// Who the client is, in the servers' lists of clients: visible ASCII. Default: nobody.
     pub name: String,
+    /// User and password, unless the URL says so. Default: none.
+    pub login: Login,
+    /// Who is asked for user and password, instead. Default: nobody.
+    pub provider: Option<CredentialsProvider>,
+    /// Whom to trust, and who the client is, over TLS. Default: what the system trusts, and nobody.
+    #[cfg(feature = "tls")]
+    pub tls: Option<Tls>,
 }
 
 /// Reads the URL, and starts to connect in the background.
@@ -36,7 +48,12 @@ pub fn open(
     clock: Clock,
     settings: Settings,
 ) -> Result<Arc<dyn Store>, ConfigError> {
-    let url = StoreUrl::parse(url, settings.replicas)?;
+    let mut url = StoreUrl::parse(url, settings.replicas)?;
+    settings.login.apply(&mut url.topology)?;
+    if settings.provider.is_some() {
+        expect_nobody(&url.topology)?;
+    }
+    let access = access(&url, &settings)?;
     let namespace = Prefix::new(namespace);
     let channels = ClientChannels::new(namespace.clone(), client);
     let context = ClientContext {
@@ -45,6 +62,8 @@ pub fn open(
         listener,
         name: settings.name.into(),
         channels: Some(Arc::new(channels)),
+        access: Arc::new(access),
+        provider: settings.provider,
     };
     Ok(match url.topology {
         Topology::Quorum {
@@ -63,4 +82,39 @@ pub fn open(
             Arc::new(store)
         }
     })
+}
+
+/// What the servers want before they let the client in.
+fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
+    let access = Access {
+        kind: url.kind,
+        #[cfg(feature = "tls")]
+        tls: connector(url, settings.tls.as_ref())?,
+    };
+    #[cfg(not(feature = "tls"))]
+    let _ = settings;
+    Ok(access)
+}
+
+/// The client's side of TLS, if the URL asks for it. Where it does not verify the servers either (`#insecure`), the redis
+/// crate sees to it.
+#[cfg(feature = "tls")]
+fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, ConfigError> {
+    let kind = url.kind;
+    let contradiction = match tls {
+        Some(_) if url.is_socket() => {
+            "`tls` is given, and a Unix socket has no TLS; leave it out".to_owned()
+        }
+        Some(_) if !url.is_tls => format!(
+            "`tls` is given, and the store's URL asks for a connection without TLS; write `rediss{kind}://` \
+             instead of `redis{kind}://`"
+        ),
+        Some(_) if url.insecure => {
+            "`tls` says whom to trust, and `#insecure` in the store's URL trusts everybody; leave one of them out".to_owned()
+        }
+        _ if !url.is_tls || url.insecure => return Ok(None),
+        Some(tls) => return Connector::new(tls).map(Some),
+        None => return Connector::new(&Tls::new()).map(Some),
+    };
+    Err(ConfigError::new(contradiction))
 }

@@ -4,7 +4,7 @@
 //! what they were sent: Redis the arguments of a command that it does not know, and where `HELLO`
 //! was renamed, those are user and password.
 
-use crate::credentials;
+use crate::secrets;
 
 /// So long at most; the rest says little, and can be megabytes.
 const MAX_BYTES: usize = 300;
@@ -17,7 +17,7 @@ const ARGUMENTS: &str = "with args beginning with";
 /// The text without arguments and known credentials, [`escaped`].
 pub(crate) fn shown(text: &str) -> String {
     let said = text.find(ARGUMENTS).map_or(text, |at| &text[..at]);
-    escaped(&credentials::strip(said.trim_end_matches([' ', ','])))
+    escaped(&secrets::strip(said.trim_end_matches([' ', ','])))
 }
 
 /// The text on one line, with everything escaped that a terminal acts on, and short.

@@ -127,7 +127,7 @@ impl Plan {
             Kind::Exclusive => client.lock(key),
             Kind::Read => client.rw_lock(key).read(),
             Kind::Write => client.rw_lock(key).write(),
-            Kind::Permits { take, of } => client.semaphore(key, of).acquire_many(take),
+            Kind::Permits { take, of } => client.semaphore(key, of).permits(take),
         };
         let lock = lock.lease(self.lease).renew(self.renew).wait(self.wait);
         let lock = if self.fair { lock.fair() } else { lock };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{Lock, LockClient, Rate};
+use lock_runtime::{Lock, LockClient, LockError, Rate};
 use lock_store::Pause;
 use lock_testkit::polled;
 
@@ -101,8 +101,7 @@ impl User {
             70..82 => {
                 let semaphore = self.service.client.semaphore("sem", PERMITS);
                 let many = u32::try_from(1 + self.rng.below(3)).unwrap();
-                self.request(vec!["sem"], semaphore.acquire_many(many))
-                    .await;
+                self.request(vec!["sem"], semaphore.permits(many)).await;
             }
             82..91 => self.latch().await,
             91..99 => self.rate().await,
@@ -207,7 +206,9 @@ impl User {
                 waited.map(|result| result.err())
             }
         };
-        let error = result.flatten().filter(|error| !error.is_busy());
+        let error = result
+            .flatten()
+            .filter(|error| !matches!(error, LockError::LatchClosed { .. }));
         // Whether a cluster's latch can be had is judged by a sign of life of all its servers.
         if let Some(error) = error.filter(|_| world.servers.len() == 1) {
             check_error(&self.service, &self.name, &asked, &error);

@@ -1,6 +1,6 @@
 //! Latches.
 
-use lock_runtime::StoreErrorKind;
+use lock_runtime::{LockError, StoreErrorKind};
 use lock_store::{LatchCounted, LatchFound, LatchState};
 use lock_testkit::store_decorator::Reply;
 
@@ -108,7 +108,7 @@ fn one_looks_for_all_each_second_and_leaves_when_all_have_left() {
         ms(300).await;
         for (waits, ends) in [(waits(1200), 1500), (one, 2500)] {
             let error = waits.await.unwrap().unwrap_err();
-            assert!(error.is_busy(), "{error}");
+            assert!(matches!(error, LockError::LatchClosed { .. }), "{error}");
             assert_eq!(store.now(), ends);
         }
         ms(10).await;
@@ -177,7 +177,7 @@ fn state(count: u32, generation: u64, opened: u64) -> LatchFound {
 #[test]
 fn what_a_waiter_learns_from_two_looks() {
     simulated(async {
-        let (busy, lost) = (Some("busy after 1.7s"), Some("lost, NotSet"));
+        let (busy, lost) = (Some("closed after 1.7s"), Some("not set"));
         for (first, second, expected, ends) in [
             (state(1, 5, 0), state(1, 5, 0), busy, 1700),
             (state(1, 5, 0), state(0, 5, 0), None, 1000),
@@ -224,8 +224,8 @@ fn messages_that_a_latch_has_opened() {
             (Some(5), closed, closed, "waits"),
             // Nothing else can tell how it ended.
             (Some(5), closed, gone, "open"),
-            (Some(4), closed, gone, "lost, NotSet"),
-            (None, closed, gone, "lost, NotSet"),
+            (Some(4), closed, gone, "not set"),
+            (None, closed, gone, "not set"),
             (Some(4), closed, open, "open"),
             (Some(5), gone, gone, "waits"),
             (Some(5), gone, open, "open"),
@@ -320,7 +320,7 @@ fn a_place_is_given_up_for_as_long_as_the_store_would_keep_it() {
                 .asks(100, client.latch("l").wait(of(100)))
                 .await
                 .unwrap_err();
-            assert!(error.is_busy(), "{error}");
+            assert!(matches!(error, LockError::LatchClosed { .. }), "{error}");
             ms(100_000).await;
             assert_eq!(store.when("leave").last(), Some(&last));
         }

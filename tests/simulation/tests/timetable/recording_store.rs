@@ -79,6 +79,8 @@ pub(crate) fn short(error: &LockError) -> String {
             };
             format!("{:?}{own}", source.kind())
         }
+        LockError::LatchClosed { waited, .. } => format!("closed after {waited:?}"),
+        LockError::LatchNotSet { .. } => "not set".to_owned(),
         LockError::Lost { reason, .. } => format!("lost, {reason:?}"),
         LockError::KeyConflict { .. } => "conflict".to_owned(),
         other => other.to_string(),

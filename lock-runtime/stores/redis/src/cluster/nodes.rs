@@ -13,7 +13,9 @@ use crate::context::ClientContext;
 use crate::errors::{self, without_effect};
 use crate::names::Prefix;
 use crate::topology::endpoint::Endpoint;
+use crate::topology::progress::Step;
 use crate::topology::server::{ServerAddress, client_at};
+use crate::topology::unreached;
 use crate::transport::connected::Connected;
 use crate::transport::connection::Connection;
 use crate::transport::supervisor;
@@ -241,7 +243,12 @@ impl Cluster {
     /// No node of the URL has told in time where slots are.
     fn is_slow(&self) -> StoreError {
         let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
-        errors::slow_to_connect(&seeds.join(", "))
+        let progress = {
+            let state = self.state.lock();
+            let mut nodes = state.nodes.values().map(|node| node.progress());
+            nodes.find(|progress| progress.step() != Step::Reaching)
+        };
+        unreached::slow(&self.context.access, &progress.unwrap_or_default()).of(&seeds.join(", "))
     }
 
     /// Gets a newer map than that of this version. One task at a time, and not too often.

@@ -191,6 +191,13 @@ mod tests {
         })
     }
 
+    /// As it is shown.
+    fn busy(by: &str, seconds: u64) -> String {
+        let remaining = Some(Duration::from_secs(seconds));
+        let holder = Some(Holder::parse(by.as_bytes()));
+        format!("{:?}", Verdict::Busy { remaining, holder })
+    }
+
     fn failed(kind: StoreErrorKind) -> Result<Taken, Failure> {
         Err(Failure {
             error: StoreError::new(kind, "x"),
@@ -218,7 +225,7 @@ mod tests {
         assert_eq!((after, said.as_str()), (4, "Granted { highest: 9 }"));
         let (after, said) = verdict(5, vec![held("x", 3), held("x", 9), held("x", 5)]);
         assert_eq!(after, 3);
-        assert_eq!(said, "Busy { remaining: Some(3s) }");
+        assert_eq!(said, busy("x", 3));
         let gone = || failed(Disconnected);
         let (after, said) = verdict(5, vec![gone(), gone(), gone()]);
         assert!(
@@ -253,7 +260,7 @@ mod tests {
             "Perhaps { holder: \"x\", remaining: Some(1s) }".to_owned()
         );
         let known = vec![failed(Timeout), held("x", 1), held("x", 2)];
-        assert_eq!(verdict(3, known).1, "Busy { remaining: Some(1s) }");
+        assert_eq!(verdict(3, known).1, busy("x", 1));
     }
 
     #[test]

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Clock, ConfigError, Instant, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
+use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 
+use super::dial::Dialed;
 use super::hello::Hello;
 use super::members::Member;
+use super::progress::{Progress, Step};
 use super::sentinel::Sentinels;
 use super::server::{self, ServerAddress};
 use crate::config::MASTER_CHECK;
+use crate::context::ClientContext;
 use crate::errors;
 
 /// What a connection is made to, each time anew.
@@ -28,7 +30,7 @@ pub(crate) enum Endpoint {
 
 /// A new connection, and which master it leads to.
 pub(crate) struct Reached {
-    pub(crate) connection: MultiplexedConnection,
+    pub(crate) dialed: Dialed,
     /// Makes another connection to the same server.
     pub(crate) client: Arc<Client>,
     master: Option<ServerAddress>,
@@ -69,23 +71,26 @@ impl Endpoint {
         }
     }
 
-    /// Connects as the client of this name.
+    /// Connects as this client.
     pub(crate) async fn connect(
         &self,
         config: &AsyncConnectionConfig,
-        name: &str,
+        context: &ClientContext,
+        progress: &Progress,
     ) -> Result<Reached, StoreError> {
+        progress.at(Step::Reaching);
         let (client, master) = match self {
             Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
                 (client.clone(), None)
             }
             Self::Master(sentinels) => {
-                let master = sentinels.master().await?;
+                let master = sentinels.master(&context.access).await?;
                 let client = server::client_at(sentinels.template(), &master)?;
                 (client, Some(master))
             }
         };
-        let reached = self.connect_to(&client, master, config, name).await;
+        let reached = self.connect_to(&client, master, config, context, progress);
+        let reached = reached.await;
         reached.map_err(|error| error.of(&server::name_of(client.get_connection_info())))
     }
 
@@ -94,10 +99,12 @@ impl Endpoint {
         client: &Client,
         master: Option<ServerAddress>,
         config: &AsyncConnectionConfig,
-        name: &str,
+        context: &ClientContext,
+        progress: &Progress,
     ) -> Result<Reached, StoreError> {
-        let (client, mut connection) = server::connect(client, config).await?;
-        let hello = Hello::greet(&mut connection, name).await;
+        let (client, mut dialed) = server::connect(client, config, context, progress).await?;
+        let connection = &mut dialed.connection;
+        let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
             Self::Node(_) => hello.expect_cluster()?,
@@ -107,26 +114,15 @@ impl Endpoint {
             return Err(demoted());
         }
         let counts_from = match self {
-            Self::Member(_, member) => Some(member.admit(&mut connection).await?),
+            Self::Member(_, member) => Some(member.admit(connection).await?),
             _ => None,
         };
         Ok(Reached {
-            connection,
+            dialed,
             client: Arc::new(client),
             master,
             counts_from,
         })
-    }
-
-    /// Why there is no connection, if connecting takes too long.
-    pub(crate) fn silent(&self) -> StoreError {
-        let to = match self {
-            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
-                client.get_connection_info()
-            }
-            Self::Master(sentinels) => sentinels.template(),
-        };
-        errors::silent("it does not answer in time", to).of(&self.name())
     }
 
     /// Resolves when a connection should be left although it works: the sentinels have chosen
@@ -135,9 +131,9 @@ impl Endpoint {
     pub(crate) async fn outdated(
         &self,
         reached: &mut Reached,
-        clock: &Clock,
-        command_timeout: Duration,
+        context: &ClientContext,
     ) -> StoreError {
+        let (clock, command_timeout) = (&context.clock, context.timeouts.command);
         let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
             return std::future::pending().await;
         };
@@ -145,8 +141,8 @@ impl Endpoint {
         loop {
             clock.sleep_until(clock.now() + MASTER_CHECK).await;
             let by = clock.now() + command_timeout;
-            let hello = clock.by(by, Hello::of(&mut reached.connection));
-            let named = clock.by(by, sentinels.master());
+            let hello = clock.by(by, Hello::of(&mut reached.dialed.connection));
+            let named = clock.by(by, sentinels.master(&context.access));
             let (hello, named) = tokio::join!(hello, named);
             match named {
                 Some(Ok(named)) if named != *master => {

@@ -1,13 +1,16 @@
 //! Where the servers are, and what each of them says that it is.
 
+pub(crate) mod dial;
 pub(crate) mod endpoint;
 pub(crate) mod hello;
 pub(crate) mod info;
 pub(crate) mod members;
+pub(crate) mod progress;
 mod sentinel;
 pub(crate) mod server;
 pub(crate) mod slots;
 mod unescaped;
+pub(crate) mod unreached;
 pub(crate) mod url;
 mod url_options;
 mod url_parts;

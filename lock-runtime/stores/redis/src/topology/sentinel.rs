@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::{Mutex, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 use tokio::task::JoinSet;
 
+use super::dial::{Dialed, dial};
+use super::progress::Progress;
 use super::server::{ServerAddress, name_of};
+use super::unreached;
+use crate::access::Access;
 use crate::errors;
 
 /// The sentinels of one master.
@@ -33,7 +36,8 @@ pub(crate) struct Sentinels {
 /// One sentinel, and the connection to it if there is one.
 struct Sentinel {
     client: Client,
-    connection: Mutex<Option<MultiplexedConnection>>,
+    connection: Mutex<Option<Dialed>>,
+    progress: Progress,
 }
 
 /// A sentinel's answer.
@@ -53,6 +57,7 @@ impl Sentinels {
             Arc::new(Sentinel {
                 client,
                 connection: Mutex::default(),
+                progress: Progress::default(),
             })
         };
         Self {
@@ -78,12 +83,13 @@ impl Sentinels {
     }
 
     /// The master now.
-    pub(crate) async fn master(&self) -> Result<ServerAddress, StoreError> {
+    pub(crate) async fn master(&self, access: &Arc<Access>) -> Result<ServerAddress, StoreError> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
             let (sentinel, name, limit) =
                 (Arc::clone(sentinel), Arc::clone(&self.name), self.limit);
-            asked.spawn(async move { sentinel.ask(&name, limit).await });
+            let access = Arc::clone(access);
+            asked.spawn(async move { sentinel.ask(&name, limit, &access).await });
         }
         let majority = self.sentinels.len() / 2 + 1;
         let (mut best, mut answers, mut errors) = (None::<NamedMaster>, 0, Vec::new());
@@ -139,12 +145,14 @@ impl Sentinels {
 }
 
 impl Sentinel {
-    async fn ask(&self, name: &str, limit: Duration) -> Result<NamedMaster, StoreError> {
-        let answer = tokio::time::timeout(limit, self.ask_now(name)).await;
-        let answer = answer.unwrap_or_else(|_| {
-            let to = self.client.get_connection_info();
-            Err(errors::silent("it does not answer", to))
-        });
+    async fn ask(
+        &self,
+        name: &str,
+        limit: Duration,
+        access: &Access,
+    ) -> Result<NamedMaster, StoreError> {
+        let answer = tokio::time::timeout(limit, self.ask_now(name, access)).await;
+        let answer = answer.unwrap_or_else(|_| Err(unreached::silent(access, &self.progress)));
         answer.map_err(|error| {
             // Whatever it was, the next question goes over a new connection.
             *self.connection.lock() = None;
@@ -152,7 +160,7 @@ impl Sentinel {
         })
     }
 
-    async fn ask_now(&self, name: &str) -> Result<NamedMaster, StoreError> {
+    async fn ask_now(&self, name: &str, access: &Access) -> Result<NamedMaster, StoreError> {
         let kept = self.connection.lock().clone();
         let failed = |error| match errors::store_error(&error) {
             error if error.kind() == StoreErrorKind::Refused => {
@@ -164,18 +172,15 @@ impl Sentinel {
             }
             error => error,
         };
-        let mut connection = match kept {
-            Some(connection) => connection,
+        let Dialed { mut connection, .. } = match kept {
+            Some(dialed) => dialed,
             None => {
                 let config = AsyncConnectionConfig::new()
                     .set_connection_timeout(None)
                     .set_response_timeout(None);
-                let client = &self.client;
-                let connection = client.get_multiplexed_async_connection_with_config(&config);
-                let unreached = |error| errors::not_connected(&error, client.get_connection_info());
-                let connection = connection.await.map_err(unreached)?;
-                *self.connection.lock() = Some(connection.clone());
-                connection
+                let dialed = dial(&self.client, &config, access, None, &self.progress).await?;
+                *self.connection.lock() = Some(dialed.clone());
+                dialed
             }
         };
         // The epoch first: what changes in between must not make an old address look new.

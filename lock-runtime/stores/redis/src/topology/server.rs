@@ -3,9 +3,11 @@
 use std::fmt;
 
 use lock_store::{StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
 
+use super::dial::{Dialed, dial};
+use super::progress::Progress;
+use crate::context::ClientContext;
 use crate::errors;
 use crate::server_text::escaped;
 
@@ -57,7 +59,9 @@ pub(crate) fn client_at(
 pub(crate) async fn connect(
     client: &Client,
     config: &AsyncConnectionConfig,
-) -> Result<(Client, MultiplexedConnection), StoreError> {
+    context: &ClientContext,
+    progress: &Progress,
+) -> Result<(Client, Dialed), StoreError> {
     let info = client.get_connection_info();
     let mut clients = Vec::new();
     if let ConnectionAddr::Tcp(host, port) = info.addr()
@@ -75,10 +79,9 @@ pub(crate) async fn connect(
     }
     let mut failed = None;
     for client in clients {
-        let connection = client.get_multiplexed_async_connection_with_config(config);
-        match connection.await {
-            Ok(connection) => return Ok((client, connection)),
-            Err(error) => failed = Some(errors::not_connected(&error, info)),
+        match dial(&client, config, &context.access, context.asking(), progress).await {
+            Ok(dialed) => return Ok((client, dialed)),
+            Err(error) => failed = Some(error),
         }
     }
     Err(failed.unwrap_or_else(|| {

@@ -20,6 +20,14 @@ const SENTINEL_PORT: u16 = 26379;
 
 /// What a URL says.
 pub(crate) struct StoreUrl {
+    /// `rediss` in front.
+    #[cfg(feature = "tls")]
+    pub(crate) is_tls: bool,
+    /// `#insecure` behind.
+    #[cfg(feature = "tls")]
+    pub(crate) insecure: bool,
+    /// What stands behind `redis` or `rediss`: `-cluster`, or nothing.
+    pub(crate) kind: &'static str,
     pub(crate) topology: Topology,
     /// The replicas that have to confirm each hold.
     pub(crate) replicas: Option<Replicas>,
@@ -50,13 +58,18 @@ pub(crate) enum Topology {
 }
 
 impl StoreUrl {
+    #[cfg(feature = "tls")]
+    pub(crate) fn is_socket(&self) -> bool {
+        matches!(&self.topology, Topology::Server(server) if matches!(server.addr(), ConnectionAddr::Unix(_)))
+    }
+
     /// `replicas` can be in the URL instead.
     pub(crate) fn parse(url: &str, replicas: Option<Replicas>) -> Result<Self, ConfigError> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        if scheme.starts_with("rediss") && !cfg!(feature = "tokio-rustls-comp") {
+        if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
             return Err(ConfigError::new(
                 "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without it: \
-                 enable its feature `tokio-rustls-comp`",
+                 enable its feature `tls`",
             ));
         }
         unescaped::check(scheme, rest)?;
@@ -101,8 +114,20 @@ impl StoreUrl {
                 )));
             }
         };
-        let replicas = replicas.or(in_url);
-        Ok(Self { topology, replicas })
+        Ok(Self {
+            #[cfg(feature = "tls")]
+            is_tls: each == "rediss",
+            #[cfg(feature = "tls")]
+            insecure,
+            kind: match topology {
+                Topology::Server(_) => "",
+                Topology::Sentinels { .. } => "-sentinel",
+                Topology::Cluster { .. } => "-cluster",
+                Topology::Quorum { .. } => "-quorum",
+            },
+            topology,
+            replicas: replicas.or(in_url),
+        })
     }
 }
 
@@ -274,6 +299,21 @@ mod tests {
         ] {
             let error = StoreUrl::parse(url, None).map(|_| ()).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("canary"), "{error}");
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn a_build_without_tls_says_which_feature_to_enable() {
+        for scheme in [
+            "rediss",
+            "rediss-sentinel",
+            "rediss-cluster",
+            "rediss-quorum",
+        ] {
+            let error = error(&format!("{scheme}://u:canary@h1,h2,h3/m"), None);
+            assert!(error.contains("enable its feature `tls`"), "{error}");
+            assert!(!error.contains("canary"), "{error}");
         }
     }
 

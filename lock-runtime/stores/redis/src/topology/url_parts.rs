@@ -7,7 +7,7 @@ use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN};
-use crate::credentials;
+use crate::secrets;
 
 /// What stands in a URL of each kind.
 pub(super) const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
@@ -110,7 +110,7 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> 
         .set_protocol(ProtocolVersion::RESP3)
         // One command fewer to connect, and one permission fewer to ask for.
         .set_skip_set_lib_name();
-    credentials::remember(&redis);
+    secrets::remember(&redis);
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE)
         .with_interval(KEEPALIVE_AGAIN);

@@ -7,6 +7,7 @@ use redis::Client;
 use redis::aio::MultiplexedConnection;
 
 use super::subscribe::Subscriptions;
+use crate::topology::dial::Driver;
 use crate::topology::server::name_of;
 
 /// The connection of one link; commands over it are carried out in order.
@@ -14,6 +15,8 @@ use crate::topology::server::name_of;
 pub(crate) struct Connected {
     pub(crate) link: Link,
     pub(crate) connection: MultiplexedConnection,
+    /// Runs as long as anybody has this.
+    pub(crate) _driver: Option<Arc<Driver>>,
     /// When it was made.
     pub(crate) since: Instant,
     /// Makes another connection to the same server.

@@ -24,6 +24,8 @@ use super::request::Request;
 use super::runtime_table::{Found, RuntimeTable};
 use crate::context::ClientContext;
 use crate::errors::{self, maybe_carried_out, without_effect};
+use crate::topology::progress::Progress;
+use crate::topology::unreached;
 
 /// So many commands in a row without an answer, and the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
@@ -45,6 +47,7 @@ pub(crate) struct Connection {
     pub(super) context: ClientContext,
     /// What errors call the server before there is a connection.
     server: String,
+    progress: Arc<Progress>,
     state: watch::Sender<ConnectionState>,
     pub(super) runtimes: RuntimeTable,
     /// Whether runtimes may have connections of their own.
@@ -119,6 +122,7 @@ impl Connection {
         Self {
             context,
             server,
+            progress: Arc::default(),
             state: watch::Sender::new(ConnectionState::Down(None)),
             runtimes: RuntimeTable::default(),
             allows_runtimes,
@@ -231,7 +235,7 @@ impl Connection {
         Err(without_effect(match state {
             ConnectionState::Up(up) => return Ok(up),
             ConnectionState::Down(Some(error)) => error,
-            ConnectionState::Down(None) => errors::slow_to_connect(&self.server),
+            ConnectionState::Down(None) => self.slow(),
             ConnectionState::Closed => errors::shut_down(),
         }))
     }
@@ -241,8 +245,19 @@ impl Connection {
         self.state.receiver_count() > 0
     }
 
-    /// Waits until the first attempt to connect has succeeded or failed.
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    /// No attempt to connect has ended yet.
+    pub(crate) fn slow(&self) -> StoreError {
+        unreached::slow(&self.context.access, &self.progress).of(&self.server)
+    }
+
+    /// Waits until the first attempt to connect has succeeded or failed, a little longer than `by`:
+    /// the attempt has a time limit of its own, which began later, and knows best what failed.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        let by = by + self.context.timeouts.connect;
         let mut states = self.state.subscribe();
         let tried = states.wait_for(|state| !matches!(state, ConnectionState::Down(None)));
         match self.context.clock.by(by, tried).await {
@@ -250,7 +265,7 @@ impl Connection {
                 ConnectionState::Down(Some(error)) => Err(error.clone()),
                 _ => Ok(()),
             },
-            _ => Err(errors::slow_to_connect(&self.server)),
+            _ => Err(self.slow()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! One connection to one server: made, watched, replaced, and what goes over it.
 
+mod authentication;
 pub(crate) mod client_channels;
 pub(crate) mod connected;
 pub(crate) mod connection;

@@ -11,14 +11,19 @@ use lock_store::{Clock, Instant, Link, StoreError, StoreErrorKind};
 use redis::Client;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
+use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::Connection;
 use super::push::PushHandler;
 use super::subscribe::Subscriptions;
+use crate::context::ClientContext;
 use crate::errors;
+use crate::topology::dial::{Dialed, dial};
 use crate::topology::hello::Hello;
-use crate::topology::server::is_pinned;
+use crate::topology::progress::Progress;
+use crate::topology::server::{is_pinned, name_of};
 
 impl Connection {
     /// The link for a command of the caller's: that of its own runtime, if there is one. A request
@@ -59,6 +64,26 @@ impl Connection {
     }
 }
 
+/// Keeps a connection authenticated, on the client's runtime: a caller's may have no timers.
+struct Renewal(AbortHandle);
+
+impl Renewal {
+    fn of(made: &Dialed, context: &ClientContext, server: String) -> Option<Self> {
+        let (connection, renew_at) = (made.connection.clone(), made.renew_at?);
+        let (context, runtime) = (context.clone(), context.clock.handle().clone());
+        let renewal = runtime.spawn(async move {
+            keep_authenticated(connection, &context, Some(renew_at), &server).await
+        });
+        Some(Self(renewal.abort_handle()))
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 /// Forgets the link when it is dropped: its runtime may end at any time.
 struct Leave {
     connection: Weak<Connection>,
@@ -87,9 +112,16 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
     };
     let config = handler.config();
     let connect = async {
-        let made = client.get_multiplexed_async_connection_with_config(&config);
-        let mut made = made.await.map_err(|error| errors::store_error(&error))?;
-        let hello = Hello::greet(&mut made, &context.name).await;
+        let progress = Progress::default();
+        let mut made = dial(
+            &client,
+            &config,
+            &context.access,
+            context.asking(),
+            &progress,
+        )
+        .await?;
+        let hello = Hello::greet(&mut made.connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         if hello.is_replica {
             let text = "the server is a replica by now";
@@ -109,9 +141,11 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
                 "a runtime has its own connection to the lock store"
             );
             let (stay, until) = oneshot::channel();
+            let renewal = Renewal::of(&made, &context, name_of(client.get_connection_info()));
             let connected = Connected {
                 link,
-                connection: made,
+                connection: made.connection,
+                _driver: made.driver,
                 since: clock.now(),
                 client,
                 counts_from: None,
@@ -120,6 +154,7 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
             connection.runtimes.made(link, connected, stay);
             drop(connection);
             let _ = until.await;
+            drop(renewal);
         }
         failed => {
             let error = failed.and_then(Result::err);

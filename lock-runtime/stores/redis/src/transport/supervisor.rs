@@ -9,6 +9,7 @@ use lock_store::timing::{BACKOFF_MAX, backoff};
 use lock_store::{Link, StoreError, StoreErrorKind};
 use tokio::sync::mpsc;
 
+use super::authentication::keep_authenticated;
 use super::connected::Connected;
 use super::connection::{Connection, Report};
 use super::doubt::{TRUSTED_FOR, sign_of_life};
@@ -16,7 +17,9 @@ use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
 use crate::topology::endpoint::{Endpoint, Reached};
+use crate::topology::progress::Progress;
 use crate::topology::server::name_of;
+use crate::topology::unreached;
 use crate::{errors, random};
 
 /// A new connection listens at once on so many channels, at most.
@@ -36,6 +39,7 @@ pub(crate) fn open(
     let allows_runtimes = believes.is_none() && !matches!(endpoint, Endpoint::Member(..));
     let server = endpoint.name();
     let connection = Connection::new(context.clone(), server, links, allows_runtimes, report);
+    let progress = connection.progress();
     let connection = Arc::new(connection);
     let runtime = context.clock.handle().clone();
     let supervisor = Supervisor {
@@ -43,6 +47,7 @@ pub(crate) fn open(
         context,
         connection: Arc::downgrade(&connection),
         believes,
+        progress,
     };
     let task = runtime.spawn(supervisor.run(reports));
     connection.set_supervisor(task.abort_handle());
@@ -55,6 +60,7 @@ struct Supervisor {
     connection: Weak<Connection>,
     /// Only in a cluster.
     believes: Option<Believes>,
+    progress: Arc<Progress>,
 }
 
 /// Why a connection is left.
@@ -162,7 +168,10 @@ impl Supervisor {
         let clock = &self.context.clock;
         let by = clock.now() + self.context.timeouts.connect;
         let made = clock.by(by, self.connect(link, channels)).await;
-        made.unwrap_or_else(|| Err(self.endpoint.silent()))
+        made.unwrap_or_else(|| {
+            let error = unreached::silent(&self.context.access, &self.progress);
+            Err(error.of(&self.endpoint.name()))
+        })
     }
 
     async fn connect(&self, link: Link, channels: &[String]) -> Result<Made, StoreError> {
@@ -179,11 +188,12 @@ impl Supervisor {
         };
         let reached = self
             .endpoint
-            .connect(&handler.config(), &self.context.name)
+            .connect(&handler.config(), &self.context, &self.progress)
             .await?;
         let up = Connected {
             link,
-            connection: reached.connection.clone(),
+            connection: reached.dialed.connection.clone(),
+            _driver: reached.dialed.driver.clone(),
             since: clock.now(),
             client: Arc::clone(&reached.client),
             counts_from: reached.counts_from,
@@ -212,9 +222,12 @@ impl Supervisor {
         subscriptions: &Subscriptions,
         reports: &mut mpsc::UnboundedReceiver<Report>,
     ) -> Option<Left> {
-        let (clock, command) = (&self.context.clock, self.context.timeouts.command);
+        let clock = &self.context.clock;
         let server = name_of(reached.client.get_connection_info());
-        let outdated = self.endpoint.outdated(&mut reached, clock, command);
+        let dialed = &reached.dialed;
+        let (same, renew_at) = (dialed.connection.clone(), dialed.renew_at);
+        let mut renewal = Box::pin(keep_authenticated(same, &self.context, renew_at, &server));
+        let outdated = self.endpoint.outdated(&mut reached, &self.context);
         let mut outdated = std::pin::pin!(outdated);
         let (mut another, mut trusted_until) = (None, clock.now());
         let error = loop {
@@ -246,6 +259,7 @@ impl Supervisor {
                     Report::Broken(..) | Report::Late { .. } => {}
                 },
                 error = &mut outdated => break error,
+                never = &mut renewal => match never {},
                 made = made => {
                     another = None;
                     trusted_until = clock.now() + TRUSTED_FOR;

@@ -34,7 +34,7 @@ async fn client(url: &str, lease: Duration) -> LockClient {
 
 /// Everything that a subject may ask for.
 async fn hold_all(other: &LockClient) -> Vec<Guard> {
-    let permits = other.semaphore("sem", PERMITS).acquire_many(PERMITS);
+    let permits = other.semaphore("sem", PERMITS).permits(PERMITS);
     vec![
         other.lock("k").acquire().await.unwrap(),
         other.lock("m").acquire().await.unwrap(),

@@ -109,7 +109,7 @@ async fn play(case: &Case, state: State, until: Until, subject: &Service, other:
         }
         held.push(other.client.rw_lock("rw").write().await.unwrap());
         let semaphore = other.client.semaphore("sem", PERMITS);
-        held.push(semaphore.acquire_many(PERMITS).await.unwrap());
+        held.push(semaphore.permits(PERMITS).await.unwrap());
     }
     let (holds, wants) = (held, other.client.clone());
     let meanwhile = async move {
@@ -160,7 +160,7 @@ pub(super) async fn all_of(
     client: &LockClient,
     soon: Duration,
 ) -> [(&'static str, Result<Guard, LockError>); 4] {
-    let permits = client.semaphore("sem", PERMITS).acquire_many(PERMITS);
+    let permits = client.semaphore("sem", PERMITS).permits(PERMITS);
     [
         ("k", client.lock("k").wait(soon).acquire().await),
         ("m", client.lock("m").wait(soon).acquire().await),

@@ -120,7 +120,7 @@ pub(super) fn requests() -> Vec<Case> {
             "permits",
             subject!(|c| c
                 .semaphore("sem", PERMITS)
-                .acquire_many(2)
+                .permits(2)
                 .wait(40 * MS)
                 .acquire()),
         ),

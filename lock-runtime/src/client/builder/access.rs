@@ -1,0 +1,108 @@
+//! How the client gets into its servers: TLS, user and password.
+
+#[cfg(feature = "tls")]
+use lock_store_redis::Tls;
+#[cfg(feature = "redis")]
+use lock_store_redis::{Credentials, CredentialsProvider};
+
+use super::LockClientBuilder;
+use crate::error::LockError;
+
+impl LockClientBuilder {
+    /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL, sentinels included. Default:
+    /// whom the system trusts, or the file named by `SSL_CERT_FILE`, and no client certificate.
+    ///
+    /// # Errors
+    /// At `connect`, [`LockError::Config`] for a URL without TLS, and for a file that can't be read or is no PEM.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// The user at the servers, beside a URL without one. The user at sentinels stands in their URL. Default: Redis'
+    /// `default`.
+    ///
+    /// # Errors
+    /// At `connect`, [`LockError::Config`] if the URL has a user too, and for a user without a password.
+    #[cfg(feature = "redis")]
+    pub fn username(mut self, username: impl Into<String>) -> Self {
+        self.login.username = Some(username.into());
+        self
+    }
+
+    /// The password at the servers, beside a URL without one: as it is, with nothing escaped. No error, log or `Debug`
+    /// output shows it. Default: none.
+    ///
+    /// # Errors
+    /// At `connect`, [`LockError::Config`] if the URL has a password too.
+    #[cfg(feature = "redis")]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.login.password = Some(password.into());
+        self
+    }
+
+    /// Asks for user and password instead, for tokens that change while the client runs (IAM, Vault). Asked for each new
+    /// connection, and again before the [validity](Credentials::valid_for) of what it gave ends: the connection then
+    /// authenticates anew (`AUTH`), and nobody loses a lock by that. Not for sentinels, which have users of their own.
+    ///
+    /// It runs on the client's own thread, where renewals run too: it must not block. It has the rest of the
+    /// [connect timeout](Self::connect_timeout), and there may be several connections: let it keep a token that is still
+    /// good. An error, a panic, or no answer is a failed attempt to connect, which is tried again; its text is shown in
+    /// [`LockError::Unavailable`] and in the log, without passwords that were given before.
+    ///
+    /// # Errors
+    /// At `connect`, [`LockError::Config`] if the URL or the builder has a user or a password too.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use lock_runtime::{Credentials, LockClient, LockError};
+    ///
+    /// /// A token of the cloud for this user, good for 15 minutes.
+    /// async fn token() -> Result<Credentials, std::io::Error> {
+    ///     let token = std::fs::read_to_string("/run/secrets/redis-token")?; // in a service: ask the cloud's SDK
+    ///     Ok(Credentials::new("app", token.trim()).valid_for(Duration::from_secs(15 * 60)))
+    /// }
+    ///
+    /// # async fn connect() -> Result<(), LockError> {
+    /// let client = LockClient::builder()
+    ///     .url("rediss://redis.internal")
+    ///     .credentials(token)
+    ///     .connect()
+    ///     .await?;
+    /// # drop(client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "redis")]
+    pub fn credentials<F, Fut, E>(mut self, provider: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Credentials, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.provider = Some(CredentialsProvider::new(provider));
+        self
+    }
+
+    /// Refuses what is for servers, if the store is in this process.
+    pub(super) fn expect_no_access(&self) -> Result<(), LockError> {
+        let given: &[(&str, bool)] = &[
+            #[cfg(feature = "tls")]
+            ("tls", self.tls.is_some()),
+            #[cfg(feature = "redis")]
+            ("username", self.login.username.is_some()),
+            #[cfg(feature = "redis")]
+            ("password", self.login.password.is_some()),
+            #[cfg(feature = "redis")]
+            ("credentials", self.provider.is_some()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((option, _)) => Err(LockError::config(format!(
+                "`{option}` is for a server, and `memory:` is a store of its own in this process; leave it out"
+            ))),
+        }
+    }
+}

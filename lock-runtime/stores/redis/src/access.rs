@@ -1,0 +1,43 @@
+//! [`Access`]: what servers of a URL want before they let a client in, the same for all of them.
+
+#[cfg(feature = "tls")]
+use tokio::net::TcpStream;
+#[cfg(feature = "tls")]
+use tokio_rustls::client::TlsStream;
+
+#[cfg(feature = "tls")]
+use crate::tls::Connector;
+
+/// What servers want before they let a client in.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    /// If the URL asks for TLS.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<Connector>,
+    /// What stands behind `redis` or `rediss` in a URL of this kind: `-cluster`, or nothing.
+    pub(crate) kind: &'static str,
+}
+
+impl Access {
+    /// The TLS handshake with the server of this name.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn handshake(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        match &self.tls {
+            Some(tls) => tls.handshake(host, stream).await,
+            None => Err(std::io::Error::other("TLS was not asked for")),
+        }
+    }
+
+    /// What to write if one side expects TLS and the other does not.
+    pub(crate) fn other_scheme(&self, is_tls: bool) -> String {
+        let kind = self.kind;
+        match is_tls {
+            true => format!("write `redis{kind}://` instead of `rediss{kind}://`"),
+            false => format!("write `rediss{kind}://` instead of `redis{kind}://`"),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! [`Login`]: user and password that are not in the URL.
+
+use std::fmt;
+
+use lock_store::ConfigError;
+use redis::ConnectionInfo;
+
+use crate::secrets;
+use crate::topology::url::Topology;
+
+/// User and password beside the URL, for its servers; not for sentinels, which have users of their own.
+#[derive(Clone, Default)]
+pub struct Login {
+    /// Default: that of the URL, or `default`.
+    pub username: Option<String>,
+    /// Default: that of the URL, or none.
+    pub password: Option<String>,
+}
+
+/// Without the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Login(…)")
+    }
+}
+
+impl Login {
+    /// Writes user and password into the settings of all servers that have locks.
+    pub(crate) fn apply(&self, topology: &mut Topology) -> Result<(), ConfigError> {
+        match topology {
+            Topology::Server(server) => self.apply_to(server),
+            Topology::Sentinels { master, .. } => self.apply_to(master),
+            Topology::Cluster { template, .. } => self.apply_to(template),
+            Topology::Quorum { servers, .. } => servers
+                .iter_mut()
+                .try_for_each(|server| self.apply_to(server)),
+        }
+    }
+
+    fn apply_to(&self, server: &mut ConnectionInfo) -> Result<(), ConfigError> {
+        let mut settings = server.redis_settings().clone();
+        if let Some(username) = &self.username {
+            given_once("username", settings.username())?;
+            settings = settings.set_username(username);
+        }
+        if let Some(password) = &self.password {
+            given_once("password", settings.password())?;
+            settings = settings.set_password(password);
+        }
+        if settings.username().is_some() && settings.password().is_none() {
+            return Err(ConfigError::new(
+                "there is a user and no password, without which Redis does not look at the user; give the password (for \
+                 a user that needs none, any)",
+            ));
+        }
+        secrets::remember(&settings);
+        *server = server.clone().set_redis_settings(settings);
+        Ok(())
+    }
+}
+
+/// Refuses a user or password where a provider is asked for them.
+pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
+    let servers = match topology {
+        Topology::Server(server) => std::slice::from_ref(server),
+        Topology::Sentinels { master, .. } => std::slice::from_ref(master),
+        Topology::Cluster { template, .. } => std::slice::from_ref(template),
+        Topology::Quorum { servers, .. } => servers,
+    };
+    let is_somebody = |server: &ConnectionInfo| {
+        let settings = server.redis_settings();
+        settings.username().is_some() || settings.password().is_some()
+    };
+    match servers.iter().any(is_somebody) {
+        false => Ok(()),
+        true => Err(ConfigError::new(
+            "`credentials` is asked for user and password, and the builder or the store's URL gives them, too; leave one \
+             of them out",
+        )),
+    }
+}
+
+/// Neither of two wins.
+fn given_once(what: &str, in_url: Option<&str>) -> Result<(), ConfigError> {
+    match in_url {
+        None => Ok(()),
+        Some(_) => Err(ConfigError::new(format!(
+            "`{what}` is given by the builder and in the store's URL; leave one of them out"
+        ))),
+    }
+}

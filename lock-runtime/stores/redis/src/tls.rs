@@ -1,0 +1,247 @@
+//! [`Tls`]: whom a client trusts, and who it is; [`Connector`]: its side of every handshake.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lock_store::ConfigError;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// Whom a client trusts, and who it is, over TLS: for every server of its URL, sentinels included.
+///
+/// # Default
+/// - trusts what the system trusts, or what the file named by `SSL_CERT_FILE` has
+/// - no client certificate
+///
+/// # Examples
+/// ```no_run
+/// use lock_runtime::{LockClient, Tls};
+///
+/// # async fn connect() -> Result<(), lock_runtime::LockError> {
+/// let tls = Tls::new()
+///     .ca_file("/etc/redis/ca.pem")
+///     .identity_files("/etc/redis/client.pem", "/etc/redis/client.key");
+/// let client = LockClient::builder()
+///     .url("rediss://redis.internal")
+///     .tls(tls)
+///     .connect()
+///     .await?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "settings of TLS do nothing until a builder has them"]
+pub struct Tls {
+    trusted: Vec<Pem>,
+    identity: Option<Identity>,
+}
+
+impl Tls {
+    /// What the system trusts, and no client certificate.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Trusts servers whose certificate one of these authorities has signed, instead of what the system trusts. PEM, one
+    /// or several certificates. Read when the client connects; several files add up.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.trusted.push(Pem::File(path.into()));
+        self
+    }
+
+    /// [`ca_file`](Self::ca_file) from memory.
+    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.trusted.push(Pem::Memory(pem.into()));
+        self
+    }
+
+    /// The client's certificate, with all that lead to its authority, and its private key, for servers that ask for it. PEM.
+    /// Read when the client connects.
+    pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.identity = Some(Identity {
+            cert: Pem::File(cert.into()),
+            key: Pem::File(key.into()),
+        });
+        self
+    }
+
+    /// [`identity_files`](Self::identity_files) from memory.
+    pub fn identity_pem(mut self, cert: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        self.identity = Some(Identity {
+            cert: Pem::Memory(cert.into()),
+            key: Pem::Memory(key.into()),
+        });
+        self
+    }
+
+    fn roots(&self) -> Result<RootCertStore, ConfigError> {
+        if self.trusted.is_empty() {
+            return of_the_system();
+        }
+        let mut roots = RootCertStore::empty();
+        for pem in &self.trusted {
+            for cert in pem.certificates("CA")? {
+                roots.add(cert).map_err(|error| {
+                    let what = pem.named("CA");
+                    ConfigError::new(format!(
+                        "`tls`: {what} has a certificate that can't be used: {error}"
+                    ))
+                })?;
+            }
+        }
+        Ok(roots)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Identity {
+    cert: Pem,
+    key: Pem,
+}
+
+/// Where a text in PEM is. Only the path is shown.
+#[derive(Clone)]
+enum Pem {
+    File(PathBuf),
+    Memory(Vec<u8>),
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Memory(_) => f.write_str("Memory(…)"),
+        }
+    }
+}
+
+impl Pem {
+    /// What errors call it.
+    fn named(&self, what: &str) -> String {
+        match self {
+            Self::File(path) => format!("the {what} file {}", Path::display(path)),
+            Self::Memory(_) => format!("the {what} in memory"),
+        }
+    }
+
+    fn read(&self, what: &str) -> Result<Vec<u8>, ConfigError> {
+        match self {
+            Self::Memory(pem) => Ok(pem.clone()),
+            Self::File(path) => std::fs::read(path).map_err(|error| {
+                let file = self.named(what);
+                ConfigError::new(format!("`tls`: {file} can't be read: {error}"))
+            }),
+        }
+    }
+
+    /// At least one.
+    fn certificates(&self, what: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+        let pem = self.read(what)?;
+        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        match found {
+            Ok(found) if !found.is_empty() => Ok(found),
+            _ => Err(ConfigError::new(format!(
+                "`tls`: {} has no certificate that can be read; it must be PEM (`-----BEGIN CERTIFICATE-----`)",
+                self.named(what)
+            ))),
+        }
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, ConfigError> {
+        const WHAT: &str = "key";
+        let pem = self.read(WHAT)?;
+        // The parser's words could repeat what it found.
+        PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
+            let encrypted = pem
+                .windows(ENCRYPTED.len())
+                .any(|part| part == ENCRYPTED.as_bytes());
+            let why = match encrypted {
+                true => "is encrypted; decrypt it, as `openssl pkey -in FILE` does",
+                false => {
+                    "has no private key that can be read; it must be PEM (`-----BEGIN PRIVATE KEY-----`)"
+                }
+            };
+            ConfigError::new(format!("`tls`: {} {why}", self.named(WHAT)))
+        })
+    }
+}
+
+const ENCRYPTED: &str = "ENCRYPTED";
+
+/// What the system trusts. A certificate there that can't be read is nobody's fault here, and left out.
+fn of_the_system() -> Result<RootCertStore, ConfigError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map(|error| format!(" ({error})"));
+        return Err(ConfigError::new(format!(
+            "TLS needs certificates to trust, and this system has none{}: install `ca-certificates`, set `SSL_CERT_FILE`, or \
+             give the servers' CA, `.tls(Tls::new().ca_file(\"…\"))`",
+            why.unwrap_or_default()
+        )));
+    }
+    Ok(roots)
+}
+
+/// The client's side of its handshakes. Made once: certificates are read from disk, and no attempt to connect has the time
+/// for that.
+#[derive(Clone)]
+pub(crate) struct Connector(TlsConnector);
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Connector {
+    pub(crate) fn new(tls: &Tls) -> Result<Self, ConfigError> {
+        // The process' own choice, if it has made one.
+        let provider = CryptoProvider::get_default().map_or_else(
+            || Arc::new(rustls::crypto::ring::default_provider()),
+            Arc::clone,
+        );
+        let unusable =
+            |error: rustls::Error| ConfigError::new(format!("TLS can't be used: {error}"));
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(unusable)?
+            .with_root_certificates(tls.roots()?);
+        let config = match &tls.identity {
+            None => config.with_no_client_auth(),
+            Some(Identity { cert, key }) => {
+                let (chain, private) = (cert.certificates(CLIENT)?, key.private_key()?);
+                let made = config.with_client_auth_cert(chain, private);
+                made.map_err(|error| {
+                    ConfigError::new(format!(
+                        "`tls`: {} and {} can't be used together: {error}",
+                        cert.named(CLIENT),
+                        key.named("key")
+                    ))
+                })?
+            }
+        };
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// The handshake with the server of this name.
+    pub(crate) async fn handshake(
+        &self,
+        host: &str,
+        stream: TcpStream,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let name = ServerName::try_from(host).map_err(std::io::Error::other)?;
+        self.0.connect(name.to_owned(), stream).await
+    }
+}
+
+/// What errors call the client's certificate.
+const CLIENT: &str = "client certificate";

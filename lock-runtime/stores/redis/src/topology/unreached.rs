@@ -1,0 +1,119 @@
+//! Why there is no connection. Where one side expects TLS and the other does not, neither says so.
+
+use std::io;
+
+use lock_store::{StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError};
+
+use super::progress::{Progress, Step};
+use crate::access::Access;
+use crate::errors;
+use crate::server_text::shown;
+
+/// What an attempt waits for, when its time is over.
+pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
+    late("it does not answer in time", access, progress)
+}
+
+/// The same for whoever has less time than the attempt.
+pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
+    late("connecting takes too long", access, progress)
+}
+
+fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
+    let text = match progress.step() {
+        Step::Reaching => reaching.to_owned(),
+        Step::Credentials => "the credentials provider does not answer in time".to_owned(),
+        Step::Handshake => {
+            let write = access.other_scheme(true);
+            format!("it does not answer the TLS handshake; if it expects no TLS, {write}")
+        }
+        Step::Greeting if !progress.has_replied() => {
+            let write = access.other_scheme(false);
+            format!("it takes the connection and does not answer; if it expects TLS, {write}")
+        }
+        Step::Greeting | Step::GreetingOverTls => {
+            "it takes the connection and does not answer".to_owned()
+        }
+    };
+    StoreError::new(StoreErrorKind::Timeout, text)
+}
+
+/// The server can't be reached.
+pub(super) fn unreachable(error: io::Error) -> StoreError {
+    errors::store_error(&error.into())
+}
+
+/// Whether the server said this, in Redis' protocol. An alert of TLS can't be parsed.
+pub(super) fn is_reply(error: &RedisError) -> bool {
+    !error.is_io_error() && !error.is_connection_dropped() && error.kind() != ErrorKind::Parse
+}
+
+/// The connection ended before its first reply, or what came is no reply.
+pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progress) -> StoreError {
+    let text = shown(&error.to_string());
+    let text = match progress.step() {
+        Step::GreetingOverTls if !progress.has_replied() => {
+            format!("{text}; if it asks for a client certificate, give one (`Tls::identity_files`)")
+        }
+        Step::Greeting if !progress.has_replied() => {
+            format!("{text}; if it expects TLS, {}", access.other_scheme(false))
+        }
+        _ => text,
+    };
+    // To ask again does not turn another protocol into Redis'.
+    let kind = match error.kind() {
+        ErrorKind::Parse => StoreErrorKind::Refused,
+        _ => StoreErrorKind::Disconnected,
+    };
+    StoreError::new(kind, text)
+}
+
+/// The server said no to what a provider gave.
+pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
+    let error = errors::store_error(error);
+    match error.kind() {
+        StoreErrorKind::Denied => {
+            let text = format!(
+                "{}; the user and password are those of the credentials provider",
+                error.detail()
+            );
+            StoreError::new(StoreErrorKind::Denied, text)
+        }
+        _ => error,
+    }
+}
+
+/// The TLS handshake failed.
+#[cfg(feature = "tls")]
+pub(super) fn handshake_failed(error: &io::Error, access: &Access) -> StoreError {
+    use rustls::{AlertDescription as Alert, CertificateError, Error};
+
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    let todo = match inner {
+        Some(Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => "connect to a name that the certificate has".to_owned(),
+        Some(Error::InvalidCertificate(_)) => {
+            "if it is the right server, trust the CA of its certificate (`Tls::ca_file`)".to_owned()
+        }
+        Some(Error::AlertReceived(
+            Alert::HandshakeFailure
+            | Alert::BadCertificate
+            | Alert::CertificateRequired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA,
+        )) => {
+            "if it asks for a client certificate, give one that it trusts (`Tls::identity_files`)"
+                .to_owned()
+        }
+        Some(Error::AlertReceived(_) | Error::PeerIncompatible(_)) => {
+            "both sides must know a common version of TLS".to_owned()
+        }
+        // A server without TLS answers in its own words, or hangs up.
+        _ => format!("if it expects no TLS, {}", access.other_scheme(true)),
+    };
+    let text = shown(&error.to_string());
+    let text = format!("the TLS handshake failed: {text}; {todo}");
+    StoreError::new(StoreErrorKind::Disconnected, text)
+}

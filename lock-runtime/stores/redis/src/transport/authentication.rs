@@ -1,0 +1,61 @@
+//! [`keep_authenticated`]: credentials that end are renewed over the connection that is up, so that it loses nothing.
+
+use std::convert::Infallible;
+use std::future::pending;
+
+use lock_store::timing::backoff;
+use lock_store::{Instant, StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+
+use crate::context::ClientContext;
+use crate::credentials::{Asking, MIN_PAUSE};
+use crate::errors;
+
+/// Authenticates a connection anew before its credentials end, as long as this is polled.
+pub(crate) async fn keep_authenticated(
+    connection: MultiplexedConnection,
+    context: &ClientContext,
+    mut renew_at: Option<Instant>,
+    server: &str,
+) -> Infallible {
+    let (Some(asking), clock) = (context.asking(), &context.clock) else {
+        return pending().await;
+    };
+    let mut failures = 0;
+    loop {
+        let Some(at) = renew_at else {
+            return pending().await;
+        };
+        clock.sleep_until(at).await;
+        let limit = context.timeouts.connect + context.timeouts.command;
+        let renewed = authenticate(connection.clone(), asking);
+        let renewed = clock.by(clock.now() + limit, renewed).await;
+        let renewed = renewed.unwrap_or_else(|| {
+            let text = "new credentials take too long";
+            Err(StoreError::new(StoreErrorKind::Timeout, text))
+        });
+        match renewed {
+            Ok(again) => {
+                tracing::debug!(%server, "authenticated anew at the lock store");
+                (failures, renew_at) = (0, again);
+            }
+            Err(error) => {
+                failures += 1;
+                if failures == 1 {
+                    tracing::warn!(%error, %server, "the credentials at the lock store end soon and could not be renewed; it is tried again until they could");
+                }
+                renew_at = Some(clock.now() + backoff(failures).max(MIN_PAUSE));
+            }
+        }
+    }
+}
+
+async fn authenticate(
+    mut connection: MultiplexedConnection,
+    Asking { provider, clock }: Asking<'_>,
+) -> Result<Option<Instant>, StoreError> {
+    let (credentials, again) = provider.ask(clock).await?;
+    let reply = credentials.auth().query_async::<()>(&mut connection).await;
+    reply.map_err(|error| errors::store_error(&error))?;
+    Ok(again)
+}
