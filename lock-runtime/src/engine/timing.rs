@@ -228,15 +228,20 @@ pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> 
 }
 
 /// By when a renewal must be answered: so that another one fits in before the first of the
-/// deadlines.
+/// deadlines. If little is left, as for a hold that was handed over, a try gets half of it: of
+/// several tries that are too short none succeeds.
 pub(crate) fn renewal_by(
     sent: Instant,
     deadlines: impl Iterator<Item = Instant>,
     command_timeout: Duration,
 ) -> Instant {
-    let left = |deadline: Instant| deadline.saturating_duration_since(sent) / 3;
-    let share = deadlines.map(left).min().unwrap_or(command_timeout);
-    sent + share.max(Duration::from_millis(5)).min(command_timeout)
+    let left = |deadline: Instant| deadline.saturating_duration_since(sent);
+    let left = deadlines.map(left).min().unwrap_or(3 * command_timeout);
+    let usual = command_timeout / 3;
+    let share = (left / 3)
+        .max(usual.min(left / 2))
+        .max(Duration::from_millis(5));
+    sent + share.min(command_timeout)
 }
 
 /// The lease that a renewal asks for: cut at `max_hold`'s end. `None` if too little is left to ask

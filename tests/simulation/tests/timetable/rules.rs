@@ -246,7 +246,8 @@ fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// The watchdog gives a renewal a third of what is left until the deadline. The first renewal of several locks that were
+/// The watchdog gives a renewal a third of what is left until the deadline; or half of it, which is a third of a
+/// command's time at most. The first renewal of several locks that were
 /// had one after the other is the request's own.
 fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> {
     let owners = owners(schedule);
@@ -272,7 +273,9 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
             .flatten()
             .map(|last| last.command.at + trusted(last.lease));
         own || deadlines.min().is_none_or(|deadline| {
-            command.within <= (deadline.saturating_sub(command.at) / 3 + 1).max(5)
+            let left = deadline.saturating_sub(command.at);
+            let usual = (left / 2).min(COMMAND_TIMEOUT / 3);
+            command.within <= (left / 3 + 1).max(usual + 1).max(5)
         })
     })
 }
