@@ -191,7 +191,7 @@ impl RateLimiter {
     /// many there are.
     ///
     /// # Errors
-    /// As [`acquire_many`](Self::acquire_many), except `RateLimited`.
+    /// As [`permits`](Self::permits), except `RateLimited`.
     ///
     /// # Cancel safety
     /// As [`try_acquire`](Self::try_acquire).
