@@ -1,5 +1,5 @@
-//! What the command lines of the examples have in common: mistakes get a usage line, and no password is ever shown. And
-//! the service of the example `orders`.
+//! What the command lines of the examples have in common: mistakes get a usage line, and no
+//! password is ever shown. And the service of the example `orders`.
 
 #[cfg(feature = "orders")]
 pub mod orders;
@@ -34,8 +34,8 @@ pub fn usage<Args: CommandFactory>(message: impl Display) -> clap::Error {
     Args::command().error(ErrorKind::ValueValidation, message)
 }
 
-/// Says why an example has no result. The exit status is 2 for one that was asked for wrongly, 1 for one that broke,
-/// and 0 for `--help`.
+/// Says why an example has no result. The exit status is 2 for one that was asked for wrongly, 1
+/// for one that broke, and 0 for `--help`.
 #[must_use]
 pub fn give_up(example: &str, error: &(dyn Error + 'static)) -> ExitCode {
     match error.downcast_ref::<clap::Error>() {
@@ -54,8 +54,9 @@ pub fn give_up(example: &str, error: &(dyn Error + 'static)) -> ExitCode {
     }
 }
 
-/// The text without the user and password of any URL in it: a password may have been typed where no URL belongs, and
-/// is then part of what clap says about it. Hides too much rather than too little, since a password may hold anything.
+/// The text without the user and password of any URL in it: a password may have been typed where no
+/// URL belongs, and is then part of what clap says about it. Hides too much rather than too little,
+/// since a password may hold anything.
 fn without_passwords(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

@@ -1,4 +1,5 @@
-//! The service `orders` in tests as its authors would write them: no Redis, no network, no real time.
+//! The service `orders` in tests as its authors would write them: no Redis, no network, no real
+//! time.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::time::Duration;

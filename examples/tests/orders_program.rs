@@ -1,4 +1,5 @@
-//! The service as its users see it: started as a program, judged by what it prints and by its exit status.
+//! The service as its users see it: started as a program, judged by what it prints and by its exit
+//! status.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

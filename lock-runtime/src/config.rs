@@ -47,6 +47,7 @@ pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What happens to the body of a locked function when its lock is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OnLost {
     /// The body's future is dropped at the moment the lock can no longer be trusted. The call
     /// returns [`LockError::Lost`], also for a body that blocked its thread past that moment and

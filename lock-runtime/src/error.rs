@@ -91,8 +91,8 @@ pub enum LockError {
         /// How long the call waited for it.
         waited: Duration,
     },
-    /// There is no [`Latch`](crate::Latch) to count down, or no longer one to wait for: it was never
-    /// set, has expired, or the store lost it.
+    /// There is no [`Latch`](crate::Latch) to count down, or no longer one to wait for: it was
+    /// never set, has expired, or the store lost it.
     #[error(
         "the latch {} is not set: it never was, or its time to live has ended, or the store lost \
          it; set it again, for as long as it takes",

@@ -22,12 +22,45 @@
 //! store keeps acknowledged writes; and safe without those conditions wherever the resource checks
 //! the fencing token.*
 //!
-//! Start with [`distributed_lock`] and [`rate_limited`] for functions, [`LockClient`] for
-//! everything else, and [`LockError`] for what can go wrong. The [`guide`] has a page for each
-//! subject: guarantees, errors, Redis set-up, topologies, cost, testing, comparison, migration.
+//! # Start
+//! Connect once with [`init`] or [`LockClient::builder`]. Put [`distributed_lock`] on a function,
+//! or ask the client: [`LockClient::lock`].
 //!
-//! In your own tests, use [`LockClient::in_memory`]. The feature `test-util` adds a client that
-//! follows tokio's paused clock, and one whose store has faults.
+//! # Choose
+//! | you need | attribute | client |
+//! |---|---|---|
+//! | one at a time | `key` | [`lock`](LockClient::lock) |
+//! | readers and writers | `mode` | [`rw_lock`](LockClient::rw_lock) |
+//! | so many at once | `permits` | [`semaphore`](LockClient::semaphore) |
+//! | several keys, all or none | `keys` | [`multi_lock`](LockClient::multi_lock) |
+//! | so many in a time | [`rate_limited`] | [`rate_limiter`](LockClient::rate_limiter) |
+//! | to wait until all parts are done | – | [`latch`](LockClient::latch) |
+//!
+//! # Options
+//! Those of a function stand on [`distributed_lock`], those of a request on [`Lock`], those of a
+//! client on [`LockClientBuilder`]. [`LockError`] says what can go wrong and what to do, a
+//! [`Guard`] whether the lock is still held, and its [`FencingToken`] keeps late writes out.
+//!
+//! # Stores
+//! The URL says where the locks are: `redis://`, `rediss://`, `redis+unix://`,
+//! `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, or `memory:` for one process.
+//! [`guide::redis`] has the set-up, [`guide::topologies`] what each one survives.
+//!
+//! # Testing
+//! [`LockClient::in_memory`] needs no server. The feature `test-util` adds a client that follows
+//! tokio's paused clock, and one whose store has faults: [`guide::testing`].
+//!
+//! # Features
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `macros` | yes | the attributes and `lock_key!` |
+//! | `redis` | yes | Redis in all its set-ups |
+//! | `tls` | no | `rediss://`, certificates |
+//! | `test-util` | no | paused time and faults, for the tests of services |
+//!
+//! # Read more
+//! The [`guide`] has a page for each subject: guarantees, errors, Redis set-up, topologies, cost,
+//! testing, comparison, migration.
 
 #[doc(hidden)]
 #[path = "private.rs"]

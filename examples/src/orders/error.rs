@@ -24,7 +24,8 @@ impl OrderError {
     fn answer(&self) -> (StatusCode, Option<Duration>) {
         let Self::Lock(error) = self;
         match error {
-            // Somebody is at it, and the text says who. When they are done, the same request gets its answer.
+            // Somebody is at it, and the text says who. When they are done, the same request gets
+            // its answer.
             LockError::Busy { .. } => (StatusCode::CONFLICT, Some(SOON)),
             LockError::RateLimited { retry_after, .. } => {
                 (StatusCode::TOO_MANY_REQUESTS, Some(*retry_after))
@@ -36,7 +37,8 @@ impl OrderError {
             LockError::Lost { .. } if error.body_ended() => (StatusCode::CONFLICT, None),
             // It was stopped half way. Somebody has to look whether the provider has the money.
             LockError::Lost { .. } => (StatusCode::INTERNAL_SERVER_ERROR, None),
-            // Part of the request became part of the key, and can't be: a tenant's name with a space.
+            // Part of the request became part of the key, and can't be: a tenant's name with a
+            // space.
             LockError::InvalidKey { .. } => (StatusCode::BAD_REQUEST, None),
             // Mistakes of this service: WouldDeadlock, KeyConflict, Config, NotInitialized.
             _ => (StatusCode::INTERNAL_SERVER_ERROR, None),

@@ -19,8 +19,8 @@ pub fn service(shop: Shop) -> Router {
         .with_state(shop)
 }
 
-/// Pays an order, once: look whether it is paid, pay, write it down, and nobody else in between. Whoever waits in vain is
-/// told who is at it.
+/// Pays an order, once: look whether it is paid, pay, write it down, and nobody else in between.
+/// Whoever waits in vain is told who is at it.
 #[distributed_lock(key = "order:<id>", client = &shop.locks_of(&tenant))]
 async fn pay(
     State(shop): State<Shop>,
@@ -34,7 +34,8 @@ async fn pay(
     Ok(format!("the order {id} is paid now\n"))
 }
 
-/// Tells a tenant a price: 100 times a second, and 20 times at once. Who asks more often is told when to come back.
+/// Tells a tenant a price: 100 times a second, and 20 times at once. Who asks more often is told
+/// when to come back.
 #[rate_limited(key = "quotes", rate = "100/s", burst = 20, client = &shop.locks_of(&tenant))]
 async fn quote(
     State(shop): State<Shop>,

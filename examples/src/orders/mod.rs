@@ -1,5 +1,6 @@
-//! A service for orders of several tenants, in several replicas: what it needs from all of them together is a line above
-//! a function. `examples/tests/orders.rs` tests it with paused time and with faults.
+//! A service for orders of several tenants, in several replicas: what it needs from all of them
+//! together is a line above a function. `examples/tests/orders.rs` tests it with paused time and
+//! with faults.
 
 mod error;
 mod handlers;

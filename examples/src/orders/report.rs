@@ -5,7 +5,8 @@ use lock_runtime::distributed_lock;
 use super::error::OrderError;
 use super::shop::Shop;
 
-/// How many orders are paid; `None` if another replica is at it, or was just now. `skip` does not wait.
+/// How many orders are paid; `None` if another replica is at it, or was just now. `skip` does not
+/// wait.
 ///
 /// # Errors
 /// The store of the locks does not answer, or the lock was lost.

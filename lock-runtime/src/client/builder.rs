@@ -147,8 +147,8 @@ impl LockClientBuilder {
     }
 
     /// This client's name: in the servers' lists of clients (`CLIENT LIST`), and in the
-    /// [`Busy`](crate::LockError::Busy) errors of other clients. Visible ASCII without spaces, at most
-    /// 128 bytes. In the URL: `?name=orders-7f9c`. Default: `host:pid`.
+    /// [`Busy`](crate::LockError::Busy) errors of other clients. Visible ASCII without spaces, at
+    /// most 128 bytes. In the URL: `?name=orders-7f9c`. Default: `host:pid`.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

@@ -45,7 +45,8 @@ impl Engine {
         answer.ok_or_else(|| LockError::key_conflict(key, KeyKind::NoLock))
     }
 
-    /// The holds of this key are lost, as if the store had said that they are gone; also one on its way to the next task.
+    /// The holds of this key are lost, as if the store had said that they are gone; also one on its
+    /// way to the next task.
     #[cfg(feature = "test-util")]
     pub(crate) fn lose(&self, key: &LockKey) {
         for handoff in self.local_queues.take_handoffs() {

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// Who has a lock that is [busy](crate::LockError::Busy), as far as it is known: for people, in a
 /// log or a message. Nothing should depend on it.
 ///
-/// A request that has waited asks the holder's client for its name by a message. A request that does
-/// not wait (`wait = "0s"`) knows only what the store's reply says.
+/// A request that has waited asks the holder's client for its name by a message. A request that
+/// does not wait (`wait = "0s"`) knows only what the store's reply says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeldBy {

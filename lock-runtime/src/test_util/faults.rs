@@ -11,7 +11,8 @@ use super::faulty_store::{self, ANOTHER, Behaviour, Instructions};
 use crate::client::{LockClient, LockClientBuilder};
 use crate::config::DEFAULT_NAMESPACE;
 
-/// Breaks the store of a [client with faults](LockClient::in_memory_with_faults), until told otherwise.
+/// Breaks the store of a [client with faults](LockClient::in_memory_with_faults), until told
+/// otherwise.
 ///
 /// # Examples
 /// What does a service do when its lock is lost?
@@ -74,8 +75,9 @@ impl Faults {
 
     /// The store answers nothing from now on, and carries nothing out.
     ///
-    /// A request is then [`Unavailable`](crate::LockError::Unavailable) when its wait has ended, and after
-    /// `unavailable_after` (2 s) at the latest. A hold is [`Lost`](crate::LockError::Lost) when its lease ends.
+    /// A request is then [`Unavailable`](crate::LockError::Unavailable) when its wait has ended,
+    /// and after `unavailable_after` (2 s) at the latest. A hold is
+    /// [`Lost`](crate::LockError::Lost) when its lease ends.
     pub fn silent(&self) {
         self.behaves(Behaviour::Silent);
     }
@@ -87,9 +89,10 @@ impl Faults {
 
     /// The store refuses from now on, for this reason.
     ///
-    /// [`OutOfMemory`](StoreErrorKind::OutOfMemory) refuses new locks, as Redis does, and no renewals or releases;
-    /// [`ReadOnly`](StoreErrorKind::ReadOnly) and [`NotReplicated`](StoreErrorKind::NotReplicated) refuse these as well.
-    /// Any other reason refuses all that is asked, [`health`](LockClient::health) too.
+    /// [`OutOfMemory`](StoreErrorKind::OutOfMemory) refuses new locks, as Redis does, and no
+    /// renewals or releases; [`ReadOnly`](StoreErrorKind::ReadOnly) and
+    /// [`NotReplicated`](StoreErrorKind::NotReplicated) refuse these as well. Any other reason
+    /// refuses all that is asked, [`health`](LockClient::health) too.
     pub fn refuses(&self, kind: StoreErrorKind) {
         self.behaves(Behaviour::Refuses(kind));
     }
@@ -102,8 +105,9 @@ impl Faults {
         self.client.engine().lose(&key);
     }
 
-    /// Somebody else holds this lock exclusively, until the returned value is dropped. If it was held, it is lost, as by
-    /// [`loses`](Self::loses). Who waited for it says that it is held by `somebody-else`.
+    /// Somebody else holds this lock exclusively, until the returned value is dropped. If it was
+    /// held, it is lost, as by [`loses`](Self::loses). Who waited for it says that it is held by
+    /// `somebody-else`.
     pub fn held_by_another(&self, key: impl Into<LockKey>) -> HeldByAnother {
         let request = self.another.requests.fetch_add(1, Ordering::Relaxed);
         let claim = Claim {
@@ -126,8 +130,8 @@ impl Faults {
         }
     }
 
-    /// The same faults in another namespace, whose keys `loses` and `held_by_another` then name: those of
-    /// [`client.namespaced(…)`](LockClient::namespaced).
+    /// The same faults in another namespace, whose keys `loses` and `held_by_another` then name:
+    /// those of [`client.namespaced(…)`](LockClient::namespaced).
     #[must_use]
     pub fn namespaced(&self, namespace: &str) -> Self {
         Self {
@@ -141,7 +145,8 @@ impl Faults {
     }
 }
 
-/// A lock in the hands of somebody else; see [`Faults::held_by_another`]. Dropping it ends that hold.
+/// A lock in the hands of somebody else; see [`Faults::held_by_another`]. Dropping it ends that
+/// hold.
 #[must_use = "dropping it ends the hold"]
 pub struct HeldByAnother {
     claim: Claim,

@@ -10,20 +10,23 @@ use crate::client::{LockClient, LockClientBuilder};
 pub use self::faults::{Faults, HeldByAnother};
 
 impl LockClient {
-    /// As [`in_memory`](Self::in_memory), and follows the paused clock of the calling runtime: a wait of 60 s takes 60
-    /// virtual seconds and no real time, and a lease ends when the clock is advanced. Needs the feature `test-util`, which
-    /// brings tokio's own.
+    /// As [`in_memory`](Self::in_memory), and follows the paused clock of the calling runtime: a
+    /// wait of 60 s takes 60 virtual seconds and no real time, and a lease ends when the clock is
+    /// advanced. Needs the feature `test-util`, which brings tokio's own.
     ///
-    /// Everything that counts time does so on that clock: waits, leases and their renewal, `lost()`, `max_hold`,
-    /// `unavailable_after`, rate limiters, latches. Tokio moves the clock when all tasks wait, and renewals happen on the
-    /// way. `tokio::time::advance` jumps: the time that it skips is time in which this process stood still, so a lease that
-    /// ends within it is lost.
+    /// Everything that counts time does so on that clock: waits, leases and their renewal,
+    /// `lost()`, `max_hold`, `unavailable_after`, rate limiters, latches. Tokio moves the clock
+    /// when all tasks wait, and renewals happen on the way. `tokio::time::advance` jumps: the time
+    /// that it skips is time in which this process stood still, so a lease that ends within it is
+    /// lost.
     ///
-    /// The client works on the calling runtime, without a thread of its own, and as long as that runtime. So give it to
-    /// annotated functions with [`scope`](Self::scope), and [`install`](Self::install) no such client.
+    /// The client works on the calling runtime, without a thread of its own, and as long as that
+    /// runtime. So give it to annotated functions with [`scope`](Self::scope), and
+    /// [`install`](Self::install) no such client.
     ///
     /// # Panics
-    /// If there is no runtime whose clock is paused here: a client that took real time would not show what the test asks.
+    /// If there is no runtime whose clock is paused here: a client that took real time would not
+    /// show what the test asks.
     ///
     /// # Examples
     /// ```
@@ -57,9 +60,10 @@ impl LockClient {
             .in_this_process()
     }
 
-    /// As [`in_memory`](Self::in_memory), with a handle that breaks the store: silence, refusals, a lock that is lost or
-    /// held by somebody else. In a runtime whose clock is paused the client follows that clock, as
-    /// [`in_memory_paused`](Self::in_memory_paused). Needs the feature `test-util`.
+    /// As [`in_memory`](Self::in_memory), with a handle that breaks the store: silence, refusals, a
+    /// lock that is lost or held by somebody else. In a runtime whose clock is paused the client
+    /// follows that clock, as [`in_memory_paused`](Self::in_memory_paused). Needs the feature
+    /// `test-util`.
     ///
     /// # Panics
     /// As [`in_memory`](Self::in_memory).

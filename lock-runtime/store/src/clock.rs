@@ -1,7 +1,8 @@
 //! The client's own clock: monotonic, and never a caller's paused one.
 //!
-//! Time is read from [`Instant`], which goes on while the machine sleeps. The runtime's timers do not: they are alarms,
-//! late by as much as the machine slept, and whoever is woken by one reads the clock.
+//! Time is read from [`Instant`], which goes on while the machine sleeps. The runtime's timers do
+//! not: they are alarms, late by as much as the machine slept, and whoever is woken by one reads
+//! the clock.
 #![expect(clippy::disallowed_types, reason = "tokio's is the time of its timers")]
 
 use std::future::Future;
@@ -44,7 +45,8 @@ impl<F: Future> Future for By<F> {
     }
 }
 
-/// Reads time and makes timers on the client's own runtime, from any thread and without a runtime of the caller's.
+/// Reads time and makes timers on the client's own runtime, from any thread and without a runtime
+/// of the caller's.
 #[derive(Clone, Debug)]
 pub struct Clock {
     handle: Handle,
@@ -97,8 +99,8 @@ impl Clock {
         (tokio::time::Instant::now() == paused_at).then_some(runtime)
     }
 
-    /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server whose clock jumps.
-    /// What its client's machine sleeps is nothing to it.
+    /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server
+    /// whose clock jumps. What its client's machine sleeps is nothing to it.
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn ahead(mut self, milliseconds: Arc<AtomicI64>) -> Self {
@@ -106,7 +108,8 @@ impl Clock {
         self
     }
 
-    /// The same clock, whose tasks stop while this says so, and whose machine sleeps when this says so.
+    /// The same clock, whose tasks stop while this says so, and whose machine sleeps when this says
+    /// so.
     #[cfg(feature = "__internals")]
     pub fn pausable(mut self, pause: Option<Pause>) -> Self {
         self.pause = pause;
@@ -147,7 +150,8 @@ impl Clock {
         now + self.pause.as_ref().map_or(Duration::ZERO, Pause::slept)
     }
 
-    /// An alarm of the client's runtime: at that time, or later by as much as the machine sleeps until then.
+    /// An alarm of the client's runtime: at that time, or later by as much as the machine sleeps
+    /// until then.
     #[inline]
     pub fn sleep_until(&self, at: Instant) -> Sleep {
         let now = self.now();

@@ -10,9 +10,11 @@ use crate::owner::Owner;
 
 /// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// A hold was handed to this owner, for its [`Acquire::first_lease`](crate::Acquire::first_lease). Told in the order of the replies of this link:
-    /// before the reply to any command that the store carried out after the hand-over. The owner's task is woken when
-    /// the wake-up is dropped, which the store does outside of its locks.
+    /// A hold was handed to this owner, for its
+    /// [`Acquire::first_lease`](crate::Acquire::first_lease). Told in the order of the replies of
+    /// this link: before the reply to any command that the store carried out after the hand-over.
+    /// The owner's task is woken when the wake-up is dropped, which the store does outside of its
+    /// locks.
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
     /// Messages may have been lost: everyone who waits rechecks.
     fn recheck(&self);
@@ -22,7 +24,8 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     }
     /// A hold of this key has ended, and was handed to nobody.
     fn freed(&self, _ended: Ended) {}
-    /// Another client says something. Its key is one of this client's, as the client itself writes it.
+    /// Another client says something. Its key is one of this client's, as the client itself writes
+    /// it.
     fn told(&self, _message: ClientMessage) {}
 }
 

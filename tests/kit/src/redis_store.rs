@@ -7,8 +7,8 @@ use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, Listener, Namespace, Store};
 use lock_store_redis::{Settings, open};
 
-/// For tests of single commands: however busy the machine is, no connection is replaced because an answer is late, by which
-/// places in queues would be lost.
+/// For tests of single commands: however busy the machine is, no connection is replaced because an
+/// answer is late, by which places in queues would be lost.
 pub const PATIENT: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
     command: Duration::from_secs(5),

@@ -1,4 +1,5 @@
-//! A place in the queue that a late command takes for a request that is over. The model in `models/queue.rs` found it.
+//! A place in the queue that a late command takes for a request that is over. The model in
+//! `models/queue.rs` found it.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +14,8 @@ use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, sile
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// A connection that stalls: its third acquire gets no answer, and is carried out before the release, which waits.
+/// A connection that stalls: its third acquire gets no answer, and is carried out before the
+/// release, which waits.
 #[derive(Debug, Default)]
 struct Stalled {
     acquires: AtomicU32,

@@ -1,4 +1,5 @@
-//! Any history of requests to a rate limiter, against a bucket that is counted drop by drop, and store against store.
+//! Any history of requests to a rate limiter, against a bucket that is counted drop by drop, and
+//! store against store.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -24,8 +25,8 @@ impl Listener for Deaf {
     fn recheck(&self) {}
 }
 
-/// A token bucket as it is drawn in books: so many nanoseconds' worth of tokens are in it, fewer than none when those
-/// who wait have taken in advance.
+/// A token bucket as it is drawn in books: so many nanoseconds' worth of tokens are in it, fewer
+/// than none when those who wait have taken in advance.
 struct Model {
     interval: i128,
     burst: i128,

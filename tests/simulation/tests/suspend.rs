@@ -1,4 +1,5 @@
-//! A machine that sleeps: its clock goes on and its timers do not, and at the store the leases go on ending.
+//! A machine that sleeps: its clock goes on and its timers do not, and at the store the leases go
+//! on ending.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::sync::Arc;

@@ -16,7 +16,8 @@ use crate::{client, until_waiting};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// The connections on which somebody listens for grants. Clients' own connections listen to other clients as well.
+/// The connections on which somebody listens for grants. Clients' own connections listen to other
+/// clients as well.
 async fn listening(server: &RedisServer) -> BTreeSet<String> {
     let list: String = server.query(&["CLIENT", "LIST"]).await;
     let number = |line: &str, field: &str| {

@@ -52,7 +52,8 @@ impl Drop for Load {
     }
 }
 
-/// Tries so often, several at once, by `connect` and by the one command of a client that connects meanwhile.
+/// Tries so often, several at once, by `connect` and by the one command of a client that connects
+/// meanwhile.
 async fn each_try_says(url: &str, address: &str, write: &str, rounds: usize) {
     for round in 0..rounds {
         let mut tries = tokio::task::JoinSet::new();

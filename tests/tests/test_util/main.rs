@@ -1,4 +1,5 @@
-//! What a service's own tests use (feature `test-util`): a client that follows the paused clock, and a store with faults.
+//! What a service's own tests use (feature `test-util`): a client that follows the paused clock,
+//! and a store with faults.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod faults;

@@ -1,8 +1,9 @@
-//! An HTTP service with axum: a lock per order, a rate limit per tenant, and every error answered with the status that says what to do.
+//! An HTTP service with axum: a lock per order, a rate limit per tenant, and every error answered
+//! with the status that says what to do.
 //!
-//! `cargo run -p lock-examples --features orders --bin orders` starts it on a free port, sends it requests and
-//! prints what came back. `--listen 127.0.0.1:8080` keeps serving, until Ctrl-C. The service itself is in
-//! `examples/src/orders`.
+//! `cargo run -p lock-examples --features orders --bin orders` starts it on a free port, sends it
+//! requests and prints what came back. `--listen 127.0.0.1:8080` keeps serving, until Ctrl-C. The
+//! service itself is in `examples/src/orders`.
 
 mod tour;
 
@@ -35,7 +36,8 @@ struct Args {
     /// Keep serving here, until Ctrl-C
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The Redis that replicas of this service share; without it, locks and limits hold in this process only
+    /// The Redis that replicas of this service share; without it, locks and limits hold in this
+    /// process only
     #[arg(long, requires = "listen")]
     url: Option<String>,
 }

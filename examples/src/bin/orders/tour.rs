@@ -87,7 +87,8 @@ async fn ask_one(service: SocketAddr, request: String) -> io::Result<Answer> {
     }
 }
 
-/// Prints which statuses came how often, and tells whether they are these and 429 and 503 say when to come back.
+/// Prints which statuses came how often, and tells whether they are these and 429 and 503 say when
+/// to come back.
 fn row(requests: &str, expected: &[u16], answers: &[Answer]) -> bool {
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();

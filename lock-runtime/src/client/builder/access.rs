@@ -9,30 +9,33 @@ use super::LockClientBuilder;
 use crate::error::LockError;
 
 impl LockClientBuilder {
-    /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL, sentinels included. Default:
-    /// whom the system trusts, or the file named by `SSL_CERT_FILE`, and no client certificate.
+    /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL,
+    /// sentinels included. Default: whom the system trusts, or the file named by `SSL_CERT_FILE`,
+    /// and no client certificate.
     ///
     /// # Errors
-    /// At `connect`, [`LockError::Config`] for a URL without TLS, and for a file that can't be read or is no PEM.
+    /// At `connect`, [`LockError::Config`] for a URL without TLS, and for a file that can't be read
+    /// or is no PEM.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
         self
     }
 
-    /// The user at the servers, beside a URL without one. The user at sentinels stands in their URL. Default: Redis'
-    /// `default`.
+    /// The user at the servers, beside a URL without one. The user at sentinels stands in their
+    /// URL. Default: Redis' `default`.
     ///
     /// # Errors
-    /// At `connect`, [`LockError::Config`] if the URL has a user too, and for a user without a password.
+    /// At `connect`, [`LockError::Config`] if the URL has a user too, and for a user without a
+    /// password.
     #[cfg(feature = "redis")]
     pub fn username(mut self, username: impl Into<String>) -> Self {
         self.login.username = Some(username.into());
         self
     }
 
-    /// The password at the servers, beside a URL without one: as it is, with nothing escaped. No error, log or `Debug`
-    /// output shows it. Default: none.
+    /// The password at the servers, beside a URL without one: as it is, with nothing escaped. No
+    /// error, log or `Debug` output shows it. Default: none.
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL has a password too.
@@ -42,14 +45,18 @@ impl LockClientBuilder {
         self
     }
 
-    /// Asks for user and password instead, for tokens that change while the client runs (IAM, Vault). Asked for each new
-    /// connection, and again before the [validity](Credentials::valid_for) of what it gave ends: the connection then
-    /// authenticates anew (`AUTH`), and nobody loses a lock by that. Not for sentinels, which have users of their own.
+    /// Asks for user and password instead, for tokens that change while the client runs (IAM,
+    /// Vault). Asked for each new connection, and again before the
+    /// [validity](Credentials::valid_for) of what it gave ends: the connection then authenticates
+    /// anew (`AUTH`), and nobody loses a lock by that. Not for sentinels, which have users of their
+    /// own.
     ///
-    /// It runs on the client's own thread, where renewals run too: it must not block. It has the rest of the
+    /// It runs on the client's own thread, where renewals run too: it must not block. It has the
+    /// rest of the
     /// [connect timeout](Self::connect_timeout), and there may be several connections: let it keep a token that is still
-    /// good. An error, a panic, or no answer is a failed attempt to connect, which is tried again; its text is shown in
-    /// [`LockError::Unavailable`] and in the log, without passwords that were given before.
+    /// good. An error, a panic, or no answer is a failed attempt to connect, which is tried again;
+    /// its text is shown in [`LockError::Unavailable`] and in the log, without passwords that were
+    /// given before.
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL or the builder has a user or a password too.

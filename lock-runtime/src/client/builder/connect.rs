@@ -317,7 +317,8 @@ impl LockClient {
 }
 
 impl LockClientBuilder {
-    /// A client whose store is in this process, for which nothing but the operating system can fail.
+    /// A client whose store is in this process, for which nothing but the operating system can
+    /// fail.
     #[expect(
         clippy::panic,
         reason = "as `std::thread::spawn`, which panics when there is no thread to be had"

@@ -51,8 +51,8 @@ impl AcquireTask<'_> {
         })
     }
 
-    /// The error of a store that was silent for too long; and under a wait without end, of one that has
-    /// failed for too long, or whose grants could not be used so many times in a row.
+    /// The error of a store that was silent for too long; and under a wait without end, of one that
+    /// has failed for too long, or whose grants could not be used so many times in a row.
     pub(super) fn loses_patience(
         &self,
         waiter: &Waiter,

@@ -93,8 +93,8 @@ impl<'e> AcquireTask<'e> {
         }
     }
 
-    /// From now on not by the plain `SET NX`: it does not recognise its own earlier grant, and can't
-    /// end a handoff.
+    /// From now on not by the plain `SET NX`: it does not recognise its own earlier grant, and
+    /// can't end a handoff.
     pub(super) fn barge_no_more(&mut self) {
         if self.request.queue == Queue::Barge {
             self.request.queue = Queue::Respect;

@@ -19,10 +19,11 @@ pub(crate) struct KeyLiveness {
 struct KeyLivenessState {
     /// Send time of the last command that was answered.
     answered: Option<Instant>,
-    /// Send time of the last command after which the key was taken: as the store said, or because it
-    /// was granted to a request of this client.
+    /// Send time of the last command after which the key was taken: as the store said, or because
+    /// it was granted to a request of this client.
     busy: Option<Instant>,
-    /// Send time of the last command by which a request that had a place in the store's queue asked again.
+    /// Send time of the last command by which a request that had a place in the store's queue asked
+    /// again.
     looked: Option<Instant>,
     /// Who had the key by the store's last word.
     holder: Option<Holder>,
@@ -92,12 +93,14 @@ impl KeyLiveness {
         };
     }
 
-    /// Send time of the last command that told the store that this client runs: one of a request that had a place there.
+    /// Send time of the last command that told the store that this client runs: one of a request
+    /// that had a place there.
     pub(crate) fn looked_at(&self) -> Option<Instant> {
         self.state.lock().looked
     }
 
-    /// Notes what an acquire sent at `sent` came to, whether this process stood still meanwhile, and whether its request had a place in the store's queue.
+    /// Notes what an acquire sent at `sent` came to, whether this process stood still meanwhile,
+    /// and whether its request had a place in the store's queue.
     pub(crate) fn note(
         &self,
         sent: Instant,
@@ -132,8 +135,8 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// Notes what a look at the key came to that was called for in that era, and whether silence would say
-    /// nothing of the store.
+    /// Notes what a look at the key came to that was called for in that era, and whether silence
+    /// would say nothing of the store.
     pub(crate) fn looked(
         &self,
         era: u64,

@@ -27,8 +27,8 @@ pub(crate) struct Liveness {
 #[derive(Debug, Default)]
 struct LivenessState {
     answered: Option<Instant>,
-    /// Send time of the first command without an answer after the last one that had one, and when the
-    /// last such command was noted.
+    /// Send time of the first command without an answer after the last one that had one, and when
+    /// the last such command was noted.
     silent: Option<(Instant, Instant)>,
     failed: Option<(Instant, StoreError)>,
     /// A sign of life was asked for and has not come yet. One at a time; everyone shares the

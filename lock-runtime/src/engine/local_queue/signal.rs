@@ -92,8 +92,8 @@ impl Signal {
         waits
     }
 
-    /// Takes from a waiter what it was given, and says what it was doing. `None` if it has just used
-    /// what it was given.
+    /// Takes from a waiter what it was given, and says what it was doing. `None` if it has just
+    /// used what it was given.
     pub(super) fn pass_over(&self) -> Option<Taken> {
         let mut post = self.post.lock();
         if post.fate == Fate::Claimed {

@@ -9,7 +9,8 @@ use crate::access::Access;
 use crate::credentials::{Asking, CredentialsProvider};
 use crate::transport::client_channels::ClientChannels;
 
-/// A client's time limits, its clock, its listener for what the servers tell on their own, its name there, and how it gets in.
+/// A client's time limits, its clock, its listener for what the servers tell on their own, its name
+/// there, and how it gets in.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,

@@ -31,7 +31,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// A user, `default` where there are no others, and its password or token. Good for as long as the connection is there.
+    /// A user, `default` where there are no others, and its password or token. Good for as long as
+    /// the connection is there.
     pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
         Self {
             username: username.into(),
@@ -40,8 +41,8 @@ impl Credentials {
         }
     }
 
-    /// How long they are good, counted from when the provider was asked. When three quarters of it have passed, the provider
-    /// is asked again, and the connection authenticates anew.
+    /// How long they are good, counted from when the provider was asked. When three quarters of it
+    /// have passed, the provider is asked again, and the connection authenticates anew.
     #[must_use]
     pub fn valid_for(mut self, validity: Duration) -> Self {
         self.valid_for = Some(validity);

@@ -8,7 +8,8 @@ use redis::ConnectionInfo;
 use crate::secrets;
 use crate::topology::url::Topology;
 
-/// User and password beside the URL, for its servers; not for sentinels, which have users of their own.
+/// User and password beside the URL, for its servers; not for sentinels, which have users of their
+/// own.
 #[derive(Clone, Default)]
 pub struct Login {
     /// Default: that of the URL, or `default`.

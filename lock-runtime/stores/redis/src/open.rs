@@ -96,8 +96,8 @@ fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
     Ok(access)
 }
 
-/// The client's side of TLS, if the URL asks for it. Where it does not verify the servers either (`#insecure`), the redis
-/// crate sees to it.
+/// The client's side of TLS, if the URL asks for it. Where it does not verify the servers either
+/// (`#insecure`), the redis crate sees to it.
 #[cfg(feature = "tls")]
 fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, ConfigError> {
     let kind = url.kind;

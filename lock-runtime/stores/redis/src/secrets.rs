@@ -38,7 +38,8 @@ fn remember_both(user: &str, password: &str) {
     }
 }
 
-/// A user and a password that are not shown as long as this is there: those of a provider come to an end.
+/// A user and a password that are not shown as long as this is there: those of a provider come to
+/// an end.
 pub(crate) struct Secret {
     user: Box<str>,
     password: Box<str>,

@@ -49,8 +49,9 @@ impl Tls {
         Self::default()
     }
 
-    /// Trusts servers whose certificate one of these authorities has signed, instead of what the system trusts. PEM, one
-    /// or several certificates. Read when the client connects; several files add up.
+    /// Trusts servers whose certificate one of these authorities has signed, instead of what the
+    /// system trusts. PEM, one or several certificates. Read when the client connects; several
+    /// files add up.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.trusted.push(Pem::File(path.into()));
         self
@@ -62,8 +63,8 @@ impl Tls {
         self
     }
 
-    /// The client's certificate, with all that lead to its authority, and its private key, for servers that ask for it. PEM.
-    /// Read when the client connects.
+    /// The client's certificate, with all that lead to its authority, and its private key, for
+    /// servers that ask for it. PEM. Read when the client connects.
     pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some(Identity {
             cert: Pem::File(cert.into()),
@@ -175,7 +176,8 @@ impl Pem {
 
 const ENCRYPTED: &str = "ENCRYPTED";
 
-/// What the system trusts. A certificate there that can't be read is nobody's fault here, and left out.
+/// What the system trusts. A certificate there that can't be read is nobody's fault here, and left
+/// out.
 fn of_the_system() -> Result<RootCertStore, ConfigError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -191,8 +193,8 @@ fn of_the_system() -> Result<RootCertStore, ConfigError> {
     Ok(roots)
 }
 
-/// The client's side of its handshakes. Made once: certificates are read from disk, and no attempt to connect has the time
-/// for that.
+/// The client's side of its handshakes. Made once: certificates are read from disk, and no attempt
+/// to connect has the time for that.
 #[derive(Clone)]
 pub(crate) struct Connector(TlsConnector);
 

@@ -10,13 +10,13 @@ use crate::{Both, Random, Side, by, to_commands};
 
 const STEPS: usize = 400;
 
-/// A minute, for which places are remembered and calls are valid, ends between two of these, and so do the two for which
-/// calls are remembered.
+/// A minute, for which places are remembered and calls are valid, ends between two of these, and so
+/// do the two for which calls are remembered.
 const TICKS: [u64; 3] = [25_000, 25_000, 100_000];
 const TTLS: [u64; 3] = [37, 162, 1012];
 
-/// By how many milliseconds the stamp of a new call is behind the store's clock. None of them and of the ticks ends
-/// near a limit: a call is valid from 30 s before its stamp to 60 s after it.
+/// By how many milliseconds the stamp of a new call is behind the store's clock. None of them and
+/// of the ticks ends near a limit: a call is valid from 30 s before its stamp to 60 s after it.
 const BEHIND: [i64; 8] = [0, 0, 0, 0, 50_000, 70_000, -20_000, -45_000];
 
 /// A call, and when it says that it was made, in milliseconds since the scenario began.

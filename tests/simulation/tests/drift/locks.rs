@@ -1,5 +1,5 @@
-//! Locks and shares of one key: and in Redis the number of permits in use is at every moment the sum of those that the
-//! holders have.
+//! Locks and shares of one key: and in Redis the number of permits in use is at every moment the
+//! sum of those that the holders have.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::{
 
 const STEPS: usize = 400;
 
-/// What holds a key and what is in its set: {type, `used`, sum over the members, time to live, longest lease}.
+/// What holds a key and what is in its set: {type, `used`, sum over the members, time to live,
+/// longest lease}.
 const LOOK: &str = r"
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'zset' then return {kind, 0, 0, redis.call('PTTL', KEYS[1]), 0} end
@@ -127,7 +128,8 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
     }
 }
 
-/// A new request, mostly of the kind of that scenario; now and then of a client that nobody has heard of for long.
+/// A new request, mostly of the kind of that scenario; now and then of a client that nobody has
+/// heard of for long.
 fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
     let through = random.index(2);
     let dead = random.below(6) == 0;
@@ -185,7 +187,8 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
         20 | 21 => Verb::Abandon,
         22..=24 => match request.claims {
             Some(permits) => {
-                // As after a downgrade of which nobody knows how it ended: what is claimed is what it then has at least.
+                // As after a downgrade of which nobody knows how it ended: what is claimed is what
+                // it then has at least.
                 let rest = if permits.of == Permits::READ_WRITE {
                     1
                 } else {

@@ -1,4 +1,5 @@
-//! The two stores side by side, driven by the same random commands: the same replies, and the same grants told.
+//! The two stores side by side, driven by the same random commands: the same replies, and the same
+//! grants told.
 //!
 //! `LOCK_DRIFT_COMMANDS` says how many (50,000 unless set), `LOCK_DRIFT_SEED` runs one seed only.
 #![expect(
@@ -22,12 +23,13 @@ use lock_store::{ClientId, Instant, Listener, Owner, Store};
 use lock_testkit::{Heard, PATIENT, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 
-/// Leases end in the middle between the moments to which time is set, so that what the test takes itself decides nothing.
+/// Leases end in the middle between the moments to which time is set, so that what the test takes
+/// itself decides nothing.
 const LEASES: [u64; 3] = [1050, 2050, 3050];
 const FIRST_LEASE: Duration = Duration::from_secs(750);
 const KEEPS: [u64; 2] = [0, 1550];
-/// In milliseconds. The short ones decide about places: waits, and how long a client may be silent, end in the middle between
-/// multiples of it.
+/// In milliseconds. The short ones decide about places: waits, and how long a client may be silent,
+/// end in the middle between multiples of it.
 const TICKS: [u64; 4] = [400_000, 1_100_000, 1500, 1500];
 const WAITS: [Option<Duration>; 3] = [
     None,
@@ -35,8 +37,9 @@ const WAITS: [Option<Duration>; 3] = [
     Some(Duration::from_secs(750)),
 ];
 
-/// Lets everything that these keys have end so many milliseconds earlier: times to live, and the times of what is in a
-/// set, in ms of the latches' waiters and in µs of shares and places. Not the queue, which the embedded store never forgets.
+/// Lets everything that these keys have end so many milliseconds earlier: times to live, and the
+/// times of what is in a set, in ms of the latches' waiters and in µs of shares and places. Not the
+/// queue, which the embedded store never forgets.
 const TICK: &str = r"
 local millis = tonumber(ARGV[1])
 for _, key in ipairs(KEYS) do
@@ -98,7 +101,8 @@ struct Side {
     stores: [Arc<dyn Store>; 2],
     heard: [Arc<Heard>; 2],
     last_token: HashMap<String, u64>,
-    /// Generations of latches, in the order in which they were seen: their numbers differ from store to store.
+    /// Generations of latches, in the order in which they were seen: their numbers differ from
+    /// store to store.
     generations: Vec<u64>,
 }
 
@@ -204,7 +208,8 @@ impl<'g> Both<'g> {
         reply
     }
 
-    /// Lets so many milliseconds pass in both, in Redis for these keys (without the namespace) and their queues.
+    /// Lets so many milliseconds pass in both, in Redis for these keys (without the namespace) and
+    /// their queues.
     fn pass_time(&mut self, millis: u64, keys: &[&str]) {
         self.steps.push(format!("{millis} ms later"));
         let ground = self.ground;

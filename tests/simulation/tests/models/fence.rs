@@ -1,5 +1,5 @@
-//! Leases, renewals and fencing tokens: an exclusive lock, clients that renew it, write to a resource and stop for any
-//! time, and a store that restarts without its data.
+//! Leases, renewals and fencing tokens: an exclusive lock, clients that renew it, write to a
+//! resource and stop for any time, and a store that restarts without its data.
 //!
 //! | here | the code |
 //! |---|---|
@@ -8,16 +8,19 @@
 //! | `Fence::trusted` | `timing::trusted`: the lease less what is not trusted of it |
 //! | `Resource` | whatever the user guards: it remembers the highest token and refuses lower ones |
 //!
-//! **Time**: the clients' clocks tick together; the store's may tick once on its own for each of `drift`, which is what
-//! the untrusted part of a lease is for. The store's time in microseconds, the floor of the tokens, moves with each tick
-//! and with each token: two grants take longer than a microsecond.
+//! **Time**: the clients' clocks tick together; the store's may tick once on its own for each of
+//! `drift`, which is what the untrusted part of a lease is for. The store's time in microseconds,
+//! the floor of the tokens, moves with each tick and with each token: two grants take longer than a
+//! microsecond.
 //!
-//! **The network** may carry out a command, deliver a reply, or let a write reach the resource, after any time, or never.
-//! A client that was stopped between its check and its write is a write that travels for long.
+//! **The network** may carry out a command, deliver a reply, or let a write reach the resource,
+//! after any time, or never. A client that was stopped between its check and its write is a write
+//! that travels for long.
 //!
-//! **Left out**: the queue (see `queue.rs`; a hand-over mints in the same way), the counter's TTL of 24 hours (it is a
-//! loss of the counter while the clock goes on, which `losses` covers), clocks set back but for `set_backs`, where the
-//! order of tokens is known not to hold after a loss of the data.
+//! **Left out**: the queue (see `queue.rs`; a hand-over mints in the same way), the counter's TTL
+//! of 24 hours (it is a loss of the counter while the clock goes on, which `losses` covers), clocks
+//! set back but for `set_backs`, where the order of tokens is known not to hold after a loss of the
+//! data.
 
 use std::hash::{Hash, Hasher};
 

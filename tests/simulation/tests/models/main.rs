@@ -1,9 +1,11 @@
-//! Models of the protocols, and a checker that goes through every state that they can reach within small bounds.
+//! Models of the protocols, and a checker that goes through every state that they can reach within
+//! small bounds.
 //!
-//! `cargo test -p lock-simulation --test models -- --nocapture` is the short form and tells how many states there were: about
-//! a minute of one core. `LOCK_MODEL_BOUNDS=large`, with `--release`, goes further: two clients and two faults are 4.7
-//! million states and minutes; three requests or clients with a fault were not yet run to their end. Each model can be
-//! built with a deliberate mistake, which the checker has to find.
+//! `cargo test -p lock-simulation --test models -- --nocapture` is the short form and tells how
+//! many states there were: about a minute of one core. `LOCK_MODEL_BOUNDS=large`, with `--release`,
+//! goes further: two clients and two faults are 4.7 million states and minutes; three requests or
+//! clients with a fault were not yet run to their end. Each model can be built with a deliberate
+//! mistake, which the checker has to find.
 #![expect(
     clippy::panic,
     reason = "a property that does not hold must end the test"
@@ -179,7 +181,8 @@ fn the_queue_keeps_its_promises_when_clients_come_again() {
     }
 }
 
-/// One test for each deliberate mistake, named after it: the requests of each client, the faults, the property.
+/// One test for each deliberate mistake, named after it: the requests of each client, the faults,
+/// the property.
 macro_rules! found_in_queue {
     ($($name:ident: $mistake:ident, $requests:expr, $faults:expr => $property:ident;)*) => {$(
         #[test]
@@ -279,7 +282,8 @@ fn tokens_may_repeat_after_a_loss_of_the_data_with_the_clock_set_back() {
     );
 }
 
-/// The same, for leases and tokens: renewals, losses of the data, ticks of the store's clock alone, writes.
+/// The same, for leases and tokens: renewals, losses of the data, ticks of the store's clock alone,
+/// writes.
 macro_rules! found_in_fence {
     ($($name:ident: $mistake:ident, $renewals:expr, $losses:expr, $drift:expr, $writes:expr => $property:ident;)*) => {$(
         #[test]

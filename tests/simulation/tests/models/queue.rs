@@ -1,5 +1,5 @@
-//! The queue with direct hand-off: an exclusive lock, its wait queue in the store, and clients that wait, hold, give up
-//! and fail.
+//! The queue with direct hand-off: an exclusive lock, its wait queue in the store, and clients that
+//! wait, hold, give up and fail.
 //!
 //! | here | the code |
 //! |---|---|
@@ -9,20 +9,23 @@
 //! | `Unknown` | `hold::LateAcquire` |
 //! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `timing::handed_over_deadline` |
 //!
-//! **Time** is a small discrete clock, the same for the store and the clients, written as what is left until something:
-//! so it never ends. Anything may take any number of ticks, or none. A client counts a lease from before it sends, the
-//! store from when it carries the command out.
+//! **Time** is a small discrete clock, the same for the store and the clients, written as what is
+//! left until something: so it never ends. Anything may take any number of ticks, or none. A client
+//! counts a lease from before it sends, the store from when it carries the command out.
 //!
-//! **The network** keeps the order of one connection in both directions, and nothing else: a reply can be late for any
-//! time; a connection can break, and then what was sent over it is carried out at any later time or never.
+//! **The network** keeps the order of one connection in both directions, and nothing else: a reply
+//! can be late for any time; a connection can break, and then what was sent over it is carried out
+//! at any later time or never.
 //!
-//! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a command gets no answer
-//! in time; a grant's message is lost; a connection breaks, noticed by the store or not; a process dies, noticed or not; a
-//! place is passed over, or has ended by a clock that jumped.
+//! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a
+//! command gets no answer in time; a grant's message is lost; a connection breaks, noticed by the
+//! store or not; a process dies, noticed or not; a place is passed over, or has ended by a clock
+//! that jumped.
 //!
-//! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the queue's own TTL, loss of the
-//! store's data (it breaks exclusion, which is what tokens are for), clocks at different speeds (see `fence.rs`), and the
-//! line inside a process, of which only the first talks to the store. Pauses between retries are any number of ticks.
+//! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the
+//! queue's own TTL, loss of the store's data (it breaks exclusion, which is what tokens are for),
+//! clocks at different speeds (see `fence.rs`), and the line inside a process, of which only the
+//! first talks to the store. Pauses between retries are any number of ticks.
 
 use stateright::{Model, Property};
 
@@ -79,7 +82,8 @@ pub(crate) enum Mistake {
     NoUndoOfUnknown,
     /// An undo counts as done with its first answer, over whichever connection.
     UndoneOnlyOnce,
-    /// A release that finds no hold counts as the undo of an unknown acquire, which may have left a place in the queue.
+    /// A release that finds no hold counts as the undo of an unknown acquire, which may have left a
+    /// place in the queue.
     ReleaseCountsAsUndo,
     /// A request that gives up leaves the queue, but does not end a grant that came meanwhile.
     AbandonLeavesTheGrant,
@@ -343,7 +347,8 @@ impl Queue {
         }
     }
 
-    /// The store carries out the next command of a connection, and replies if somebody waits for it.
+    /// The store carries out the next command of a connection, and replies if somebody waits for
+    /// it.
     fn answer(&self, state: &mut State, client: u8) {
         let command = state.clients[usize::from(client)].out.remove(0);
         let (attempt, verb) = (command.attempt, command.verb);

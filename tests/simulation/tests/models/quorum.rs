@@ -1,5 +1,6 @@
-//! The quorum: three independent nodes, each with its own lease of a lock and its own fence counter, and requests that take
-//! the lock on a majority of them. The protocol in words is in `lock-runtime/stores/redis/src/quorum/mod.rs`.
+//! The quorum: three independent nodes, each with its own lease of a lock and its own fence
+//! counter, and requests that take the lock on a majority of them. The protocol in words is in
+//! `lock-runtime/stores/redis/src/quorum/mod.rs`.
 //!
 //! | here | the code |
 //! |---|---|
@@ -9,16 +10,18 @@
 //! | releases | `stores/redis/src/quorum/release.rs`: on all nodes, until each has surely done it |
 //! | `Quorum::trusted` | `lock_store::timing::trusted`, from before the first command was sent |
 //!
-//! **Two kinds of time.** `Time::AnyMoment`: a node's lease may end at any moment, which covers every clock that jumps and
-//! every process that stands still; nobody can know how long its hold is valid, and the tokens alone must be right.
-//! `Time::Ticks`: all clocks tick together, but for `drift`; then beliefs must exclude each other, too.
+//! **Two kinds of time.** `Time::AnyMoment`: a node's lease may end at any moment, which covers
+//! every clock that jumps and every process that stands still; nobody can know how long its hold is
+//! valid, and the tokens alone must be right. `Time::Ticks`: all clocks tick together, but for
+//! `drift`; then beliefs must exclude each other, too.
 //!
-//! **The network** may carry out a command and deliver a reply after any time, in any order, or never: each is a step that
-//! need not be taken. A node that restarts has lost its data and what was on its way to it.
+//! **The network** may carry out a command and deliver a reply after any time, in any order, or
+//! never: each is a step that need not be taken. A node that restarts has lost its data and what
+//! was on its way to it.
 //!
-//! **Left out**: renewals (to a node they are what keeps its lease; that a majority has to say so is counted by the same
-//! code), waiting, and that one request is repeated: every round has an owner token of its own, so a round is a request
-//! here. `Mistake::RoundsShareAToken` shows why.
+//! **Left out**: renewals (to a node they are what keeps its lease; that a majority has to say so
+//! is counted by the same code), waiting, and that one request is repeated: every round has an
+//! owner token of its own, so a round is a request here. `Mistake::RoundsShareAToken` shows why.
 
 use std::hash::{Hash, Hasher};
 
@@ -80,9 +83,11 @@ pub(crate) enum Mistake {
     ReleasedWhereGranted,
     /// A node that came back empty counts at once.
     RestartedCountsAtOnce,
-    /// One that does not count is asked nothing either, and has no floor of time: tokens start from one again.
+    /// One that does not count is asked nothing either, and has no floor of time: tokens start from
+    /// one again.
     RestartedWithoutFloor,
-    /// A client's next round has the same owner token, so that a late release of the first round ends the second.
+    /// A client's next round has the same owner token, so that a late release of the first round
+    /// ends the second.
     RoundsShareAToken,
 }
 

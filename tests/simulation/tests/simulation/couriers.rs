@@ -118,7 +118,8 @@ pub(crate) async fn there(
     }
 }
 
-/// Carries replies and messages to the client, in their order. While it is stopped, they wait in its socket.
+/// Carries replies and messages to the client, in their order. While it is stopped, they wait in
+/// its socket.
 pub(crate) async fn back_again(
     mut parcels: mpsc::UnboundedReceiver<Parcel>,
     pause: Pause,

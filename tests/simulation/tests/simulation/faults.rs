@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// What can go wrong. Chances are per mille of messages; the other numbers are mean pauses between events.
+/// What can go wrong. Chances are per mille of messages; the other numbers are mean pauses between
+/// events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) servers: usize,
@@ -32,7 +33,8 @@ pub(crate) struct Faults {
     pub(crate) lost_reply: u64,
     pub(crate) lost_grant: u64,
     pub(crate) twice: u64,
-    /// What was under way over a connection that is cut arrives later, of this many per mille of cuts.
+    /// What was under way over a connection that is cut arrives later, of this many per mille of
+    /// cuts.
     pub(crate) late: u64,
     pub(crate) cut_every: Option<Duration>,
     pub(crate) pause_every: Option<Duration>,
@@ -94,7 +96,8 @@ impl Faults {
             late,
             cut_every,
             pause_every,
-            // Tokens can't rise when the data and the time are both lost, and nobody promises that they do.
+            // Tokens can't rise when the data and the time are both lost, and nobody promises that
+            // they do.
             back_every: back_every.filter(|_| restart_every.is_none()),
             forward_every,
             restart_every,

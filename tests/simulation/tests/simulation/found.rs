@@ -8,8 +8,8 @@ use crate::run::{clean_up, connect, in_simulation};
 use crate::server::Silence;
 use crate::world::{World, now, sleep};
 
-/// The last command of a request for several locks, which renews those that were got first, had a command timeout of
-/// its own, beyond the wait.
+/// The last command of a request for several locks, which renews those that were got first, had a
+/// command timeout of its own, beyond the wait.
 #[test]
 fn several_locks_are_had_or_given_up_within_the_wait() {
     const WAIT: Duration = Duration::from_millis(500);
@@ -49,7 +49,8 @@ fn several_locks_are_had_or_given_up_within_the_wait() {
     }
 }
 
-/// A release that was not answered kept others of its process from a free lock, and they were told that it is busy.
+/// A release that was not answered kept others of its process from a free lock, and they were told
+/// that it is busy.
 #[test]
 fn a_short_wait_behind_a_release_that_is_not_answered_gets_the_lock() {
     in_simulation(async {

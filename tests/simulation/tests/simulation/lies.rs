@@ -9,8 +9,8 @@ use lock_store::timing::FALLBACK_POLL;
 use crate::users::Service;
 use crate::world::{Check, World, now};
 
-/// For how much longer than it allows itself a request may wait for a silent server: a recheck, a command, and the
-/// waking up.
+/// For how much longer than it allows itself a request may wait for a silent server: a recheck, a
+/// command, and the waking up.
 const IMPATIENCE: Duration = Duration::from_secs(3);
 
 const SPARE: Duration = Duration::from_millis(50);

@@ -1,5 +1,5 @@
-//! A checker that finds nothing wrong with a wrong lock is wrong itself: each mistake in the server is found, and by
-//! which check.
+//! A checker that finds nothing wrong with a wrong lock is wrong itself: each mistake in the server
+//! is found, and by which check.
 
 use crate::run::run;
 use crate::world::Check;

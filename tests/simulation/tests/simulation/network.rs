@@ -1,5 +1,5 @@
-//! What lies between a client and its servers: each key belongs to one of them, and what names keys of several is sent
-//! in parts.
+//! What lies between a client and its servers: each key belongs to one of them, and what names keys
+//! of several is sent in parts.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};

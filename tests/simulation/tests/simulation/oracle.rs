@@ -42,8 +42,9 @@ struct Believer {
 }
 
 impl Believer {
-    /// From when on what happens may make it believe wrongly: since its request, or, since a hold passes
-    /// from task to task without the store, as long as the store may have confirmed it before.
+    /// From when on what happens may make it believe wrongly: since its request, or, since a hold
+    /// passes from task to task without the store, as long as the store may have confirmed it
+    /// before.
     fn since(&self) -> Instant {
         self.probe.confirmed().min(self.invoked)
     }

@@ -151,7 +151,8 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
     clean_up(world, services).await;
 }
 
-/// Nothing is left of what the users did, in the clients, in the server, and of the clients themselves.
+/// Nothing is left of what the users did, in the clients, in the server, and of the clients
+/// themselves.
 pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     settle(world).await;
     world.oracle.check_losers(world);
@@ -174,7 +175,8 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     let left = servers.map(|server| server.memory().leftovers(server.now()));
     let mut leftovers: usize = left.sum();
     if leftovers > 0 {
-        // A queue that nobody touches for so long is forgotten, which the embedded store need not do.
+        // A queue that nobody touches for so long is forgotten, which the embedded store need not
+        // do.
         let forgotten = world.witness.untouched(QUEUE_TTL);
         let places = world.servers.iter().map(|server| server.places(&forgotten));
         leftovers = leftovers.saturating_sub(places.sum());
@@ -196,8 +198,9 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     }
 }
 
-/// Time for what goes on in the background. An undo must not take until the lease ends, except where a connection was
-/// replaced under it; and a command that was sent before the calm may have that replaced after it.
+/// Time for what goes on in the background. An undo must not take until the lease ends, except
+/// where a connection was replaced under it; and a command that was sent before the calm may have
+/// that replaced after it.
 async fn settle(world: &World) {
     for server in &world.servers {
         server.refusals.end_all();

@@ -1,4 +1,5 @@
-//! One server: the embedded store, a clock that jumps, restarts, silences, and what it refuses for a while.
+//! One server: the embedded store, a clock that jumps, restarts, silences, and what it refuses for
+//! a while.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

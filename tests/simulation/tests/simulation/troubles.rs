@@ -201,7 +201,8 @@ fn begin(world: &World, server: usize, refusal: Refusal, time: Duration) {
     world.servers[server].refusals.begin(refusal, time);
 }
 
-/// For shorter and for longer than leases. Nobody does anything meanwhile, as on a machine that has them all.
+/// For shorter and for longer than leases. Nobody does anything meanwhile, as on a machine that has
+/// them all.
 fn suspend(world: &World, services: &[Service], rng: &mut Rng) {
     world.counts.add("suspends");
     let time = if rng.chance(500) {

@@ -1,7 +1,9 @@
-//! The connection between a client and one server: delays, losses, repeats, cuts, and what arrives late.
+//! The connection between a client and one server: delays, losses, repeats, cuts, and what arrives
+//! late.
 //!
-//! As the store contract has it, one connection keeps its order in both directions, so reordering is between clients
-//! and, after a cut, between the old connection and the new one. Whatever is carried out is carried out when it arrives.
+//! As the store contract has it, one connection keeps its order in both directions, so reordering
+//! is between clients and, after a cut, between the old connection and the new one. Whatever is
+//! carried out is carried out when it arrives.
 
 mod exchange;
 mod pushes;
@@ -19,10 +21,12 @@ use crate::rng::Rng;
 use crate::server::Server;
 use crate::world::{World, now, sleep, sleep_until};
 
-/// So many commands in a row without an answer, and the connection is replaced, as the Redis store does it.
+/// So many commands in a row without an answer, and the connection is replaced, as the Redis store
+/// does it.
 const SILENT_COMMANDS: u32 = 2;
 
-/// For so long what went wrong with a command may matter to others: its own time, and a pause after it.
+/// For so long what went wrong with a command may matter to others: its own time, and a pause after
+/// it.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
 /// Links of different servers are different.
@@ -36,7 +40,8 @@ pub(crate) struct Wires {
     pause: Pause,
     lines: Weak<dyn Listener>,
     served: Mutex<Option<Weak<dyn Store>>>,
-    /// A connection is up, or none will be any more. (Of tokio's `watch`, who is woken first is left to chance.)
+    /// A connection is up, or none will be any more. (Of tokio's `watch`, who is woken first is
+    /// left to chance.)
     up: Notify,
     state: Mutex<State>,
 }
@@ -121,7 +126,8 @@ impl Wires {
         }
     }
 
-    /// Of a cluster: who fails at one server asks the others where its keys are, and then everyone rechecks.
+    /// Of a cluster: who fails at one server asks the others where its keys are, and then everyone
+    /// rechecks.
     fn learn_soon(self: &Arc<Self>) {
         if self.world.servers.len() == 1 || std::mem::replace(&mut self.state().learns, true) {
             return;
@@ -154,7 +160,8 @@ impl Wires {
         }
     }
 
-    /// Ends the connection; soon there is another. What was under way back is lost, what was under way there mostly is.
+    /// Ends the connection; soon there is another. What was under way back is lost, what was under
+    /// way there mostly is.
     pub(crate) fn cut(self: &Arc<Self>, why: &'static str) {
         let (delay, link) = {
             let mut state = self.state();

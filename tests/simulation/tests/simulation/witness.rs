@@ -1,5 +1,5 @@
-//! What was really so, by which the oracle judges what users are told: when keys were held, and whom what kept from
-//! which server.
+//! What was really so, by which the oracle judges what users are told: when keys were held, and
+//! whom what kept from which server.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -38,7 +38,8 @@ impl Witness {
         self.0.lock().unwrap()
     }
 
-    /// Something is in the way of this client's commands to the server, or of what follows from them.
+    /// Something is in the way of this client's commands to the server, or of what follows from
+    /// them.
     pub(crate) fn disturbed(&self, client: usize, server: usize, until: Instant) {
         let mut seen = self.seen();
         let known = seen.disturbed.entry((client, server)).or_insert(until);

@@ -79,7 +79,8 @@ thread_local! {
     static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Of the runtime that this runs on, whose time is paused, and for how long the machines were suspended.
+/// Of the runtime that this runs on, whose time is paused, and for how long the machines were
+/// suspended.
 pub(crate) fn now() -> Instant {
     runtime_now() + SUSPENDED.get()
 }

@@ -43,13 +43,15 @@ pub(crate) enum Mistake {
     WritesBesideReaders,
     /// Of the client: a task that is not polled keeps its place.
     PassesNobodyOver,
-    /// Of the client: whoever waits for ever for a key is patient as long as any key's server answers.
+    /// Of the client: whoever waits for ever for a key is patient as long as any key's server
+    /// answers.
     IsPatientWithAllKeysAsOne,
     /// Of the client: whether a key is busy is judged by what servers say of any key.
     JudgesAllKeysAsOne,
     /// Of the client: an extension that was not answered is no part of what a release has to end.
     ForgetsExtensionsUnheardOf,
-    /// Of the client's store: holds of a slot that has half moved are renewed together or not at all.
+    /// Of the client's store: holds of a slot that has half moved are renewed together or not at
+    /// all.
     RenewsOnlyTogether,
 }
 

@@ -7,7 +7,8 @@ use lock_testkit::store_decorator::{Reply, Request};
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
-/// When a release is tried that never comes through, of a hold of `lease` that is dropped after `held` milliseconds.
+/// When a release is tried that never comes through, of a hold of `lease` that is dropped after
+/// `held` milliseconds.
 async fn tried(lease: u64, held: u64) -> Vec<u64> {
     let (store, client) = RecordingStore::open().await;
     store.title(format!("lease {lease}, dropped after {held}"));
@@ -123,8 +124,8 @@ fn what_is_gone_is_not_released_and_what_has_run_into_its_deadline_is() {
     });
 }
 
-/// The key of a hold that has run into its deadline may be somebody else's by then, and nobody waits for its release; at
-/// the end of `max_hold` it may still be held.
+/// The key of a hold that has run into its deadline may be somebody else's by then, and nobody
+/// waits for its release; at the end of `max_hold` it may still be held.
 #[test]
 fn a_later_request_waits_for_the_release_of_what_may_be_held_still() {
     simulated(async {
@@ -171,7 +172,8 @@ fn a_release_that_finds_nothing_says_so_and_is_not_repeated() {
     });
 }
 
-/// An acquire whose reply was lost may be carried out again as long as its link has not answered a later command.
+/// An acquire whose reply was lost may be carried out again as long as its link has not answered a
+/// later command.
 #[test]
 fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
     simulated(async {

@@ -10,7 +10,8 @@ use lock_testkit::store_decorator::{Reply, Request};
 pub(crate) enum Fate {
     /// It is carried out.
     Passes,
-    /// It is carried out, and its reply comes after so many milliseconds, over the link of this number.
+    /// It is carried out, and its reply comes after so many milliseconds, over the link of this
+    /// number.
     Replies(u64, u64),
     /// It is not carried out, which is told at once.
     Fails(StoreErrorKind),

@@ -38,7 +38,8 @@ thread_local! {
     static OPENED: RefCell<Vec<Arc<RecordingStore>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs a test in simulated time. Every schedule that it recorded keeps the rules, and is the one in the test's snapshot.
+/// Runs a test in simulated time. Every schedule that it recorded keeps the rules, and is the one
+/// in the test's snapshot.
 pub(crate) fn simulated(test: impl Future<Output = ()>) {
     let runtime = Builder::new_current_thread()
         .enable_time()
@@ -164,8 +165,8 @@ impl RecordingStore {
         schedule.lines.len() - 1
     }
 
-    /// A request that may wait for so many milliseconds, or for ever. Its beginning, and how it ended, are lines of the
-    /// schedule, and a rule wants a request for each command.
+    /// A request that may wait for so many milliseconds, or for ever. Its beginning, and how it
+    /// ended, are lines of the schedule, and a rule wants a request for each command.
     pub(crate) fn asks<T, W, F>(
         self: &Arc<Self>,
         wait: W,

@@ -20,7 +20,8 @@ fn renewals_that_fail_are_repeated_until_the_deadline() {
                 assert_eq!(store.now(), deadline);
                 let renewals = store.when("renew");
                 assert_eq!(renewals[0], lease / 3);
-                // The pauses, and the last one until the deadline, are no longer than a command and a backoff.
+                // The pauses, and the last one until the deadline, are no longer than a command and
+                // a backoff.
                 let pauses = renewals.windows(2).map(|pair| pair[1] - pair[0]);
                 let longest = pauses.max().unwrap();
                 assert!(longest <= 2000.min(lease / 3), "{longest} of {lease}");

@@ -1,4 +1,5 @@
-//! What no schedule may do, whatever its snapshot says: blessing a snapshot again does not change these rules.
+//! What no schedule may do, whatever its snapshot says: blessing a snapshot again does not change
+//! these rules.
 
 use std::collections::BTreeSet;
 
@@ -146,8 +147,9 @@ fn nothing_is_asked_for_after_the_wait(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// A request of which nothing is heard ends with its wait, or after one command's time: no command has longer. A look at a
-/// latch is one for all who wait, and the token of a hold that is there already is asked for with a whole command's time.
+/// A request of which nothing is heard ends with its wait, or after one command's time: no command
+/// has longer. A look at a latch is one for all who wait, and the token of a hold that is there
+/// already is asked for with a whole command's time.
 fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
     let asks = asks(schedule);
     each(schedule, |command| {
@@ -181,8 +183,8 @@ fn a_try_asks_once(schedule: &Schedule) -> Result<(), String> {
     Ok(())
 }
 
-/// An uncontended call is one command, and a hold is kept by renewals: who was granted a key does not acquire it
-/// again, except for fencing tokens that it did not have.
+/// An uncontended call is one command, and a hold is kept by renewals: who was granted a key does
+/// not acquire it again, except for fencing tokens that it did not have.
 fn a_grant_is_asked_for_once(schedule: &Schedule) -> Result<(), String> {
     each_step(schedule, |before, step| {
         let again = match &step.command.request {
@@ -194,8 +196,8 @@ fn a_grant_is_asked_for_once(schedule: &Schedule) -> Result<(), String> {
     })
 }
 
-/// A hold is renewed no later than a third of its lease after the last command that was to prolong it, and once that was
-/// answered not much sooner.
+/// A hold is renewed no later than a third of its lease after the last command that was to prolong
+/// it, and once that was answered not much sooner.
 fn a_renewal_comes_at_a_third_of_the_lease(schedule: &Schedule) -> Result<(), String> {
     each_step(schedule, |before, step| {
         let (Request::Renew(_), Some(last), Some(leased)) =
@@ -223,7 +225,8 @@ fn a_renewal_comes_at_a_third_of_the_lease(schedule: &Schedule) -> Result<(), St
     })
 }
 
-/// Once the watchdog has renewed a hold for its whole lease, it does so again, until the hold is released or gone.
+/// Once the watchdog has renewed a hold for its whole lease, it does so again, until the hold is
+/// released or gone.
 fn what_is_renewed_is_renewed_again(schedule: &Schedule) -> Result<(), String> {
     for steps in owners(schedule).into_values() {
         let whole = steps.iter().map(|step| step.lease).max();
@@ -246,9 +249,9 @@ fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// The watchdog gives a renewal a third of what is left until the deadline; or half of it, which is a third of a
-/// command's time at most. The first renewal of several locks that were
-/// had one after the other is the request's own.
+/// The watchdog gives a renewal a third of what is left until the deadline; or half of it, which is
+/// a third of a command's time at most. The first renewal of several locks that were had one after
+/// the other is the request's own.
 fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> {
     let owners = owners(schedule);
     let before = |owner: Owner, command: &Command| {
@@ -280,7 +283,8 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
     })
 }
 
-/// A hold that the store does not know any more is neither renewed nor released, but with others of its call.
+/// A hold that the store does not know any more is neither renewed nor released, but with others of
+/// its call.
 fn what_is_gone_is_left_alone(schedule: &Schedule) -> Result<(), String> {
     let mut gone = BTreeSet::new();
     for command in commands(schedule) {
@@ -314,8 +318,8 @@ fn a_release_is_the_last_word(schedule: &Schedule) -> Result<(), String> {
     })
 }
 
-/// An owner whose last acquire may have been carried out, or has a place in the queue that its request did not wait for,
-/// does not leave it at that.
+/// An owner whose last acquire may have been carried out, or has a place in the queue that its
+/// request did not wait for, does not leave it at that.
 fn what_may_be_held_is_undone(schedule: &Schedule) -> Result<(), String> {
     let asks = asks(schedule);
     for steps in owners(schedule).into_values() {

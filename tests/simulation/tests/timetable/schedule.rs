@@ -1,5 +1,5 @@
-//! A schedule: what one client asked of its store, when, for how long, and what came of it. Its text is what a
-//! snapshot shows.
+//! A schedule: what one client asked of its store, when, for how long, and what came of it. Its
+//! text is what a snapshot shows.
 
 use std::fmt;
 
@@ -241,9 +241,9 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// Compares with `snapshots/<module>__<test>.snap`, which
-/// `INSTA_UPDATE=always cargo test -p lock-simulation --test timetable` writes anew. Where the variable `CI` is
-/// set nothing is ever written, and a snapshot that is missing or differs is a failure.
+/// Compares with `snapshots/<module>__<test>.snap`, which `INSTA_UPDATE=always cargo test -p
+/// lock-simulation --test timetable` writes anew. Where the variable `CI` is set nothing is ever
+/// written, and a snapshot that is missing or differs is a failure.
 pub(crate) fn is_as_in_its_snapshot(schedules: &[Schedule]) {
     let thread = std::thread::current();
     // The test harness names the thread after the test.

@@ -46,8 +46,8 @@ pub(crate) fn read(replies: &[i64]) -> Vec<Renewed> {
     replies.iter().map(renewed).collect()
 }
 
-/// What became of holds that were renewed apart. Those that were not answered for are a failure only
-/// if they are all.
+/// What became of holds that were renewed apart. Those that were not answered for are a failure
+/// only if they are all.
 pub(crate) fn renewed_each(
     outcomes: Vec<Result<Renewed, Failure>>,
 ) -> Result<Vec<Renewed>, Failure> {

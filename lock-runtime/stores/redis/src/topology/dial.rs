@@ -1,7 +1,7 @@
 //! [`dial`]: one connection to one server, from its address to its first reply.
 //!
-//! The redis crate's own way there reads the system's certificates at each attempt, on the thread of the client and in the
-//! time of the attempt, and does not say how far it has come.
+//! The redis crate's own way there reads the system's certificates at each attempt, on the thread
+//! of the client and in the time of the attempt, and does not say how far it has come.
 
 use std::io;
 use std::sync::Arc;

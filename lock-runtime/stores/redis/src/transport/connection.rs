@@ -165,7 +165,8 @@ impl Connection {
         }
     }
 
-    /// Listens on another channel of the client's own, if it is up. The next connection does so anyway.
+    /// Listens on another channel of the client's own, if it is up. The next connection does so
+    /// anyway.
     pub(crate) fn hear(&self, channel: &str) {
         self.with_main(|main| {
             let channels = vec![channel.to_owned()];

@@ -2,8 +2,8 @@
 //!
 //! A firewall that forgets a quiet connection swallows what goes over it from then on, and says
 //! nothing. So when an answer is late, the connection is asked for a sign of life, and at the same
-//! time another one is made: if that is there first, the first is dead. A slow server, or a slow way
-//! to it, answers first. The question is asked on the client's own thread: a caller that is not
+//! time another one is made: if that is there first, the first is dead. A slow server, or a slow
+//! way to it, answers first. The question is asked on the client's own thread: a caller that is not
 //! polled, or waits for a processor, says nothing about its connection. Nothing is late that blocks
 //! its connection and no other (`WAIT`).
 

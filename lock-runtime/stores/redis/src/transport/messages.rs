@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use lock_store::{ClientId, ClientMessage, Ended, FencingToken, Owner};
 
-/// What follows the version and the kind of a message: `1 <kind> …`. `None` of another version or kind, which this one
-/// does not understand.
+/// What follows the version and the kind of a message: `1 <kind> …`. `None` of another version or
+/// kind, which this one does not understand.
 fn body<'p>(payload: &'p [u8], kind: &str) -> Option<&'p str> {
     let message = std::str::from_utf8(payload).ok()?.strip_prefix("1 ")?;
     message.strip_prefix(kind)?.strip_prefix(' ')
 }
 
-/// What `lib.lua` tells the owner to whom it hands a lock: `1 granted <owner> <token or ''>`; and `latch_count_down.lua`
-/// those who wait for a latch that opens, with its generation as the token: `1 opened …`.
+/// What `lib.lua` tells the owner to whom it hands a lock: `1 granted <owner> <token or ''>`; and
+/// `latch_count_down.lua` those who wait for a latch that opens, with its generation as the token:
+/// `1 opened …`.
 pub(super) fn granted(payload: &[u8]) -> Option<(Owner, Option<u64>)> {
     let message = body(payload, "granted").or_else(|| body(payload, "opened"))?;
     let (owner, token) = message.split_once(' ')?;
@@ -22,7 +23,8 @@ pub(super) fn granted(payload: &[u8]) -> Option<(Owner, Option<u64>)> {
     Some((Owner::parse(owner)?, token))
 }
 
-/// What `quorum_end.lua` tells of a lock that is free: `1 freed <owner> <clients that hear it> <key>`.
+/// What `quorum_end.lua` tells of a lock that is free: `1 freed <owner> <clients that hear it>
+/// <key>`.
 pub(super) fn ended(payload: &[u8]) -> Option<Ended> {
     let mut parts = body(payload, "freed")?.splitn(3, ' ');
     Some(Ended {

@@ -90,8 +90,8 @@ impl Request {
         self.is_repeated
     }
 
-    /// Whether its answer takes time for other reasons than the way to the server: a `WAIT` behind it
-    /// blocks its connection, and no other.
+    /// Whether its answer takes time for other reasons than the way to the server: a `WAIT` behind
+    /// it blocks its connection, and no other.
     pub(crate) fn blocks(&self) -> bool {
         self.behind.is_some()
     }

@@ -68,8 +68,8 @@ impl Subscriptions {
         })
     }
 
-    /// Listens in the background on channels that no slot owns, on a connection of the client's own.
-    /// Who may not subscribe hears nothing there.
+    /// Listens in the background on channels that no slot owns, on a connection of the client's
+    /// own. Who may not subscribe hears nothing there.
     pub(super) fn hear(&self, connection: &MultiplexedConnection, channels: Vec<String>) {
         let mut connection = connection.clone();
         self.runtime.spawn(async move {

@@ -149,8 +149,8 @@ impl Supervisor {
         }
     }
 
-    /// What the next connection should listen on, if it is little. Of more, and in a cluster, each request that waits knows best
-    /// what to listen on, and where.
+    /// What the next connection should listen on, if it is little. Of more, and in a cluster, each
+    /// request that waits knows best what to listen on, and where.
     fn channels(&self, subscriptions: &Subscriptions) -> Vec<String> {
         let channels = match &self.believes {
             None => subscriptions.established(),

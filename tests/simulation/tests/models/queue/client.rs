@@ -37,7 +37,8 @@ pub(super) struct Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Phase {
     Idle,
-    /// An acquire is under way. `left` of its lease, counted from before it was sent; `heard`: a grant came meanwhile.
+    /// An acquire is under way. `left` of its lease, counted from before it was sent; `heard`: a
+    /// grant came meanwhile.
     Asking {
         mode: Mode,
         left: u8,
@@ -47,14 +48,16 @@ pub(super) enum Phase {
     Waiting {
         look_in: u8,
     },
-    /// It believes that it holds the lock for `left` ticks more. What would be `left` if the renewal under way succeeds.
+    /// It believes that it holds the lock for `left` ticks more. What would be `left` if the
+    /// renewal under way succeeds.
     Holding {
         left: u8,
         renewing: Option<u8>,
     },
 }
 
-/// `Late`: acquires whose outcome is not known, over which link at the earliest, and how long they count as possible.
+/// `Late`: acquires whose outcome is not known, over which link at the earliest, and how long they
+/// count as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Unknown {
     pub(super) link: u8,
@@ -350,7 +353,8 @@ impl Queue {
 }
 
 impl Client {
-    /// The connection is gone: what was sent over it may still arrive, and what came over it is not heard any more.
+    /// The connection is gone: what was sent over it may still arrive, and what came over it is not
+    /// heard any more.
     pub(super) fn cut(&mut self, keeps_grants: bool) {
         for command in std::mem::take(&mut self.out) {
             let unknown = if command.attempt == self.attempt && self.unknown.is_some() {

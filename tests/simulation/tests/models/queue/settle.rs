@@ -11,9 +11,10 @@ enum Strays {
 }
 
 impl Queue {
-    /// Whether everyone who waits gets the lock soon if nothing more goes wrong: what is under way arrives, who holds
-    /// releases, and no new request is made. Soon: the longest lease that a dead process can have left, and the first
-    /// lease of a grant that nobody picks up for each place of one, each found out by a look.
+    /// Whether everyone who waits gets the lock soon if nothing more goes wrong: what is under way
+    /// arrives, who holds releases, and no new request is made. Soon: the longest lease that a dead
+    /// process can have left, and the first lease of a grant that nobody picks up for each place of
+    /// one, each found out by a look.
     pub(super) fn settles(&self, state: &State) -> bool {
         if !state
             .clients

@@ -28,7 +28,8 @@ pub(crate) struct State {
     pub(super) unheard: Vec<Owner>,
     pub(super) clients: Vec<Client>,
     pub(super) faults: u8,
-    /// Who joined the queue and did not get its turn, in order: told by the events, not by the queue.
+    /// Who joined the queue and did not get its turn, in order: told by the events, not by the
+    /// queue.
     pub(super) arrived: Vec<Owner>,
     /// Somebody got the lock before a live waiter that came earlier.
     pub(super) overtaken: bool,
@@ -83,7 +84,8 @@ impl State {
     }
 }
 
-/// Which of several like clients is which makes no difference, so states that differ in it alone count as one.
+/// Which of several like clients is which makes no difference, so states that differ in it alone
+/// count as one.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let mut order: Vec<usize> = (0..self.clients.len()).collect();

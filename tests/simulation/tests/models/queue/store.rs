@@ -1,5 +1,5 @@
-//! What the store does with one command: `acquire.lua`, `renew.lua`, `release.lua`, `abandon.lua` and `hand_over` in
-//! `lib.lua`, for an exclusive lock.
+//! What the store does with one command: `acquire.lua`, `renew.lua`, `release.lua`, `abandon.lua`
+//! and `hand_over` in `lib.lua`, for an exclusive lock.
 
 use super::{Hold, Mistake, Mode, Owner, Queue, State};
 
@@ -28,7 +28,8 @@ pub(super) enum Reply {
 }
 
 impl Queue {
-    /// Carries out a command of `owner`. The grants that it hands out are put on their way to their clients.
+    /// Carries out a command of `owner`. The grants that it hands out are put on their way to their
+    /// clients.
     pub(super) fn carry_out(&self, state: &mut State, owner: Owner, verb: Verb) -> Reply {
         match verb {
             Verb::Acquire(mode) => self.acquire(state, owner, mode),
@@ -73,7 +74,8 @@ impl Queue {
             match &mut state.lock {
                 // A repeat never makes the owner's hold shorter.
                 Some(hold) => hold.left = hold.left.max(self.lease),
-                // A first try by `SET … NX` may go before those who wait; that is what `fair` is for.
+                // A first try by `SET … NX` may go before those who wait; that is what `fair` is
+                // for.
                 None => self.grant(state, owner, self.lease, mode != Mode::Barge),
             }
             state.vacate(owner);
@@ -98,7 +100,8 @@ impl Queue {
         held.is_some()
     }
 
-    /// Gives a free lock to the first whose client listens. True at the end of the queue and in front of `me`.
+    /// Gives a free lock to the first whose client listens. True at the end of the queue and in
+    /// front of `me`.
     fn hand_over(&self, state: &mut State, me: Option<Owner>) -> bool {
         let turn = |state: &State| {
             let mut places = state.queue.iter();

@@ -3,8 +3,8 @@
 use super::{Node, Phase, Round, State, Way};
 
 impl State {
-    /// What tells a state from all that are not the same with other names. Two that are the same may differ here, which
-    /// costs time and nothing else.
+    /// What tells a state from all that are not the same with other names. Two that are the same
+    /// may differ here, which costs time and nothing else.
     pub(super) fn canonical(&self) -> [u64; 16] {
         let heads = self.rounds.iter().enumerate();
         let heads: Vec<u64> = heads.map(|(at, round)| self.head(at, round)).collect();

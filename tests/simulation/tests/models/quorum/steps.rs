@@ -189,8 +189,9 @@ impl Quorum {
 
     fn granted(&self, state: &mut State, at: usize, left: u8, token: u8) {
         let mut others = state.rounds.iter().map(|round| round.token);
-        // With clocks that can be relied on, in the order of the grants themselves; else a holder may not know that
-        // its time is over, but nobody who asks after a grant gets less than that.
+        // With clocks that can be relied on, in the order of the grants themselves; else a holder
+        // may not know that its time is over, but nobody who asks after a grant gets less than
+        // that.
         let disorder = match self.ticks() {
             true => others.any(|other| other >= token),
             false => token <= state.rounds[at].floor || others.any(|other| other == token),

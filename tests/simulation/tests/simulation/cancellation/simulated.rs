@@ -178,7 +178,8 @@ fn exhaustively(cases: &[Case], states: &[State]) {
     for case in cases {
         for state in states {
             let polls = (0..).map(Until::Polls);
-            // What waits for ever, or for a store that does not answer, does so in one way after a while.
+            // What waits for ever, or for a store that does not answer, does so in one way after a
+            // while.
             let times = (0..60).map(|ms| Until::Time(ms * MS));
             runs += polls
                 .take(60)
