@@ -92,7 +92,12 @@ impl Stored {
     }
 
     async fn takes(&self, owner: Owner, share: Option<Permits>) {
-        let reply = self.ask(request(owner, share, Queue::Respect)).await;
+        self.takes_for(owner, share, LEASE).await;
+    }
+
+    async fn takes_for(&self, owner: Owner, share: Option<Permits>, lease: Duration) {
+        let respect = request(owner, share, Queue::Respect);
+        let reply = self.ask(Acquire { lease, ..respect }).await;
         assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
     }
 

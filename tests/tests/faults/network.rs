@@ -160,7 +160,9 @@ async fn a_lost_grant_message_costs_time_and_not_the_lock() {
             // The message itself is lost, and the connection stays.
             _ => proxy.drop_replies(true),
         }
-        held.release().await.unwrap();
+        let released = held.release().await;
+        // Its own connection hears other clients, and so is killed as well. The release is repeated in the background.
+        assert!(released.is_ok() || round == 1, "{released:?}");
         if round == 2 {
             eventually("the message is gone", async || {
                 !server.keys("lock:k").await.is_empty()

@@ -199,7 +199,7 @@ impl Service {
         if !left.is_empty() {
             self.notice(Check::Leftovers, format!("keys in the server: {left:?}"));
         }
-        let channels = self.server.channels().await;
+        let channels = self.server.grant_channels().await;
         if channels.len() > processes {
             let text = format!("{processes} processes have subscriptions to {channels:?}");
             self.notice(Check::Leftovers, text);
@@ -209,7 +209,7 @@ impl Service {
     /// No subscription outlives its process.
     async fn look_for_channels(&self) {
         let left = verdict::until_none(self.settings.patience, async || {
-            self.server.channels().await
+            self.server.grant_channels().await
         })
         .await;
         if !left.is_empty() {

@@ -5,7 +5,7 @@ use lock_store::Permits;
 use lock_testkit::Backend;
 
 use super::{LOCK, QUEUE, Stored};
-use crate::verbs::owner;
+use crate::verbs::{LEASE, owner};
 
 crate::on_one_server!(readers_that_can_all_have_their_turn_get_it_in_portions);
 
@@ -22,7 +22,8 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
     for ends in ["the release of a writer", "a waiting writer gives up"] {
         let is_release = ends.contains("release");
         let holds = if is_release { write } else { read };
-        stored.takes(first, holds).await;
+        // Also on a machine that takes long to write down who waits.
+        stored.takes_for(first, holds, 60 * LEASE).await;
         if !is_release {
             stored.queues(writer, write, 0).await;
         }
