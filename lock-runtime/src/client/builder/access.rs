@@ -16,6 +16,24 @@ impl LockClientBuilder {
     /// # Errors
     /// At `connect`, [`LockError::Config`] for a URL without TLS, and for a file that can't be read
     /// or is no PEM.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use lock_runtime::{LockClient, Tls};
+    ///
+    /// # async fn connect() -> Result<(), lock_runtime::LockError> {
+    /// let tls = Tls::new()
+    ///     .ca_file("/etc/redis/ca.pem")
+    ///     .identity_files("/etc/redis/client.pem", "/etc/redis/client.key");
+    /// let client = LockClient::builder()
+    ///     .url("rediss://redis.internal")
+    ///     .tls(tls)
+    ///     .connect()
+    ///     .await?;
+    /// # drop(client);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg(feature = "tls")]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);

@@ -18,24 +18,6 @@ use tokio_rustls::client::TlsStream;
 /// # Default
 /// - trusts what the system trusts, or what the file named by `SSL_CERT_FILE` has
 /// - no client certificate
-///
-/// # Examples
-/// ```no_run
-/// use lock_runtime::{LockClient, Tls};
-///
-/// # async fn connect() -> Result<(), lock_runtime::LockError> {
-/// let tls = Tls::new()
-///     .ca_file("/etc/redis/ca.pem")
-///     .identity_files("/etc/redis/client.pem", "/etc/redis/client.key");
-/// let client = LockClient::builder()
-///     .url("rediss://redis.internal")
-///     .tls(tls)
-///     .connect()
-///     .await?;
-/// # drop(client);
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings of TLS do nothing until a builder has them"]
 pub struct Tls {
