@@ -113,7 +113,9 @@ async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(
             let both = semaphore.permits(2).acquire().await?;
             let one = tokio::spawn(semaphore.permits(2).acquire());
             crate::until_waiting(client, "s", 1).await;
-            let late = semaphore.permits(2).wait(Duration::from_millis(60));
+            // It stands behind the first in the store's queue, and not in that of this process.
+            let late = semaphore.permits(2).fair();
+            let late = late.wait(Duration::from_millis(60));
             _ = late.acquire().await;
             both.release().await?;
             one.await.map_or(Ok(()), |one| one.map(drop))
