@@ -100,14 +100,14 @@ impl HolderNames {
     /// Whether it is time to ask this client about the key.
     pub(super) fn is_to_be_asked(&self, client: ClientId, key: &LockKey, now: Instant) -> bool {
         let mut asked = self.asked.lock();
-        let earlier = asked
-            .iter()
-            .position(|it| it.client == client && it.key == *key);
-        if let Some(at) = earlier {
-            if now < asked[at].at + ASKED_EVERY {
-                return false;
+        let mut asked_it = asked.iter_mut();
+        if let Some(it) = asked_it.find(|it| it.client == client && it.key == *key) {
+            let is_time = now >= it.at + ASKED_EVERY;
+            if is_time {
+                // What it said stays, until it says something else.
+                (it.at, it.listens) = (now, None);
             }
-            asked.remove(at);
+            return is_time;
         }
         if asked.len() >= KEPT {
             asked.pop_front();
@@ -140,16 +140,16 @@ impl HolderNames {
             .find(|it| it.client == client && it.key == *key);
         match it {
             Some(AskedHolder {
+                listens: Some(false),
+                ..
+            }) => (HeldBy::Disconnected, false),
+            Some(AskedHolder {
                 said: Some(said), ..
             }) => {
                 let held_for = said.since.map(|since| now.saturating_duration_since(since));
                 let name = said.name.clone();
                 (HeldBy::Client { name, held_for }, false)
             }
-            Some(AskedHolder {
-                listens: Some(false),
-                ..
-            }) => (HeldBy::Disconnected, false),
             Some(_) => (HeldBy::AnotherClient, true),
             None => (HeldBy::AnotherClient, false),
         }

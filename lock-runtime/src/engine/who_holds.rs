@@ -103,7 +103,8 @@ pub(super) async fn answers(engine: Weak<Engine>, mut questions: Questions) {
             name: Box::from(&*engine.names.name),
             held_for,
         };
-        let (store, by) = (Arc::clone(&engine.store), engine.command_by());
+        // Nobody waits for it longer.
+        let (store, by) = (Arc::clone(&engine.store), now + ANSWERED);
         // A client that goes away does not wait for this.
         drop(engine);
         let told = store.tell(question.asker, answer, by).await;

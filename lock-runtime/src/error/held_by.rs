@@ -25,8 +25,9 @@ pub enum HeldBy {
     },
     /// Another client of this library, which did not say who it is.
     AnotherClient,
-    /// A client of this library that is not connected to the store any more. The lock is free when
-    /// its lease ends.
+    /// Another client of this library, which nobody hears at the store: it has most likely gone, and
+    /// the lock is free when its lease ends. It may also be about to connect again, or have no right
+    /// to subscribe.
     Disconnected,
     /// Nobody: it was released, and stays taken for a while
     /// ([`hold_at_least`](crate::Lock::hold_at_least)).
@@ -51,7 +52,7 @@ impl fmt::Display for HeldBy {
             Self::Client { name, .. } => write!(f, "held by {name} until just now"),
             Self::AnotherClient => f.write_str("held by another client"),
             Self::Disconnected => {
-                f.write_str("held by a client that is not connected any more, until its lease ends")
+                f.write_str("held by a client that does not listen at the store (it may be gone; then the lock is free when its lease ends)")
             }
             Self::Kept => f.write_str("kept for a while after its release (`hold_at_least`)"),
             Self::Foreign => f.write_str("held by a client that is not this library"),

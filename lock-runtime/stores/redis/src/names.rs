@@ -248,6 +248,11 @@ impl Prefix {
         of_client(&self.namespace, client)
     }
 
+    /// Whether clients hear each other on this channel.
+    pub(crate) fn is_of_client(channel: &[u8]) -> bool {
+        channel.windows(8).any(|part| part == b"%client:")
+    }
+
     /// The namespace of such a channel; `None` of any other.
     pub(crate) fn namespace_of_client(channel: &[u8]) -> Option<Namespace> {
         let channel = std::str::from_utf8(channel).ok()?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lock_store::{ClientId, ClientMessage, Ended, FencingToken, Owner};
+use lock_store::{ClientId, ClientMessage, Ended, FencingToken, MAX_KEY_BYTES, Owner};
 
 /// What follows the version and the kind of a message: `1 <kind> …`. `None` of another version or
 /// kind, which this one does not understand.
@@ -64,8 +64,11 @@ impl fmt::Display for Written<'_> {
     }
 }
 
-/// Reads what [`Written`] writes.
+/// Reads what [`Written`] writes. What is longer than any such message is none.
 pub(super) fn between_clients(payload: &[u8]) -> Option<ClientMessage> {
+    if payload.len() > MAX_KEY_BYTES + 2 * LONGEST_NAME {
+        return None;
+    }
     if let Some(question) = body(payload, "who") {
         let (asker, key) = question.split_once(' ')?;
         return Some(ClientMessage::WhoHolds {
@@ -134,6 +137,10 @@ mod tests {
             format!("1 holds {id} 1 na\u{1b}me k"),
             format!("1 holds {id} -1 name k"),
             format!("1 holds {id} 1 name"),
+            format!(
+                "1 who {id} {}",
+                "k".repeat(MAX_KEY_BYTES + 2 * LONGEST_NAME)
+            ),
         ] {
             assert_eq!(between_clients(bad.as_bytes()), None, "{bad:?}");
         }

@@ -70,10 +70,13 @@ impl PushHandler {
         let [Value::BulkString(channel), Value::BulkString(payload), ..] = data else {
             return;
         };
-        if let (Some(message), Some(listener)) =
-            (self.of_client(channel, payload), self.listener.upgrade())
-        {
-            return listener.told(message);
+        if Prefix::is_of_client(channel) {
+            // Nothing else comes this way, and no grant.
+            let message = self.of_client(channel, payload);
+            if let (Some(message), Some(listener)) = (message, self.listener.upgrade()) {
+                listener.told(message);
+            }
+            return;
         }
         if !Prefix::is_freed(channel) {
             return self.granted(channel, payload);

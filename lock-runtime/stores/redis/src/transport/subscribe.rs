@@ -73,9 +73,15 @@ impl Subscriptions {
     pub(super) fn hear(&self, connection: &MultiplexedConnection, channels: Vec<String>) {
         let mut connection = connection.clone();
         self.runtime.spawn(async move {
-            if let Err(error) = connection.subscribe(channels).await {
-                let error = errors::store_error(&error);
-                tracing::debug!(%error, "this client does not hear other clients");
+            // One refused channel refuses the whole command: the first is the client's own.
+            for channel in channels {
+                if let Err(error) = connection.subscribe(channel).await {
+                    let error = errors::store_error(&error);
+                    tracing::debug!(%error, "this client does not hear other clients there");
+                    if error.kind() != StoreErrorKind::Denied {
+                        return;
+                    }
+                }
             }
         });
     }
