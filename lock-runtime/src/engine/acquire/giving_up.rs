@@ -52,12 +52,12 @@ impl AcquireTask<'_> {
     }
 
     /// The error of a store that was silent for too long; and under a wait without end, of one that
-    /// has failed for too long, or whose grants could not be used so many times in a row.
+    /// has failed for too long, or whose grants could not be used because the lease is too short.
     pub(super) fn loses_patience(
         &self,
         waiter: &Waiter,
         now: Instant,
-        unusable: Option<&(u32, StoreError)>,
+        lease_is_too_short: Option<&StoreError>,
     ) -> Option<LockError> {
         if self.silence_ends(waiter).is_some_and(|ends| now >= ends) {
             let failing = waiter.liveness().failing(now);
@@ -71,9 +71,7 @@ impl AcquireTask<'_> {
         if self.budget.ends().is_some() {
             return None;
         }
-        if let Some((count, error)) = unusable
-            && *count >= timing::UNUSABLE_GRANTS
-        {
+        if let Some(error) = lease_is_too_short {
             return Some(unavailable(Some(&self.request.claim.key), error.clone()));
         }
         if self.lacks(Mend::PatienceOfTheKey) {

@@ -66,8 +66,10 @@ struct Waiting<'e> {
     was_told_busy: bool,
     foreign: ForeignHolder,
     warning: LongWait,
-    /// So many grants in a row could not be used, and why the last of them.
-    unusable: Option<(u32, StoreError)>,
+    /// So many grants could not be used.
+    unusable_grants: u32,
+    /// Why the last one could not, if that was the last answer.
+    unusable: Option<StoreError>,
     retry: Retry,
 }
 
@@ -122,8 +124,8 @@ impl<'e> AcquireTask<'e> {
             waiting
                 .warning
                 .tells(engine, now, &self.request.claim.key, waiter);
-            let (waiter, unusable) = (&waiting.queued.waiter, waiting.unusable.as_ref());
-            if let Some(error) = self.loses_patience(waiter, now, unusable) {
+            let (waiter, too_short) = (&waiting.queued.waiter, waiting.lease_is_too_short());
+            if let Some(error) = self.loses_patience(waiter, now, too_short) {
                 return Err(error);
             }
             if let State::Asks = waiting.state
@@ -151,7 +153,7 @@ impl<'e> AcquireTask<'e> {
                 let key = &self.request.claim.key;
                 return Err(match waiting.unusable.take() {
                     None => error,
-                    Some((_, unusable)) => unavailable(Some(key), unusable),
+                    Some(unusable) => unavailable(Some(key), unusable),
                 });
             }
             let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
@@ -177,6 +179,7 @@ impl<'e> AcquireTask<'e> {
             was_told_busy: false,
             foreign: ForeignHolder::default(),
             warning: LongWait::new(self.budget.started, &self.engine.defaults),
+            unusable_grants: 0,
             unusable: None,
             retry: Retry::default(),
         }
@@ -257,7 +260,7 @@ impl<'e> AcquireTask<'e> {
         self.starts_again();
         (waiting.queued, _) = self.joins(self.engine.clock.now());
         waiting.state = State::first(self.options.fair);
-        waiting.unusable = None;
+        (waiting.unusable_grants, waiting.unusable) = (0, None);
         (waiting.barges, waiting.was_first) = (false, false);
     }
 
@@ -316,7 +319,7 @@ impl<'e> AcquireTask<'e> {
     /// What the store has answered decides where it stands. A hold, if the store granted one.
     fn was_answered(&mut self, waiting: &mut Waiting<'e>, step: Step) -> Option<Arc<Hold>> {
         let now = || self.engine.clock.now();
-        let unusable = waiting.unusable.take();
+        waiting.unusable = None;
         waiting.state = match step {
             Step::Held(hold) => return Some(hold),
             // Its inbox says so too.
@@ -339,8 +342,8 @@ impl<'e> AcquireTask<'e> {
             Step::Cut => State::backs_off(now(), now() + BACKOFF_MIN),
             Step::Failed(_) => State::backs_off(now(), waiting.retry.again_at(now())),
             Step::Unusable(error) => {
-                let earlier = unusable.map_or(0, |(count, _)| count);
-                waiting.unusable = Some((earlier + 1, error));
+                waiting.unusable_grants += 1;
+                waiting.unusable = Some(error);
                 State::backs_off(now(), waiting.retry.again_at(now()))
             }
         };
@@ -369,6 +372,12 @@ impl State {
 }
 
 impl Waiting<'_> {
+    /// After so many grants that could not be used. Others may have had the key between them.
+    fn lease_is_too_short(&self) -> Option<&StoreError> {
+        let many = self.unusable_grants >= timing::UNUSABLE_GRANTS;
+        self.unusable.as_ref().filter(|_| many)
+    }
+
     /// When the store is to be asked if nothing is heard before.
     fn asks_at(&self, is_first: bool) -> Option<Instant> {
         match self.state {

@@ -249,9 +249,9 @@ fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// The watchdog gives a renewal a third of what is left until the deadline; or half of it, which is
-/// a third of a command's time at most. The first renewal of several locks that were had one after
-/// the other is the request's own.
+/// The watchdog gives a renewal a third of what is left until the deadline, or a third of a
+/// command's time, or all of it if that is not enough for two. The first renewal of several locks
+/// that were had one after the other is the request's own.
 fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> {
     let owners = owners(schedule);
     let before = |owner: Owner, command: &Command| {
@@ -277,8 +277,9 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
             .map(|last| last.command.at + trusted(last.lease));
         own || deadlines.min().is_none_or(|deadline| {
             let left = deadline.saturating_sub(command.at);
-            let usual = (left / 2).min(COMMAND_TIMEOUT / 3);
-            command.within <= (left / 3 + 1).max(usual + 1).max(5)
+            let usual = COMMAND_TIMEOUT / 3 + 1;
+            let for_one = if left <= 2 * usual { left } else { usual };
+            command.within <= (left / 3 + 1).max(for_one).max(5)
         })
     })
 }

@@ -18,6 +18,17 @@ async fn taken() -> (Arc<RecordingStore>, LockClient, Guard) {
     (store, client, guard)
 }
 
+/// The reply to a request that has a place in the queue.
+const TAKEN: Acquired = Acquired::Busy {
+    remaining: None,
+    queued: true,
+    holder: None,
+    limit: None,
+};
+
+/// So many that can't be used end a wait without end.
+const GRANTS_TOO_LATE: usize = 5;
+
 /// How long it was from each to the next.
 fn pauses(times: &[u64]) -> Vec<u64> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
@@ -346,6 +357,25 @@ fn a_wait_for_ever_is_not_ended_by_a_store_that_answers_something() {
         assert!(store.when("ping").is_empty());
         guard.release().await.unwrap();
         drop(waits.await.unwrap().unwrap());
+    });
+}
+
+#[test]
+fn a_lease_that_the_network_uses_up_ends_a_wait_for_ever_also_if_others_hold_the_key_in_between() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("acquire", Fate::Replies(60, 0));
+        for _ in 0..GRANTS_TOO_LATE {
+            store.answers(Reply::Acquire(Acquired::granted(None)));
+            store.answers(Reply::Acquire(TAKEN));
+        }
+        let request = client.lock("k").lease(of(50)).wait_forever().acquire();
+        let error = store.asks(None, request).await.unwrap_err();
+        let LockError::Unavailable { source, .. } = &error else {
+            panic!("{error}")
+        };
+        assert!(source.detail().contains("use a longer lease"), "{error}");
+        assert_eq!(store.when("acquire").len(), 2 * GRANTS_TOO_LATE - 1);
     });
 }
 
