@@ -1,17 +1,18 @@
 -- ARGV: owner, the rest of its place (see lib.lua), channel prefix, permits (0 exclusive).
--- Reply: 1 a grant was undone, 0 there was none; and 2 more if others wait for their turn still. O(log n) in the waiters,
--- and once for each that gets its turn.
+-- Reply: 1 a grant was undone, 0 there was none; plus 2 if more waiters can have their turn now.
+-- O(log n) in the waiters, and once for each waiter that gets its turn.
 local owner, permits = ARGV[1], tonumber(ARGV[4])
 local at, time = names(1), now()
 local left = redis.pcall('ZREM', at.queue, owner .. ':' .. ARGV[2])
--- There is no place of ours in a queue that is something else; but that the server refuses to write must be known.
+-- A key of another type has no place of ours. Any other error, such as a refused write, must reach
+-- the caller.
 if type(left) == 'table' and not string.find(left.err, 'WRONGTYPE') then return left end
 if left == 1 then tidy(at) end
 local state, held = state_of(at, time), nil
 if state.err then return 0 end
 held, permits = held_by(at, state, owner, permits)
 if held then leave(at, state, owner, permits) end
--- Who waited behind a big request that is gone now may have enough.
+-- A big request that is gone now may have blocked the waiters behind it.
 if not state.holder then hand_over(at, state, ARGV[3], time) end
 settle(at, state)
 return (held and 1 or 0) + (state.rest or 0)

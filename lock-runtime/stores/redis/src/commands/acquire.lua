@@ -1,9 +1,9 @@
--- ARGV: owner, lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel prefix, queue TTL ms, and
--- if one ends with this, the owner of an exclusive hold.
--- Reply: {1, token or '', of} granted; {0, ms until the first lease ends, or 0 if others must have their turn first and
--- there are many of them, queued 0|1, holder, of} busy. `of` is how many permits there are to those who hold some, if
--- that is another number.
--- O(log n) in the waiters, and once for each hold that ended by itself and each waiter that gets its turn.
+-- ARGV: owner, lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel
+-- prefix, queue TTL ms, and optionally the owner of an exclusive hold that this request replaces.
+-- Reply: {1, token or '', of} granted; {0, ms until the first lease ends, queued 0|1, holder, of}
+-- busy. The ms are 0 if others must have their turn first and there are many of them. `of` is the
+-- limit that the present holders of permits use, if it differs from the request's.
+-- O(log n) in the waiters, and once for each hold that expired and each waiter that gets its turn.
 local owner, lease, channels, instead_of = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
 local me = owner .. ':' .. ARGV[3]
 local place = parse(me)
@@ -26,7 +26,7 @@ if not held then
   if other_kind(state, permits, of) then return conflict() end
   if not state.holder then
     mine = ARGV[4] == 'barge' or hand_over(at, state, channels, time, me)
-    -- By whom it is held now may have changed.
+    -- The hand-over may have changed the holder.
     if other_kind(state, permits, of) then return conflict() end
     mine = mine and fits(state, permits, of)
   end
@@ -43,10 +43,10 @@ if mine then
   if not held then
     enter(at, state, owner, permits, of, lease, time)
   elseif permits == 0 then
-    -- A repeat never makes the owner's hold shorter.
+    -- A repeated request never shortens the owner's hold.
     if redis.call('PTTL', at.lock) < lease then redis.call('PEXPIRE', at.lock, lease) end
   elseif tonumber(held) < time + lease * 1000 then
-    -- However much it asks for, it keeps what it has.
+    -- The owner keeps the permits that it has, whatever it asks for.
     leave(at, state, owner, has)
     enter(at, state, owner, has, state.of, lease, time)
   end

@@ -1,13 +1,15 @@
--- ARGV: lease ms, tokens to reserve for each, mode barge|respect, channel prefix, and the owner of each lock. Exclusive locks only.
--- Reply: {1, token or '' for each} granted; {0, number of the lock} busy; {2, number of the lock} it is something else.
--- O(locks), and once for each hold that ended by itself and each waiter that gets its turn.
+-- ARGV: lease ms, tokens to reserve for each lock, mode barge|respect, channel prefix, and the
+-- owner of each lock. Exclusive locks only.
+-- Reply: {1, token or '' for each} granted; {0, number of the lock} busy; {2, number of the lock}
+-- that lock is of another kind or type.
+-- O(locks), and once for each hold that expired and each waiter that gets its turn.
 local lease, reserve, time, held, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), now(), {}, {1}
 for i = 1, #KEYS / 3 do
   local at, owner = names(i), ARGV[4 + i]
   local state = state_of(at, time)
   if state.err then return {2, i} end
   local other_kind = state.shared and state.used > 0
-  -- A free lock is of those who wait for it, if they still do.
+  -- A free lock belongs to its waiters, if they still wait.
   local mine = ARGV[3] ~= 'respect' or state.used > 0 or hand_over(at, state, ARGV[4], time)
   settle(at, state)
   if other_kind then return {2, i} end

@@ -1,4 +1,5 @@
--- ARGV: owner, permits (0 exclusive). Reply: a new token, or nil if the owner does not hold the lock. O(1).
+-- ARGV: owner, permits (0 exclusive).
+-- Reply: a new token, or nil if the owner does not hold the lock. O(1).
 local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err then return state end

@@ -1,5 +1,6 @@
--- ARGV: channel prefix. Reply: 1 if there was a hold, and 2 more if others wait for their turn still. O(holders), and once
--- for each waiter that gets its turn.
+-- ARGV: channel prefix.
+-- Reply: 1 if there was a hold; plus 2 if more waiters can have their turn now.
+-- O(holders), and once for each waiter that gets its turn.
 local at, time = names(1), now()
 local state = state_of(at, time)
 if state.err then return state end

@@ -1,4 +1,5 @@
--- Reply: {value or nil, PTTL, places in the queue, holders}; of several holders the one with the longest lease. O(log n).
+-- Reply: {value or nil, PTTL, places in the queue, number of holders}. Of several holders, the one
+-- whose lease ends last. O(log n).
 local at = names(1)
 local holder, waiting = redis.pcall('GET', at.lock), redis.call('ZCOUNT', at.queue, 0, '(' .. HEARD)
 if type(holder) ~= 'table' then

@@ -1,20 +1,22 @@
--- Shared by the scripts of latches; all are O(1) unless they say otherwise. KEYS: latch, its waiters, what this call did.
--- A latch is a hash, which nothing takes for a lock: how often it must still be counted down; its generation, above
--- every earlier one; the last one before it that opened. Waiters are owner tokens, scored with the time in ms until
--- which each counts.
+-- Shared by the scripts of latches. All are O(1) unless they say otherwise.
+-- KEYS: latch, its waiters, what this call did.
+-- A latch is a hash, which no script takes for a lock. `count` is how many count-downs are left.
+-- `generation` is above that of every earlier latch of this key. `opened` is the last earlier
+-- generation that opened. Waiters are owner tokens, each scored with the time in ms at which it
+-- expires.
 
 local function conflict()
   return redis.error_reply('WRONGTYPE the key holds something that is not a latch')
 end
 
--- Minus the server's time in µs, if that is not within the times at which a call is valid; else nil.
+-- The negated server time in µs, if it is outside the call's period of validity; else nil.
 local function untimely(from, to)
   local time = redis.call('TIME')
   local now = time[1] * 1000000 + time[2]
   if now < tonumber(from) or now > tonumber(to) then return -now end
 end
 
--- The latch; nil if it is not set, and an error if the key is something else.
+-- The latch; nil if it is not set; an error if the key is something else.
 local function read()
   local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened')
   local pttl = redis.call('PTTL', KEYS[1])

@@ -1,27 +1,34 @@
--- Shared by the scripts that grant. KEYS: three for each lock, in this order: lock, queue, fence counter.
+-- Shared by the scripts that grant. KEYS: three for each lock, in this order: lock, queue, fence
+-- counter.
 --
--- An exclusive lock is a string, the owner. A lock that is held in shares is a sorted set: `<owner>:<permits>` by the
--- end of its lease in microseconds, and below zero `of` (how many permits there are to whoever came last) and `used`.
+-- An exclusive lock is a string: the owner. A lock that is held in shares is a sorted set. It has
+-- `<owner>:<permits>` for each hold, scored with the end of its lease in microseconds. Scored below
+-- zero, it also has `used` and `of`, the limit of the last request that was granted.
 
--- So much longer than its leases lives a sorted set, so that the leases decide.
+-- A sorted set outlives its leases by this many ms, so that the leases decide.
 local SLACK = 1000
 
 local function names(i)
   return {lock = KEYS[3 * i - 2], queue = KEYS[3 * i - 1], fence = KEYS[3 * i]}
 end
 
--- The queue is a sorted set of three parts, all by the server's time in microseconds: places, since when each waits;
--- from PASSED_OVER on, places of clients that stand still, the same; from HEARD on, clients, when each was last heard, or,
--- in milliseconds, when places of it were passed over. A client is heard when it takes a place, and when one of its requests
--- that has a place looks again, which it does each second. Times fit below PASSED_OVER until 2065.
+-- The queue is a sorted set of three parts, scored with the server's time in microseconds:
+-- - Places, with the time since when each waits.
+-- - From PASSED_OVER on: the same for places of clients that stand still.
+-- - From HEARD on: clients, with the time when each was last heard. If places of a client were
+--   passed over, that time instead, in milliseconds.
+--
+-- A client is heard when it takes a place, and when one of its requests that has a place asks
+-- again. A waiting request asks each second. Times fit below PASSED_OVER until 2065.
 local PASSED_OVER, HEARD = 3000000000000000, 6000000000000000
--- For so long a client counts as running that was not heard: what a grant costs that nobody picks up.
+-- A client that was not heard for this long (µs) counts as standing still. A grant that nobody
+-- picks up costs as much.
 local UNHEARD = 2000000
--- For so many milliseconds places that were passed over are kept: as long as a queue that nobody touches.
+-- Places that were passed over are kept for this many ms, as long as a queue that nobody uses.
 local KEPT = 60000
 
--- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. The client that took it can write
--- it again.
+-- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. Its
+-- client can write the same text again.
 local function parse(member)
   local owner, client, first_lease, wait, more = string.match(member, '^((%x+)%-%x+):(%d+):(%d+)(.*)$')
   if not owner then return nil end
@@ -37,29 +44,30 @@ local function stamp(at, member, time)
   return redis.pcall('ZADD', at.queue, string.format('%.0f', time), member)
 end
 
--- Whether places of a client were passed over since it was last heard.
+-- When places of a client were passed over (ms), if it was not heard since then.
 local function was_passed_over(at, client)
   local heard = redis.call('ZSCORE', at.queue, client)
   heard = heard and heard - HEARD
   return heard and heard < HEARD / 60 and heard
 end
 
--- Forgets a place that was passed over and not asked for again, and a client that was not heard for as long. One of each at
--- a time: the first.
+-- Forgets a place that was passed over and not asked for again, and a client that was not heard for
+-- as long. Each call forgets at most the first of each.
 local function forget_one(at, time)
   local first = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'LIMIT', 0, 1)[1]
   local passed_over = first and was_passed_over(at, parse(first).client)
   if first and time / 1000 - (passed_over or 0) > KEPT then redis.call('ZREM', at.queue, first) end
   local from, before = HEARD + HEARD / 60, HEARD + time - KEPT * 1000
-  -- When it was passed over is known as long as there are such places.
+  -- Clients keep the time of passing over as long as there are such places.
   if not first then from = HEARD end
   local client = redis.call('ZRANGEBYSCORE', at.queue, from, before, 'LIMIT', 0, 1)[1]
   local passed = client and was_passed_over(at, client)
   if client and (not passed or time / 1000 - passed > KEPT) then redis.call('ZREM', at.queue, client) end
 end
 
--- A request that has a place looks again: its client runs, and gets back the places that were passed over. Then `me` is
--- since when it waits; nil without a place. Works without free memory: PEXPIRE needs none, and after it neither does ZADD.
+-- A request that has a place asks again: its client runs, and gets back its places that were passed
+-- over. Returns since when `me` waits, or nil without a place. Needs no free memory: PEXPIRE needs
+-- none, and after a script's first write neither does ZADD.
 local function look_again(at, me, client, ttl, time)
   local since = redis.pcall('ZSCORE', at.queue, me)
   if type(since) ~= 'string' then return nil end
@@ -76,14 +84,14 @@ local function look_again(at, me, client, ttl, time)
   return since
 end
 
--- Forgets who was heard when nobody has a place any more.
+-- Deletes the records of clients when no place is left.
 local function tidy(at)
   local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
   if not first.err and first[1] and tonumber(first[2]) >= HEARD then redis.call('DEL', at.queue) end
 end
 
--- What of a lock is taken: nothing, all of it by an exclusive holder, or some permits. Holds in shares whose lease has
--- ended are taken out, each once.
+-- What is taken of a lock: nothing, all of it by an exclusive holder, or some permits. Removes
+-- expired shares, each once.
 local function state_of(at, time)
   local holder = redis.pcall('GET', at.lock)
   if not holder then return {used = 0} end
@@ -99,7 +107,7 @@ local function state_of(at, time)
   return state
 end
 
--- Writes down how much is taken, if it has changed.
+-- Writes how much is taken, if that has changed.
 local function settle(at, state)
   if not state.changed then return end
   if state.used > 0 then
@@ -109,23 +117,24 @@ local function settle(at, state)
   end
 end
 
--- How many permits a read-write lock has, all of which a writer takes.
+-- The number of permits of a read-write lock. A writer takes them all.
 local WRITE = 2147483647
 
--- Whether a held lock is another kind than a request is for: exclusive, read-write or a semaphore.
+-- True if the lock is held as another kind than requested: exclusive, read-write or semaphore.
 local function other_kind(state, permits, of)
   if state.used == 0 then return false end
   if state.holder or permits == 0 then return not state.holder or permits > 0 end
   return (state.of == WRITE) ~= (of == WRITE)
 end
 
--- Whether there is enough left. The limit is the request's own: two versions of a service may differ for a while.
+-- True if enough permits are left. The limit is the request's own: two versions of a service may
+-- use different limits for a while.
 local function fits(state, permits, of)
   if state.used == 0 then return true end
   return not state.holder and not other_kind(state, permits, of) and state.used + permits <= of
 end
 
--- Writes a hold down.
+-- Writes a hold.
 local function enter(at, state, owner, permits, of, lease, time)
   if permits == 0 then
     redis.call('SET', at.lock, owner, 'PX', lease)
@@ -138,9 +147,9 @@ local function enter(at, state, owner, permits, of, lease, time)
   if redis.call('PTTL', at.lock) < lease + SLACK then redis.call('PEXPIRE', at.lock, lease + SLACK) end
 end
 
--- What the owner has of the lock: when that ends (a string, true for an exclusive lock), and how many permits it is. A
--- downgrade may be carried out before or after a command that was sent around the same time, so a reader may be found as
--- the writer that it was, and a writer as the reader that it is.
+-- The owner's hold: the end of its lease (a string; true for an exclusive lock), and its permits. A
+-- downgrade may run before or after a command that was sent around the same time. So a reader may
+-- still be stored as a writer, and a writer already as a reader.
 local function held_by(at, state, owner, permits)
   if permits == 0 then return state.holder == owner, 0 end
   if not state.shared then return false, permits end
@@ -150,7 +159,7 @@ local function held_by(at, state, owner, permits)
   return other and redis.call('ZSCORE', at.lock, owner .. ':' .. other), other
 end
 
--- Takes a hold out again.
+-- Removes a hold.
 local function leave(at, state, owner, permits)
   if permits == 0 then
     redis.call('DEL', at.lock)
@@ -170,7 +179,8 @@ local function grant(at, state, place, channels, time)
   end
   enter(at, state, place.owner, place.permits, place.of, place.first_lease, time)
   if token ~= '' then keep_tokens(at, token, place.tokens) end
-  -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant when it looks again.
+  -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant
+  -- when it asks again.
   local heard = redis.pcall('PUBLISH', channels .. place.client, '1 granted ' .. place.owner .. ' ' .. token)
   if heard == 0 then
     leave(at, state, place.owner, place.permits)
@@ -178,17 +188,19 @@ local function grant(at, state, place, channels, time)
   end
 end
 
--- Whether a waiter's client still listens.
+-- True if a waiter's client still listens.
 local function listens(place, channels)
   local reply = redis.pcall('PUBSUB', 'NUMSUB', channels .. place.client)
   return reply.err or reply[2] ~= 0
 end
 
--- A script gives so many waiters their turn at most, since all others wait for its end. If there are more, `state.rest` is
--- 2, which goes into the reply, and the client that sent it has the rest served by another script.
+-- A script serves at most this many places, since all other clients wait for its end. If more are
+-- left, `state.rest` is 2. The reply has it, and the client that sent the script lets another
+-- script serve the rest.
 local PORTION, served = 500, 0
 
--- Whether the client of a place was not heard for long. A time ahead of the server's counts as now: its clock was set back.
+-- True if the client of a place was not heard for long. The server's clock may have been set back:
+-- a time ahead of it is set to now.
 local function stands_still(at, place, member, since, time)
   if since > time then
     stamp(at, member, time)
@@ -204,22 +216,22 @@ local function stands_still(at, place, member, since, time)
   return time - heard > UNHEARD
 end
 
--- What becomes of the first place: it is 'served', 'blocks' those behind it until there is more, is 'passed_over' until its
--- client is heard, or has 'ended'.
+-- What becomes of the first place. It is 'served', 'blocks' the places behind it until more is
+-- free, is 'passed_over' until its client is heard, or has 'ended'.
 local function turn_of(at, state, place, member, since, channels, time)
   if not place or place.wait > 0 and time > since + place.wait then return 'ended' end
   if stands_still(at, place, member, since, time) then
     return listens(place, channels) and 'passed_over' or 'ended'
   end
   if fits(state, place.permits, place.of) then return 'served' end
-  -- Who waits for another kind of lock learns of it when it looks again; and a free share in front of which nobody waits
-  -- any more must not stay free.
+  -- A request for another kind of lock learns of it when it asks again. If the client no longer
+  -- listens, its place must not keep a share free.
   if other_kind(state, place.permits, place.of) or not listens(place, channels) then return 'ended' end
   return 'blocks'
 end
 
--- Gives what is free to those who are first in the queue, as long as it is enough for the next. O(1) for each of them.
--- Stops in front of `me`, if given, and returns true then, or at the end of the queue.
+-- Gives what is free to the first places in the queue, as long as it is enough for the next one.
+-- O(1) for each place. Stops at `me`, if given. Returns true there and at the end of the queue.
 local function hand_over(at, state, channels, time, me)
   while not state.holder do
     local first = redis.pcall('ZRANGE', at.queue, '0', '0', 'WITHSCORES')
@@ -241,7 +253,7 @@ local function hand_over(at, state, channels, time, me)
     served = served + 1
     redis.call('ZREM', at.queue, member)
     if turn == 'passed_over' then
-      -- After a removal this needs no free memory.
+      -- Needs no free memory after the removal.
       stamp(at, member, since + PASSED_OVER)
       stamp(at, place.client, HEARD + math.floor(time / 1000))
     elseif turn == 'served' then grant(at, state, place, channels, time) end

@@ -1,4 +1,5 @@
--- Keeps fencing tokens for a lock of a quorum, if the owner has it here still and no token as high was kept before.
+-- Keeps fencing tokens for a lock of a quorum, if the owner still has its part here and the counter
+-- is below the first of them.
 -- ARGV: owner, first token, how many. Reply: 1 confirmed, 0 not. O(1).
 local token = tonumber(ARGV[2])
 local at = names(1)

@@ -1,12 +1,14 @@
--- Ends one server's part of a lock of a quorum. ARGV: owner, ms to keep the key, channel on which to tell that it is free (or ''),
--- the lock as its users know it. Reply: 1 ended, 0 not held. O(1).
+-- Ends one server's part of a lock of a quorum.
+-- ARGV: owner, ms to keep the key, channel for the message that the lock is free (or ''), the
+-- lock's name for its users.
+-- Reply: 1 ended, 0 not held. O(1).
 local owner, keep, channel = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local at = names(1)
 local held = redis.pcall('GET', at.lock) == owner
 if held then
-  -- This needs no free memory, and after it what follows does not either.
+  -- Needs no free memory. After a script's first write, neither do the other commands.
   redis.call('DEL', at.lock)
-  -- Nobody's any more, so that a renewal under way can't make it longer.
+  -- The value names no owner any more, so a renewal under way can't extend it.
   if keep > 0 then redis.call('SET', at.lock, owner .. ':kept', 'PX', keep) end
 end
 if channel ~= '' and keep == 0 then

@@ -1,14 +1,16 @@
--- Generic cell rate algorithm. KEYS: bucket. ARGV: interval ns, burst, tokens, wait ns. Reply: {1, delay ns, tokens left}
--- taken; {0, ns until they could be taken without a wait, 0} nothing taken. O(1).
--- A bucket is `at:turn:debt`: server time in µs; from then on, ns until the last taker passes, and ns until it is full.
--- Differences, so that all numbers are whole and below 2^53.
+-- Generic cell rate algorithm. KEYS: bucket. ARGV: interval ns, burst, tokens, wait ns.
+-- Reply: {1, delay ns, tokens left} taken; {0, ns until the tokens can be taken without a wait, 0}
+-- nothing taken. O(1).
+-- A bucket is `at:turn:debt`. `at` is the server's time in µs. Counted from then, `turn` is ns
+-- until the last taker passes, and `debt` is ns until the bucket is full. As differences, all
+-- numbers are whole and below 2^53.
 local interval, tokens, wait = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local window = interval * tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 
 local function store(turn, debt)
-  -- Until it is full; the server's clock of TTLs may be two milliseconds behind its TIME.
+  -- Expires when the bucket is full. The server's clock for TTLs may be 2 ms behind its TIME.
   redis.call('SET', KEYS[1], string.format('%.0f:%.0f:%.0f', now, turn, debt),
     'PX', string.format('%.0f', math.ceil(debt / 1000000) + 2))
 end
@@ -22,10 +24,10 @@ if known then
   if not at or turn > 9007199254740991 or debt > 9007199254740991 then
     return redis.error_reply('WRONGTYPE the bucket of the rate limiter is something else')
   end
-  -- A clock that was set back would keep the bucket empty for as long: it is counted from now.
+  -- If the clock was set back, the bucket would stay empty for that long. Count from now instead.
   set_back = at > now
   local elapsed = math.max(0, now - at) * 1000
-  -- Another rate may have been in force: when the last one passed, the bucket was at worst empty.
+  -- Another rate may have been in force. At worst, the bucket was empty when the last taker passed.
   debt = math.max(0, math.min(debt, turn + window) - elapsed)
   turn = math.max(0, turn - elapsed)
 end

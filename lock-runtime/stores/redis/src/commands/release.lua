@@ -1,15 +1,17 @@
--- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key. Of one exclusive lock that is
--- not kept, only its owner.
--- Reply: for each 1 released, 0 not held, and 2 more if others wait for their turn still; of one lock it may come without a list around it. O(1) for each lock, and for each hold that ended or waiter that gets its turn.
+-- ARGV: channel prefix, and for each lock: owner, permits (0 exclusive), ms to keep the key. For
+-- one exclusive lock whose key is not kept, only the owner.
+-- Reply: for each lock 1 released, 0 not held; plus 2 if more waiters can have their turn now. For
+-- one lock, the reply may come without a list around it.
+-- O(1) for each lock, and for each hold that expired or waiter that gets its turn.
 local time, replies = now(), {}
 for i = 1, #KEYS / 3 do
   local at, owner, permits, keep = names(i), ARGV[3 * i - 1], tonumber(ARGV[3 * i] or 0), tonumber(ARGV[3 * i + 1] or 0)
   local state, held = state_of(at, time), nil
   held, permits = held_by(at, state, owner, permits)
   if held then
-    -- This needs no free memory, and after it what follows does not either.
+    -- Needs no free memory. After a script's first write, neither do the other commands.
     leave(at, state, owner, permits)
-    -- Nobody's any more, so that a renewal under way can't make it longer.
+    -- The value names no owner any more, so a renewal under way can't extend it.
     if keep > 0 then
       local nobody = owner .. ':kept'
       local kept, how_many = held_by(at, state, nobody, permits)

@@ -1,5 +1,7 @@
--- KEYS: locks. ARGV: for each its holder (`<owner>`, or `<owner>:<permits>`) and lease ms. Reply: for each 1 renewed,
--- 0 gone. O(locks). Works without free memory: PEXPIRE needs none, and after it neither does ZADD. Never makes a key.
+-- KEYS: locks. ARGV: for each, its holder (`<owner>` or `<owner>:<permits>`) and lease ms.
+-- Reply: for each 1 renewed, 0 gone. O(locks).
+-- Never makes a key. Needs no free memory: PEXPIRE needs none, and after a script's first write
+-- neither does ZADD.
 local time, replies = redis.call('TIME'), {}
 time = time[1] * 1000000 + time[2]
 for i, key in ipairs(KEYS) do
@@ -7,13 +9,13 @@ for i, key in ipairs(KEYS) do
   local holder = redis.pcall('GET', key)
   replies[i] = 0
   if holder == member then
-    -- Written also if it changes nothing: `WAIT` behind it covers what was written last.
+    -- Write even if nothing changes: the `WAIT` that follows covers the last write.
     redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), lease))
     replies[i] = 1
   elseif type(holder) == 'table' then
     local ends = redis.pcall('ZSCORE', key, member)
     if not ends then
-      -- A downgrade may have been carried out, or not yet.
+      -- A downgrade sent around the same time may have run, or not yet.
       local owner, permits = string.match(member, '^(.*):(%d+)$')
       member = permits == '1' and owner .. ':2147483647' or permits == '2147483647' and owner .. ':1' or member
       ends = redis.pcall('ZSCORE', key, member)

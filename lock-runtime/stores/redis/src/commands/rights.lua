@@ -1,5 +1,5 @@
--- ARGV: commands with their arguments. Reply: for each whether the user may run it, 1 or 0; none if the server can't say
--- (before Redis 7). Asking this way leaves nothing in the ACL log.
+-- ARGV: commands with their arguments. Reply: for each, 1 if the user may run it, else 0. The list
+-- is empty if the server can't tell (before Redis 7). This check leaves nothing in the ACL log.
 local replies = {}
 if not redis.acl_check_cmd then return replies end
 for i, command in ipairs(ARGV) do

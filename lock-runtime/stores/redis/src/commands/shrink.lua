@@ -1,5 +1,6 @@
--- ARGV: owner, permits, permits to keep, channel prefix. Reply: 1 it has so many now, 0 not held; and 2 more if
--- others wait for their turn still. O(1), and once for each hold that ended and each waiter that gets its turn.
+-- ARGV: owner, permits, permits to keep, channel prefix.
+-- Reply: 1 the hold has that many permits now, 0 not held; plus 2 if more waiters can have their
+-- turn now. O(1), and once for each hold that expired and each waiter that gets its turn.
 local owner, permits, rest = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local at, time = names(1), now()
 local state = state_of(at, time)

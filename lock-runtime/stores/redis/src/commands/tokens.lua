@@ -6,15 +6,15 @@ local function now()
   return time[1] * 1000000 + time[2]
 end
 
--- The last token that was given; nil if the counter is something else. Only digits are a number here: Lua takes `nan` for
--- one, which is above and below nothing.
+-- The last token given; nil if the counter is something else. Accept digits only: Lua reads `nan`
+-- as a number, which is neither above nor below any other.
 local function last_token(at)
   local last = redis.pcall('GET', at.fence) or '0'
   return type(last) == 'string' and string.match(last, '^%d+$') and tonumber(last) or nil
 end
 
--- The first of so many tokens above every earlier one, also after the counter was lost. nil if the counter is something
--- else.
+-- The first of this many tokens, above every earlier token even if the counter was lost. nil if the
+-- counter is something else.
 local function mint(at, tokens)
   local last = last_token(at)
   if not last or last + tokens > 9007199254740991 then return nil end
