@@ -1,4 +1,4 @@
-//! [`Access`]: what servers of a URL want before they let a client in, the same for all of them.
+//! [`Access`]: what the servers of a URL require of a connection, the same for all of them.
 
 #[cfg(feature = "tls")]
 use tokio::net::TcpStream;
@@ -8,13 +8,13 @@ use tokio_rustls::client::TlsStream;
 #[cfg(feature = "tls")]
 use crate::tls::Connector;
 
-/// What servers want before they let a client in.
+/// What servers require of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
-    /// If the URL asks for TLS.
+    /// Present if the URL asks for TLS.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Connector>,
-    /// What stands behind `redis` or `rediss` in a URL of this kind: `-cluster`, or nothing.
+    /// The part of the scheme after `redis` or `rediss`: `-cluster`, for example, or nothing.
     pub(crate) kind: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Access {
         }
     }
 
-    /// What to write if one side expects TLS and the other does not.
+    /// The advice if only one side uses TLS.
     pub(crate) fn other_scheme(&self, is_tls: bool) -> String {
         let kind = self.kind;
         match is_tls {

@@ -9,8 +9,8 @@ use crate::access::Access;
 use crate::credentials::{Asking, CredentialsProvider};
 use crate::transport::client_channels::ClientChannels;
 
-/// A client's time limits, its clock, its listener for what the servers tell on their own, its name
-/// there, and how it gets in.
+/// A client's time limits, clock, listener for messages from servers, name at the servers, and
+/// access.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,
@@ -18,15 +18,15 @@ pub(crate) struct ClientContext {
     pub(crate) listener: Weak<dyn Listener>,
     /// Empty for none.
     pub(crate) name: Arc<str>,
-    /// Where it hears other clients, unless that is done over other connections.
+    /// The channels on which it hears other clients, unless other connections do that.
     pub(crate) channels: Option<Arc<ClientChannels>>,
     pub(crate) access: Arc<Access>,
-    /// If the URL does not say who the client is.
+    /// For a client whose URL names no user.
     pub(crate) provider: Option<CredentialsProvider>,
 }
 
 impl ClientContext {
-    /// Whom to ask for credentials.
+    /// The provider of credentials, if there is one.
     pub(crate) fn asking(&self) -> Option<Asking<'_>> {
         let clock = &self.clock;
         let provider = self.provider.as_ref()?;

@@ -1,4 +1,4 @@
-//! [`Store`] for [`RedisStore`]: which command stands for which verb of the contract.
+//! [`Store`] for [`RedisStore`]: the command for each method of the contract.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl Store for RedisStore {
     fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         Box::pin(async move {
             if !self.is_diagnosed().await {
-                // A failure is told by the first request.
+                // If this fails, the first request reports it.
                 let _ = self.diagnose(by).await.map(drop);
             }
             self.is_diagnosed().await

@@ -1,4 +1,4 @@
-//! [`Credentials`] that change: who is asked for them, and when again.
+//! [`Credentials`] that change: who provides them, and when they are renewed.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -13,16 +13,17 @@ use tokio::task::JoinSet;
 use crate::secrets::Secret;
 use crate::server_text::shown;
 
-/// A longer validity never ends.
+/// A longer validity counts as endless.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
-/// However short the validity, nobody is asked more often for a connection that is up.
+/// However short the validity, the provider is asked no more often than this for an established
+/// connection.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(500);
-/// So many of a provider's passwords are kept from being shown: an error may be late.
+/// The number of a provider's latest passwords that stay hidden: an error may be late.
 const KEPT: usize = 4;
 
-/// User and password as a provider gives them, and for how long they are good.
+/// User and password from a provider, and how long they are valid.
 ///
-/// Neither is in any error, log or `Debug` output of this library.
+/// They appear in no error, log or `Debug` output of this library.
 #[derive(Clone)]
 pub struct Credentials {
     username: String,
@@ -31,8 +32,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// A user, `default` where there are no others, and its password or token. Good for as long as
-    /// the connection is there.
+    /// A user and its password or token, valid as long as the connection exists. The user is
+    /// `default` on servers that have no others.
     pub fn new(username: impl Into<String>, password: impl Into<String>) -> Self {
         Self {
             username: username.into(),
@@ -41,8 +42,9 @@ impl Credentials {
         }
     }
 
-    /// How long they are good, counted from when the provider was asked. When three quarters of it
-    /// have passed, the provider is asked again, and the connection authenticates anew.
+    /// Sets how long the credentials are valid, counted from the request to the provider. After
+    /// three quarters of that time, the provider is asked again, and the connection authenticates
+    /// anew.
     #[must_use]
     pub fn valid_for(mut self, validity: Duration) -> Self {
         self.valid_for = Some(validity);
@@ -51,7 +53,7 @@ impl Credentials {
 }
 
 impl Credentials {
-    /// The command that says them over a connection that is up.
+    /// The command that authenticates an established connection.
     pub(crate) fn auth(&self) -> redis::Cmd {
         let mut auth = redis::cmd("AUTH");
         auth.arg(&self.username).arg(&self.password);
@@ -69,7 +71,7 @@ impl fmt::Debug for Credentials {
 
 type Asked = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
-/// Whom a client asks for its credentials.
+/// The provider of a client's credentials.
 #[derive(Clone)]
 pub struct CredentialsProvider {
     ask: Arc<dyn Fn() -> Asked + Send + Sync>,
@@ -84,7 +86,7 @@ impl fmt::Debug for CredentialsProvider {
 }
 
 impl CredentialsProvider {
-    /// Whoever is called for them.
+    /// A provider that calls this function for credentials.
     pub fn new<F, Fut, E>(provider: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -108,7 +110,7 @@ impl CredentialsProvider {
         clock: &Clock,
     ) -> Result<(Credentials, Option<Instant>), StoreError> {
         let (ask, now) = (Arc::clone(&self.ask), clock.now());
-        // A task of its own: its panic ends no connection, and it ends with who waits for it.
+        // A task of its own: its panic ends no connection. The task ends when nothing waits for it.
         let mut asked = JoinSet::new();
         asked.spawn_on(async move { ask().await }, clock.handle());
         let failed = |why: &str| {
@@ -154,10 +156,10 @@ pub(crate) struct Asking<'c> {
     pub(crate) clock: &'c Clock,
 }
 
-/// Who a connection is, and until when.
+/// The identity of a connection, and how long it is valid.
 pub(crate) struct Session {
     pub(crate) settings: redis::RedisConnectionInfo,
-    /// Somebody was asked.
+    /// True if a provider was asked.
     pub(crate) is_asked: bool,
     pub(crate) renew_at: Option<Instant>,
 }
@@ -186,7 +188,7 @@ impl Session {
     }
 }
 
-/// The error's text and what it comes from.
+/// The error's text and those of its sources.
 fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

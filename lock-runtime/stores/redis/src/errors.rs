@@ -1,4 +1,4 @@
-//! What a Redis error means: may it pass, was the command carried out, and what to tell the user.
+//! What a Redis error means: is it temporary, was the command carried out, what to tell the user.
 
 use lock_store::{Failure, Link, StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
@@ -7,8 +7,8 @@ use crate::server_text::shown;
 
 /// The kind of an error reply or of a broken connection.
 ///
-/// The code is looked for anywhere in the text: before Redis 7, an error inside a script came
-/// wrapped in another.
+/// The code may be anywhere in the text: before Redis 7, an error inside a script came wrapped in
+/// another.
 pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     use StoreErrorKind as Kind;
     if error.is_timeout() {
@@ -21,7 +21,7 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
         return Kind::Denied;
     }
     let text = text(error);
-    // Whole words: a key that an error repeats may contain anything.
+    // Whole words only: an error may repeat a key, which can contain anything.
     let has = |codes: &[&str]| {
         text.split(|c: char| !c.is_ascii_uppercase())
             .any(|word| codes.contains(&word))
@@ -44,33 +44,33 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     }
 }
 
-/// Whether the server is a replica: the master may be elsewhere by now.
+/// True if the server is a replica: another server may be the master by now.
 pub(crate) fn is_replica(error: &RedisError) -> bool {
     text(error).contains("READONLY")
 }
 
-/// Whether the keys of a lock are on their way from one node of a cluster to another.
+/// True if the keys of a lock are moving from one node of a cluster to another.
 pub(crate) fn is_try_again(error: &RedisError) -> bool {
     error.code() == Some("TRYAGAIN")
 }
 
-/// Whether the cluster, or its part for this slot, is down.
+/// True if the cluster, or its part for this slot, is down.
 pub(crate) fn is_cluster_down(error: &RedisError) -> bool {
     error.code() == Some("CLUSTERDOWN")
 }
 
-/// Whether the reply says that a key of ours holds another type.
+/// True if a key of ours holds another type.
 pub(crate) fn is_wrong_type(error: &RedisError) -> bool {
     text(error).contains("WRONGTYPE")
 }
 
-/// Whether the server does not know the script, so that its text must be sent.
+/// True if the server does not know the script, so that its text must be sent.
 pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
-/// Whether an error reply leaves open if the script changed something before it failed. Codes that
-/// the server checks before it starts a command leave nothing open, and our scripts change nothing
+/// True if a script may have changed something before it failed with this reply. The server checks
+/// some codes before it starts a command: then nothing was changed. Our scripts change nothing
 /// before their first denied write.
 pub(crate) fn may_have_acted(error: &RedisError) -> bool {
     matches!(
@@ -83,31 +83,32 @@ pub(crate) fn store_error(error: &RedisError) -> StoreError {
     StoreError::new(kind(error), shown(&text(error)))
 }
 
-/// The failure of a command that was certainly not carried out, and will not be.
+/// The failure of a command that was not carried out, and never will be.
 pub(crate) fn without_effect(error: StoreError) -> Failure {
     let unknown = None;
     Failure { error, unknown }
 }
 
-/// The failure of a command that went over this link, and may have been carried out or may yet be.
+/// The failure of a command that was sent over this link. The server may have carried it out, or
+/// may yet do so.
 pub(crate) fn maybe_carried_out(error: StoreError, link: Link) -> Failure {
     let unknown = Some(link);
     Failure { error, unknown }
 }
 
-/// For everything that is asked of a client which was shut down.
+/// The reply to every call on a client that was shut down.
 pub(crate) fn shut_down() -> StoreError {
     StoreError::new(StoreErrorKind::Refused, "the client was shut down")
 }
 
-/// A server that is silent when asked about itself.
+/// The error if a server does not answer a question about itself.
 pub(crate) fn tells_nothing() -> StoreError {
     let text = "it does not answer questions about itself";
     StoreError::new(StoreErrorKind::Timeout, text)
 }
 
-/// Code and detail in the server's own words, to tell errors apart. They may repeat anything, and
-/// are only for the code: errors and logs get what is [`shown`] of them.
+/// Code and detail in the server's own words, to tell errors apart. They may repeat anything, so
+/// errors and logs use [`shown`] instead.
 fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),

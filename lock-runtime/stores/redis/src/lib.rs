@@ -1,9 +1,10 @@
 //! Locks in Redis (6.0 or later, or one that speaks its protocol, as Valkey).
 //!
-//! A lock is a plain string, the owner token, with a lease: what every client of the classic recipe
-//! (`SET key token NX PX lease`, delete if it is still the token; Redis documentation, *Distributed
-//! locks with Redis*) takes and respects. A lock that is held in shares is a sorted set. Its
-//! waiters are in another sorted set beside it: each release hands the lock to the first of them.
+//! An exclusive lock is a plain string with a lease. Its value is the owner token. Every client of
+//! the classic recipe (`SET key token NX PX lease`, delete if the value is still the token; Redis
+//! documentation, *Distributed locks with Redis*) takes and respects it. A lock that is held in
+//! shares is a sorted set. The waiters are in another sorted set beside the lock: each release
+//! hands the lock to the first of them.
 
 mod access;
 mod cluster;

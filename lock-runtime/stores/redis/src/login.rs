@@ -1,4 +1,4 @@
-//! [`Login`]: user and password that are not in the URL.
+//! [`Login`]: user and password outside the URL.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use redis::ConnectionInfo;
 use crate::secrets;
 use crate::topology::url::Topology;
 
-/// User and password beside the URL, for its servers; not for sentinels, which have users of their
-/// own.
+/// User and password outside the URL. They are for its servers, not for sentinels, which have their
+/// own users.
 #[derive(Clone, Default)]
 pub struct Login {
-    /// Default: that of the URL, or `default`.
+    /// Default: the URL's, or `default`.
     pub username: Option<String>,
-    /// Default: that of the URL, or none.
+    /// Default: the URL's, or none.
     pub password: Option<String>,
 }
 
-/// Without the password.
+/// Hides user and password.
 impl fmt::Debug for Login {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Login(…)")
@@ -26,7 +26,7 @@ impl fmt::Debug for Login {
 }
 
 impl Login {
-    /// Writes user and password into the settings of all servers that have locks.
+    /// Sets user and password for all servers that have locks.
     pub(crate) fn apply(&self, topology: &mut Topology) -> Result<(), ConfigError> {
         match topology {
             Topology::Server(server) => self.apply_to(server),
@@ -60,7 +60,7 @@ impl Login {
     }
 }
 
-/// Refuses a user or password where a provider is asked for them.
+/// Refuses a user or password beside a provider of them.
 pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
     let servers = match topology {
         Topology::Server(server) => std::slice::from_ref(server),
@@ -81,7 +81,7 @@ pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
     }
 }
 
-/// Neither of two wins.
+/// Refuses a setting that is given twice: neither would win.
 fn given_once(what: &str, in_url: Option<&str>) -> Result<(), ConfigError> {
     match in_url {
         None => Ok(()),

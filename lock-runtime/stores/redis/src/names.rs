@@ -8,10 +8,10 @@ use redis::{RedisWrite, ToRedisArgs};
 
 use crate::topology::slots::{slot_of, tag_in};
 
-/// How many channels of a namespace tell which locks of a quorum are free.
+/// The number of channels of a namespace that tell which locks of a quorum are free.
 const FREED_CHANNELS: u16 = 64;
 
-/// What names begin with: a client's namespace, unless the key has one of its own.
+/// The client's namespace. It applies to keys that have none of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix {
     namespace: Namespace,
@@ -24,7 +24,7 @@ pub(crate) struct Name<'n> {
     key: &'n LockKey,
 }
 
-/// A key of our own beside that of a lock, in the same slot.
+/// A helper key beside a lock's key, in the same slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Helper<'n> {
     kind: &'static str,
@@ -38,19 +38,19 @@ pub(crate) struct Names<'n> {
     pub(crate) fence: Helper<'n>,
 }
 
-/// What the channels begin with on which clients hear of grants.
+/// The prefix of the channels on which clients hear of grants.
 #[derive(Clone, Copy)]
 pub(crate) struct GrantChannels<'n> {
     namespace: &'n Namespace,
     slot: Option<u16>,
 }
 
-/// A name, piece by piece: what is written into a command needs no formatting.
+/// A name, in pieces: writing them into a command needs no formatting.
 pub(crate) trait Pieces {
     fn pieces(&self, put: impl FnMut(&str));
 }
 
-/// A namespace ends in `:` unless it is empty.
+/// A namespace is followed by `:` unless it is empty.
 impl Pieces for &Namespace {
     fn pieces(&self, mut put: impl FnMut(&str)) {
         if !self.as_str().is_empty() {
@@ -97,7 +97,7 @@ impl Pieces for Helper<'_> {
     }
 }
 
-/// As its `Display`.
+/// The same text as its `Display`.
 impl Pieces for Owner {
     fn pieces(&self, mut put: impl FnMut(&str)) {
         let mut client = [0; 32];
@@ -116,7 +116,7 @@ impl Pieces for Owner {
     }
 }
 
-/// Each byte's two digits.
+/// The two digits of each byte.
 static HEXADECIMAL: [[u8; 2]; 256] = {
     let (digits, mut all, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
     while byte < all.len() {
@@ -126,7 +126,7 @@ static HEXADECIMAL: [[u8; 2]; 256] = {
     all
 };
 
-/// A name as it is written, into a command or anywhere else.
+/// A name as text, in a command or elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<T>(pub(crate) T);
 
@@ -134,7 +134,7 @@ impl<T: Pieces> ToRedisArgs for Shown<T> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
         let mut argument = out.writer_for_next_arg();
         self.0.pieces(|piece| {
-            // Into memory, which does not fail.
+            // This writes into memory and can't fail.
             let _ = argument.write_all(piece.as_bytes());
         });
     }
@@ -166,7 +166,7 @@ impl Prefix {
         }
     }
 
-    /// A key of any namespace, as the client itself would have it.
+    /// The key without its namespace, if that is the client's own.
     pub(crate) fn own(&self, key: LockKey) -> LockKey {
         match key.namespace() == Some(&self.namespace) {
             true => key.in_namespace(None),
@@ -195,13 +195,13 @@ impl Prefix {
         }
     }
 
-    /// The bucket of a rate limiter, which lives beside a lock of the same key.
+    /// The bucket of a rate limiter. A lock may have the same key.
     pub(crate) fn bucket<'n>(&'n self, key: &'n LockKey) -> Helper<'n> {
         let lock = self.lock(key);
         Helper { kind: "rate", lock }
     }
 
-    /// `owner` is who calls or has a place; a look has none.
+    /// `owner` made the call or has the place. A look has no owner.
     pub(crate) fn latch(&self, key: &LockKey, owner: Option<Owner>) -> LatchNames {
         let lock = self.lock(key);
         let helper = |kind| Helper { kind, lock };
@@ -213,7 +213,7 @@ impl Prefix {
         }
     }
 
-    /// The Cluster slot of a lock and of all that belongs to it.
+    /// The Cluster slot of a lock and its helper keys.
     pub(crate) fn slot(&self, key: &LockKey) -> u16 {
         match key.hash_tag() {
             Some(tag) => slot_of(tag),
@@ -221,15 +221,15 @@ impl Prefix {
         }
     }
 
-    /// What the grant channels of all clients of this key's namespace begin with; in a cluster,
-    /// those for the locks of one slot.
+    /// The prefix of all clients' grant channels in this key's namespace. In a cluster, of those
+    /// for the locks of one slot.
     pub(crate) fn channels<'n>(&'n self, key: &'n LockKey, slot: Option<u16>) -> GrantChannels<'n> {
         let namespace = self.of(key);
         GrantChannels { namespace, slot }
     }
 
-    /// The channel that tells waiting clients that a lock of a quorum is free. There are few, so
-    /// that a client that waits for many locks in turn does not listen on many.
+    /// The channel that tells waiting clients that a lock of a quorum is free. There are few of
+    /// them, so that a client that waits for many locks in turn listens on few channels.
     pub(crate) fn freed(&self, key: &LockKey) -> String {
         format!(
             "{}%freed:{}",
@@ -238,7 +238,7 @@ impl Prefix {
         )
     }
 
-    /// The channel on which a client hears others, in the namespace of this key.
+    /// The channel on which a client hears others, in this key's namespace.
     pub(crate) fn of_client(&self, key: &LockKey, client: ClientId) -> String {
         of_client(self.of(key), client)
     }
@@ -248,7 +248,7 @@ impl Prefix {
         of_client(&self.namespace, client)
     }
 
-    /// Whether clients hear each other on this channel.
+    /// True if clients hear each other on this channel.
     pub(crate) fn is_of_client(channel: &[u8]) -> bool {
         channel.windows(8).any(|part| part == b"%client:")
     }
@@ -260,7 +260,7 @@ impl Prefix {
         Namespace::new(namespace.strip_suffix(':').unwrap_or(namespace)).ok()
     }
 
-    /// Whether a message of this channel tells that a lock is free.
+    /// True if messages on this channel tell that a lock is free.
     pub(crate) fn is_freed(channel: &[u8]) -> bool {
         channel.windows(7).any(|part| part == b"%freed:")
     }

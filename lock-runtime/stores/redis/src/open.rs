@@ -18,20 +18,21 @@ use crate::tls::{Connector, Tls};
 use crate::topology::url::{StoreUrl, Topology};
 use crate::transport::client_channels::ClientChannels;
 
-/// What a client says about its servers besides the URL.
+/// A client's settings for its servers, besides the URL.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// How long connecting and a command may take. Default: 1 s and 500 ms.
+    /// The time limits for connecting and for a command. Default: 1 s and 500 ms.
     pub timeouts: Timeouts,
-    /// The replicas that have to confirm each hold, unless the URL says so. Default: none.
+    /// The replicas that must confirm each hold, unless the URL names them. Default: none.
     pub replicas: Option<Replicas>,
-    /// Who the client is, in the servers' lists of clients: visible ASCII. Default: nobody.
+    /// The client's name in the servers' lists of clients, in visible ASCII. Default: none.
     pub name: String,
-    /// User and password, unless the URL says so. Default: none.
+    /// User and password, unless the URL has them. Default: none.
     pub login: Login,
-    /// Who is asked for user and password, instead. Default: nobody.
+    /// The provider of user and password, used instead of `login`. Default: none.
     pub provider: Option<CredentialsProvider>,
-    /// Whom to trust, and who the client is, over TLS. Default: what the system trusts, and nobody.
+    /// For TLS: the trusted authorities and the client's certificate. Default: what the system
+    /// trusts, and no certificate.
     #[cfg(feature = "tls")]
     pub tls: Option<Tls>,
 }
@@ -84,7 +85,7 @@ pub fn open(
     })
 }
 
-/// What the servers want before they let the client in.
+/// What the servers require of a connection.
 fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
     let access = Access {
         kind: url.kind,
@@ -96,8 +97,8 @@ fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
     Ok(access)
 }
 
-/// The client's side of TLS, if the URL asks for it. Where it does not verify the servers either
-/// (`#insecure`), the redis crate sees to it.
+/// The client's side of TLS, if the URL asks for it. With `#insecure` the client verifies no
+/// server, and the redis crate handles that.
 #[cfg(feature = "tls")]
 fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, ConfigError> {
     let kind = url.kind;

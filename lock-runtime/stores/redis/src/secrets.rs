@@ -1,7 +1,7 @@
-//! The users and passwords of this process, which no text of a server may repeat.
+//! The users and passwords of this process, which no server text may repeat.
 //!
-//! They are kept for the whole process and not for each connection: no way from a server's words to
-//! an error can miss them then, and no server can tell one client what another has sent.
+//! They are kept for the whole process, not for each connection. So no path from a server's words
+//! to an error can miss them, and no server can tell one client what another has sent.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use redis::RedisConnectionInfo;
 static PASSWORDS: Known = Known::new("<password>");
 static USERS: Known = Known::new("<user>");
 
-/// The user whose name is no secret.
+/// The user name that is no secret.
 const DEFAULT_USER: &str = "default";
-/// A shorter one is looked for as a word only: as a part of other words it would say less about the
-/// password than its absence from them.
+/// A shorter password is replaced only as a whole word. Replacing it inside other words would
+/// reveal more about it than it hides.
 const LONG: usize = 8;
 
 struct Known {
@@ -23,7 +23,7 @@ struct Known {
     instead: &'static str,
 }
 
-/// From now on, these are not shown.
+/// Hides this user and password from now on.
 pub(crate) fn remember(settings: &RedisConnectionInfo) {
     remember_both(
         settings.username().unwrap_or_default(),
@@ -38,8 +38,7 @@ fn remember_both(user: &str, password: &str) {
     }
 }
 
-/// A user and a password that are not shown as long as this is there: those of a provider come to
-/// an end.
+/// A user and a password from a provider. They are hidden as long as this exists.
 pub(crate) struct Secret {
     user: Box<str>,
     password: Box<str>,
@@ -68,7 +67,7 @@ impl Drop for Secret {
     }
 }
 
-/// The text without any of them.
+/// The text without any known user or password.
 pub(crate) fn strip(text: &str) -> String {
     let text = PASSWORDS.strip(text.to_owned(), |password| password.len() < LONG);
     USERS.strip(text, |_| true)
@@ -102,7 +101,7 @@ impl Known {
         let names = self.names.lock();
         let mut found: Vec<&str> = names.keys().map(AsRef::as_ref).collect();
         found.retain(|name| text.contains(name));
-        // One can be a part of another.
+        // The longest first: one may be a part of another.
         found.sort_by_key(|name| std::cmp::Reverse(name.len()));
         for name in found {
             text = match only_words(name) {

@@ -1,17 +1,17 @@
 //! [`shown`]: what a server said, as users and logs may see it.
 //!
-//! Whoever controls a server, or what stands in front of it, writes this text. Servers also repeat
-//! what they were sent: Redis the arguments of a command that it does not know, and where `HELLO`
-//! was renamed, those are user and password.
+//! A server, or whatever stands in front of it, controls this text. Servers also repeat what they
+//! were sent: Redis repeats the arguments of an unknown command. Where `HELLO` was renamed, these
+//! are user and password.
 
 use crate::secrets;
 
-/// So long at most; the rest says little, and can be megabytes.
+/// The maximum length. The rest says little and can be megabytes.
 const MAX_BYTES: usize = 300;
 const CUT: &str = "…";
 
-/// Where Redis begins to repeat arguments. It cuts long ones, which a search for the whole password
-/// would miss.
+/// Here Redis begins to repeat arguments. It cuts long ones, so a search for the whole password
+/// would miss them.
 const ARGUMENTS: &str = "with args beginning with";
 
 /// The text without arguments and known credentials, [`escaped`].
@@ -20,7 +20,7 @@ pub(crate) fn shown(text: &str) -> String {
     escaped(&secrets::strip(said.trim_end_matches([' ', ','])))
 }
 
-/// The text on one line, with everything escaped that a terminal acts on, and short.
+/// The text on one line, short, with everything escaped that a terminal acts on.
 pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len().min(MAX_BYTES));
     let mut piece = String::new();

@@ -15,9 +15,9 @@ use crate::transport::supervisor;
 
 #[derive(Debug)]
 pub(crate) enum Servers {
-    /// Every lock is in the same one at a time.
+    /// All locks are on this server, or on the one that replaces it.
     One(Arc<Connection>),
-    /// Each slot's locks are in one node.
+    /// The locks of each slot are on one node.
     Cluster(Arc<Cluster>),
 }
 
@@ -41,7 +41,7 @@ impl Servers {
         Ok(Self::one(endpoint, context))
     }
 
-    /// One server at a time, wherever this leads.
+    /// One server at a time, the one to which the endpoint leads.
     pub(crate) fn one(endpoint: Endpoint, context: ClientContext) -> Self {
         Self::One(supervisor::open(endpoint, context, Arc::default(), None))
     }
@@ -50,13 +50,13 @@ impl Servers {
         matches!(self, Self::Cluster(_))
     }
 
-    /// Whether the one server can be reached now.
+    /// True if the one server can be reached now.
     pub(crate) fn is_up(&self) -> bool {
         matches!(self, Self::One(connection) if connection.is_up())
     }
 
-    /// The link over which the client's own thread would send now; one over which nothing ever
-    /// goes, if that depends on the key.
+    /// The link over which the client's own thread would send now. If that depends on the key, a
+    /// link that nothing ever uses.
     pub(crate) fn link(&self) -> Link {
         match self {
             Self::One(connection) => connection.link(),
@@ -83,8 +83,8 @@ impl Servers {
         }
     }
 
-    /// Sends a request to the server that has the slot, over this link if it is still there, or
-    /// else the caller's.
+    /// Sends a request to the server that has the slot: over this link if it still exists,
+    /// otherwise over the caller's.
     pub(crate) async fn exchange(
         &self,
         via: Option<Link>,
@@ -112,7 +112,7 @@ impl Servers {
         }
     }
 
-    /// Listens on another channel of the client's own, over all connections.
+    /// Listens on another of the client's own channels, over all connections.
     pub(crate) fn hear(&self, channel: &str) {
         match self {
             Self::One(connection) => connection.hear(channel),

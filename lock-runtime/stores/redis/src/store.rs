@@ -1,5 +1,5 @@
-//! [`RedisStore`]: a client's handle to its servers, and how a request for a lock gets to the right
-//! one.
+//! [`RedisStore`]: a client's handle to its servers. It sends each request to the server that has
+//! the lock.
 
 use std::iter::once;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ pub(crate) struct RedisStore {
     pub(crate) servers: Servers,
     pub(crate) namespace: Prefix,
     client: ClientId,
-    /// Where it hears other clients.
+    /// The channels on which it hears other clients.
     pub(crate) channels_of_client: Option<Arc<ClientChannels>>,
-    /// Whether another server takes over when one fails.
+    /// True if another server takes over when one fails.
     pub(crate) fails_over: bool,
-    /// If replicas are to confirm holds.
+    /// Present if replicas must confirm holds.
     pub(crate) replication: Option<Arc<Replication>>,
-    /// What was logged of what the servers say of themselves.
+    /// The findings about the servers' settings that were logged.
     pub(crate) logged: tokio::sync::Mutex<FindingsLog>,
 }
 
@@ -95,13 +95,13 @@ impl RedisStore {
             client,
             fails_over: false,
             replication: None,
-            // A quorum logs for all of its servers.
+            // The quorum logs for all of its servers.
             logged: tokio::sync::Mutex::new(FindingsLog::of_another()),
         })
     }
 
-    /// Waits until the one server can be reached. An error that does not pass by waiting is told at
-    /// once.
+    /// Waits until the one server can be reached. An error that waiting does not cure is returned
+    /// at once.
     pub(crate) async fn reached(&self, by: Instant) -> Result<(), StoreError> {
         match &self.servers {
             Servers::One(connection) => {
@@ -112,17 +112,17 @@ impl RedisStore {
         }
     }
 
-    /// The slot of a lock, where there are slots.
+    /// The slot of a lock, in a cluster.
     pub(crate) fn slot(&self, key: &LockKey) -> Option<u16> {
         self.servers.is_cluster().then(|| self.namespace.slot(key))
     }
 
-    /// A script as these servers want it.
+    /// The form of a script for these servers.
     pub(crate) fn form(&self, script: &'static Text) -> &'static Form {
         script.form(self.servers.is_cluster())
     }
 
-    /// The beginning of the channels on which the clients hear of this lock.
+    /// The common prefix of the channels on which clients hear of this lock.
     pub(crate) fn channels<'n>(&'n self, key: &'n LockKey) -> Shown<GrantChannels<'n>> {
         Shown(self.namespace.channels(key, self.slot(key)))
     }
@@ -132,7 +132,7 @@ impl RedisStore {
         format!("{}{:032x}", self.channels(key), self.client.0)
     }
 
-    /// Writes the keys of some locks, as `lib.lua` expects them.
+    /// Adds the keys of some locks to a command, as `lib.lua` expects them.
     pub(crate) fn name<'k>(
         &self,
         command: &mut Cmd,
@@ -180,7 +180,7 @@ impl RedisStore {
         self.script(None, by, script, once(key), arguments).await
     }
 
-    /// Runs a script on the keys of some locks that are together; at least one.
+    /// Runs a script on the keys of some locks that are in one place; at least one lock.
     pub(crate) async fn script<'k, T: FromRedisValue>(
         &self,
         via: Option<Link>,
@@ -202,8 +202,8 @@ impl RedisStore {
         self.call_via(via, first, by, &script).await
     }
 
-    /// Has enough replicas confirm holds that were just granted over a link, if that is asked for.
-    /// All of one slot.
+    /// Has replicas confirm holds that were just granted over a link, if the client asks for that.
+    /// All holds are of one slot.
     pub(crate) async fn confirm(
         &self,
         holds: impl Iterator<Item = &Acquire>,
@@ -227,7 +227,7 @@ impl RedisStore {
             ),
             Err(failure) => failure.error,
         };
-        // The hold is there and must be ended, over the link that it came over.
+        // The hold exists, and must be ended over the link that it came over.
         Err(maybe_carried_out(error, link))
     }
 }

@@ -1,4 +1,5 @@
-//! [`Tls`]: whom a client trusts, and who it is; [`Connector`]: its side of every handshake.
+//! [`Tls`]: trusted authorities and the client's certificate. [`Connector`]: its side of every
+//! handshake.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Whom a client trusts, and who it is, over TLS: for every server of its URL, sentinels included.
+/// Trusted authorities and the client's certificate, for every server of its URL, sentinels
+/// included.
 ///
 /// # Default
-/// - trusts what the system trusts, or what the file named by `SSL_CERT_FILE` has
+/// - trusts what the system trusts, or the authorities in the file that `SSL_CERT_FILE` names
 /// - no client certificate
 #[derive(Clone, Debug, Default)]
 #[must_use = "settings of TLS do nothing until a builder has them"]
@@ -32,8 +34,8 @@ impl Tls {
     }
 
     /// Trusts servers whose certificate one of these authorities has signed, instead of what the
-    /// system trusts. PEM, one or several certificates. Read when the client connects; several
-    /// files add up.
+    /// system trusts. The file has one or more certificates in PEM. Several files add up. They are
+    /// read when the client connects.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.trusted.push(Pem::File(path.into()));
         self
@@ -45,8 +47,8 @@ impl Tls {
         self
     }
 
-    /// The client's certificate, with all that lead to its authority, and its private key, for
-    /// servers that ask for it. PEM. Read when the client connects.
+    /// The client's certificate with its chain, and the private key, for servers that ask for it.
+    /// Both are PEM, and are read when the client connects.
     pub fn identity_files(mut self, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.identity = Some(Identity {
             cert: Pem::File(cert.into()),
@@ -89,7 +91,7 @@ struct Identity {
     key: Pem,
 }
 
-/// Where a text in PEM is. Only the path is shown.
+/// A source of PEM text. `Debug` shows only a path.
 #[derive(Clone)]
 enum Pem {
     File(PathBuf),
@@ -106,7 +108,7 @@ impl fmt::Debug for Pem {
 }
 
 impl Pem {
-    /// What errors call it.
+    /// Its name in errors.
     fn named(&self, what: &str) -> String {
         match self {
             Self::File(path) => format!("the {what} file {}", Path::display(path)),
@@ -124,7 +126,7 @@ impl Pem {
         }
     }
 
-    /// At least one.
+    /// Returns at least one certificate.
     fn certificates(&self, what: &str) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
         let pem = self.read(what)?;
         let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
@@ -140,7 +142,7 @@ impl Pem {
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, ConfigError> {
         const WHAT: &str = "key";
         let pem = self.read(WHAT)?;
-        // The parser's words could repeat what it found.
+        // The parser's error could repeat what it found.
         PrivateKeyDer::from_pem_slice(&pem).map_err(|_| {
             let encrypted = pem
                 .windows(ENCRYPTED.len())
@@ -158,8 +160,8 @@ impl Pem {
 
 const ENCRYPTED: &str = "ENCRYPTED";
 
-/// What the system trusts. A certificate there that can't be read is nobody's fault here, and left
-/// out.
+/// The system's authorities. Certificates that can't be read are left out: no setting of ours can
+/// mend them.
 fn of_the_system() -> Result<RootCertStore, ConfigError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -175,8 +177,8 @@ fn of_the_system() -> Result<RootCertStore, ConfigError> {
     Ok(roots)
 }
 
-/// The client's side of its handshakes. Made once: certificates are read from disk, and no attempt
-/// to connect has the time for that.
+/// The client's side of its handshakes. It is made once: it reads certificates from disk, which
+/// takes too long for an attempt to connect.
 #[derive(Clone)]
 pub(crate) struct Connector(TlsConnector);
 
@@ -188,7 +190,7 @@ impl fmt::Debug for Connector {
 
 impl Connector {
     pub(crate) fn new(tls: &Tls) -> Result<Self, ConfigError> {
-        // The process' own choice, if it has made one.
+        // Use the process' own choice, if it made one.
         let provider = CryptoProvider::get_default().map_or_else(
             || Arc::new(rustls::crypto::ring::default_provider()),
             Arc::clone,
@@ -227,5 +229,5 @@ impl Connector {
     }
 }
 
-/// What errors call the client's certificate.
+/// The client certificate's name in errors.
 const CLIENT: &str = "client certificate";

@@ -7,7 +7,7 @@ use redis::{FromRedisValue, RedisError, Value};
 
 use crate::errors;
 
-/// What a script of a lock replied, and over which link.
+/// A lock script's reply, and the link that it came over.
 pub(crate) type Reply<T> = Answer<Result<T, WrongType>>;
 
 /// A key of ours holds another type, or a fence counter is not a number.
@@ -31,12 +31,12 @@ pub(crate) fn reply<T: FromRedisValue>(
     Ok(Answer { value, link })
 }
 
-/// Rounded up: a hold never has less than it asked for, and zero would delete the key.
+/// Rounded up: a hold never gets less than it asked for, and zero would delete the key.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// As the scripts have it: 0 is an exclusive lock.
+/// As the scripts write it: 0 is an exclusive lock.
 pub(crate) fn permits(permits: Option<Permits>) -> u32 {
     permits.map_or(0, |permits| permits.count)
 }
@@ -46,12 +46,12 @@ pub(crate) fn remaining(pttl: i64) -> Option<Duration> {
     u64::try_from(pttl).ok().map(Duration::from_millis)
 }
 
-/// Whether a script that hands locks over has done what it was asked for.
+/// True if a script that hands locks over did what it was asked.
 pub(crate) fn is_done(reply: i64) -> bool {
     reply & 1 == 1
 }
 
-/// Whether it has left waiters that can have their turn now.
+/// True if it left waiters that can have their turn now.
 pub(crate) fn leaves_more(reply: i64) -> bool {
     reply & 2 == 2
 }

@@ -1,4 +1,4 @@
-//! CLUSTER SLOTS: the map of a cluster, from the first of its nodes that answers.
+//! `CLUSTER SLOTS`: the map of a cluster, from the first of its nodes that answers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::topology::slots::SLOTS;
 use crate::transport::connection::Connection;
 use crate::transport::request::Request;
 
-/// The master of each slot, where there is one.
+/// The master of each slot, if it has one.
 pub(super) type SlotMap = Vec<Option<Arc<ServerAddress>>>;
 
 /// Asks all of these nodes at once.

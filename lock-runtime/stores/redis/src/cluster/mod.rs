@@ -1,5 +1,5 @@
-//! A Redis Cluster: which node has a slot, a connection to each node that is needed, and what to do
-//! when a slot moves.
+//! A Redis Cluster: the map of slots, a connection to each node that is needed, and slots that
+//! move.
 
 mod cluster_slots;
 pub(crate) mod nodes;

@@ -29,9 +29,9 @@ pub(crate) struct Cluster {
     /// Counts links, over all nodes.
     links: Arc<AtomicU64>,
     state: Mutex<ClusterState>,
-    /// One task at a time asks for the map; when that was last done.
+    /// The time of the last request for the map. One task at a time asks.
     asking: tokio::sync::Mutex<Option<Instant>>,
-    /// A task asks for the map in the background.
+    /// True while a task asks for the map in the background.
     looking: AtomicBool,
     this: Weak<Self>,
 }
@@ -43,7 +43,7 @@ struct ClusterState {
     /// Counts the maps.
     version: u64,
     nodes: HashMap<Arc<ServerAddress>, Arc<Connection>>,
-    /// Slots of which keys were seen on their way to another node, and when.
+    /// Slots with keys that were seen moving to another node, and when.
     moving: HashMap<u16, Instant>,
     closed: bool,
 }
@@ -72,8 +72,8 @@ impl Cluster {
         })
     }
 
-    /// The newest link to the node that has a slot; 0, over which nothing goes, if that node is not
-    /// known.
+    /// The newest link to the node that has a slot. If that node is not known, link 0, which
+    /// nothing uses.
     pub(crate) fn link(&self, slot: u16) -> Link {
         let state = self.state.lock();
         let node = state
@@ -92,18 +92,18 @@ impl Cluster {
         state.nodes.values().for_each(|node| node.close());
     }
 
-    /// Listens on another channel of the client's own, at each node.
+    /// Listens on another of the client's own channels, at each node.
     pub(crate) fn hear(&self, channel: &str) {
         let nodes: Vec<_> = self.state.lock().nodes.values().cloned().collect();
         nodes.iter().for_each(|node| node.hear(channel));
     }
 
-    /// Waits until the map is known, or no node tells it.
+    /// Waits until the map is known, or no node reports it.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         self.learn(0, by).await
     }
 
-    /// Every node that has slots, in the order of their addresses.
+    /// All nodes that have slots, ordered by address.
     pub(crate) async fn masters(
         &self,
         by: Instant,
@@ -118,7 +118,7 @@ impl Cluster {
             .collect()
     }
 
-    /// One exchange with the node at this address, wherever its slots go meanwhile.
+    /// Runs one exchange with the node at this address, even if its slots move meanwhile.
     pub(crate) async fn exchange_at<T>(
         &self,
         address: &Arc<ServerAddress>,
@@ -133,7 +133,7 @@ impl Cluster {
         answer.map(|(_, result)| result)
     }
 
-    /// Which node has a slot.
+    /// The node that has a slot.
     pub(crate) async fn owner(
         &self,
         slot: u16,
@@ -178,7 +178,7 @@ impl Cluster {
         Ok(node)
     }
 
-    /// Whether this node is the only one that can have granted the locks of a channel.
+    /// True if no other node can have granted the locks of this channel.
     fn believes(&self, node: &Arc<ServerAddress>, channel: &[u8]) -> bool {
         let channel = std::str::from_utf8(channel).ok();
         let Some(slot) = channel.and_then(Prefix::slot_of_channel) else {
@@ -190,28 +190,28 @@ impl Cluster {
         state.owner(slot) == Some(node) && moves.is_none_or(|seen| now > *seen + SLOT_MOVES)
     }
 
-    /// Takes note that keys of a slot are on their way to another node.
+    /// Records that keys of a slot are moving to another node.
     pub(super) fn moves(&self, slot: u16, now: Instant) {
         self.state.lock().moving.insert(slot, now);
     }
 
-    /// A node said that a slot is at another one, which is newer than the map.
+    /// Records a node's reply that a slot has moved. The reply is newer than the map.
     pub(super) fn moved(&self, slot: u16, to: ServerAddress) -> Arc<ServerAddress> {
         let to = Arc::new(to);
         let mut state = self.state.lock();
         if let Some(owner) = state.slots.get_mut(usize::from(slot)) {
             *owner = Some(Arc::clone(&to));
         }
-        // Only the new node's messages count from now on, and those come in the order of its
+        // From now on only the new node's messages count, and they come in the order of its
         // replies.
         state.moving.remove(&slot);
         drop(state);
-        // One slot seldom moves alone.
+        // A slot seldom moves alone.
         self.learn_soon();
         to
     }
 
-    /// Asks for the map in the background, unless a task does already.
+    /// Asks for the map in the background, unless a task does so already.
     pub(crate) fn learn_soon(&self) {
         if self.looking.swap(true, Ordering::AcqRel) {
             return;
@@ -240,7 +240,7 @@ impl Cluster {
         });
     }
 
-    /// No node of the URL has told in time where slots are.
+    /// The error if no node in the URL reported the map in time.
     fn is_slow(&self) -> StoreError {
         let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
         let progress = {
@@ -251,7 +251,7 @@ impl Cluster {
         unreached::slow(&self.context.access, &progress.unwrap_or_default()).of(&seeds.join(", "))
     }
 
-    /// Gets a newer map than that of this version. One task at a time, and not too often.
+    /// Gets a map newer than this version. One task at a time asks, and not too often.
     async fn learn(&self, version: u64, by: Instant) -> Result<(), StoreError> {
         let clock = &self.context.clock;
         let asking = clock.by(by, self.asking.lock()).await;
@@ -273,7 +273,7 @@ impl Cluster {
             let up = nodes.map(|(address, node)| (Arc::clone(address), Arc::clone(node)));
             up.collect()
         };
-        // Half of the time, so that there is some left for the nodes of the URL.
+        // Half of the time, which leaves the other half for the nodes in the URL.
         let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
         let known = match up.is_empty() {
             true => None,
@@ -288,12 +288,12 @@ impl Cluster {
             }
         };
         let gone = self.replace_map(slots);
-        // Commands that are under way there keep their connection until they are answered.
+        // Commands under way there keep their connection until they are answered.
         drop(gone);
         Ok(())
     }
 
-    /// The connections to nodes that have no slots any more.
+    /// Stores a new map. Returns the connections to nodes that have no slots any more.
     fn replace_map(&self, slots: SlotMap) -> Vec<Arc<Connection>> {
         let mut state = self.state.lock();
         if state.slots != slots {

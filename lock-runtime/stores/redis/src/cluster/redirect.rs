@@ -1,9 +1,9 @@
-//! MOVED, ASK and TRYAGAIN: a command goes to the node that the map names, and follows its slot
-//! from there.
+//! `MOVED`, `ASK` and `TRYAGAIN`: a command goes to the node that the map names, and from there
+//! follows its slot.
 //!
-//! Redirects are followed within the command's time, ever more slowly. Each says that nothing was
-//! carried out, so no command that had an effect is ever sent twice: the engine repeats whatever
-//! else fails, as with one server.
+//! Redirects are followed within the command's time, at growing intervals. A redirect means that
+//! nothing was carried out, so no command that had an effect is ever sent twice. The engine repeats
+//! commands that fail otherwise, as with one server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,21 @@ use crate::topology::server::ServerAddress;
 use crate::transport::connection::Answered;
 use crate::transport::request::Request;
 
-/// The first pause between two tries of a command that was sent on; each is twice as long as the
-/// one before.
+/// The first pause before a redirected command is sent again. Each further pause is twice as long.
 const REDIRECT_PAUSE: Duration = Duration::from_millis(5);
 
-/// Where to send a command instead.
+/// The node to send a command to instead.
 enum Redirect {
-    /// The slot has gone there.
+    /// The slot has moved there.
     Moved(ServerAddress),
     /// This key may already be there.
     Ask(ServerAddress),
-    /// The keys of the lock are not all in one place for the moment.
+    /// The keys of the lock are not all on one node at the moment.
     TryAgain,
 }
 
 impl Cluster {
-    /// Sends a request to the node that has the slot, wherever that is.
+    /// Sends a request to the node that has the slot, and follows redirects.
     pub(crate) async fn exchange(
         &self,
         slot: u16,
@@ -46,7 +45,7 @@ impl Cluster {
             let node = self.node(&address).map_err(without_effect)?;
             let answer = node.exchange(node.link(), by, request, asking).await;
             let answered = answer.inspect_err(|_| {
-                // By the next time, another node may have its slots.
+                // By the next request, another node may have its slots.
                 self.learn_soon();
             })?;
             let Err(error) = &answered.result else {
@@ -94,7 +93,7 @@ impl Redirect {
         }
         let (addr, _) = error.redirect_node()?;
         let (host, port) = addr.rsplit_once(':')?;
-        // No host stands for the node that was asked.
+        // An empty host means the node that was asked.
         let host = if host.is_empty() { &asked.host } else { host };
         let to = ServerAddress {
             host: host.to_owned(),

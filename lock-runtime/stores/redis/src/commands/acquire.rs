@@ -1,4 +1,4 @@
-//! SET NX, and the script that grants one lock or queues for it.
+//! `SET NX`, and the script that grants one lock or queues for it.
 
 use std::iter::once;
 
@@ -48,8 +48,8 @@ impl RedisStore {
         self.confirmed(request, answer, by).await
     }
 
-    /// The classic recipe's one command. A repeat must not come this way: it would say "busy" to
-    /// the owner itself.
+    /// The single command of the classic recipe. A repeated request must not use it: the owner
+    /// itself would be told "busy".
     async fn set_if_free(
         &self,
         request: &Acquire,
@@ -70,7 +70,7 @@ impl RedisStore {
         }))
     }
 
-    /// A grant counts when enough replicas have it, if that is asked for.
+    /// A grant counts when enough replicas confirm it, if the client asks for that.
     async fn confirmed(
         &self,
         request: &Acquire,
@@ -92,16 +92,16 @@ pub(super) fn mode(queue: Queue) -> &'static str {
     }
 }
 
-/// A token is text, because Redis has no number for all of them; an empty one is none.
+/// A token is text, because Redis numbers can't hold every token. Empty text means no token.
 pub(super) fn token(value: Value) -> Option<u64> {
     let token = String::from_redis_value(value).ok()?.parse().ok();
     token.filter(|token| FencingToken::is_valid(*token))
 }
 
-/// What a place is called behind its owner, see `lib.lua`.
+/// A place without its owner, see `lib.lua`.
 pub(super) fn rest_of_place(request: &Acquire) -> String {
     let first_lease = millis(request.first_lease);
-    // Zero is without end.
+    // Zero means without end.
     let wait = request.wait.map_or(0, |wait| millis(wait).max(1));
     match (request.claim.permits, request.tokens) {
         (None, 0) => format!("{first_lease}:{wait}"),
@@ -129,7 +129,7 @@ fn acquired(reply: Vec<Value>) -> Acquired {
     }
 }
 
-/// An empty value is nobody's.
+/// An empty value means no holder.
 fn holder(value: Value) -> Option<Holder> {
     let value = Vec::<u8>::from_redis_value(value).ok()?;
     (!value.is_empty()).then(|| Holder::parse(&value))

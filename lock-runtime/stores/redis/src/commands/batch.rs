@@ -1,4 +1,4 @@
-//! Batches for several locks: one command where one can name them all, and in a cluster one for
+//! Batches for several locks: one command if it can name all keys. In a cluster, one command for
 //! each slot, all at once.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use super::renew::{self, lie_apart, renewed_each};
 use crate::store::RedisStore;
 use crate::wire::{Reply, WrongType, reply};
 
-/// What became of each part of a batch, in the order of the batch.
+/// The outcome of each part of a batch, in the order of the batch.
 struct BatchOutcomes<T> {
     outcomes: Vec<Result<T, Failure>>,
-    /// The one over which all answers came.
+    /// The link that all answers came over.
     link: Link,
 }
 
@@ -35,7 +35,7 @@ impl RedisStore {
             |group| Box::pin(async move { self.renew_together(&group, by).await }),
         );
         let parts = parts.await;
-        // Those of a node that does not answer must not take the others with them.
+        // A node that does not answer must not spoil the others' answers.
         Ok(Answer {
             value: renewed_each(parts.outcomes)?,
             link: parts.link,
@@ -64,13 +64,13 @@ impl RedisStore {
         })
     }
 
-    /// Whether one command can name all of these.
+    /// True if one command can name all these keys.
     pub(crate) fn is_together<'k>(&self, mut keys: impl Iterator<Item = &'k LockKey>) -> bool {
         let first = keys.next().map(|key| self.slot(key));
         keys.all(|key| Some(self.slot(key)) == first)
     }
 
-    /// Runs a batch slot by slot. `run` gets those of one slot, and answers for each of them in
+    /// Runs a batch slot by slot. `run` gets the requests of one slot, and answers each of them in
     /// order.
     async fn by_slot<'r, R, T: Clone>(
         &self,
@@ -139,7 +139,7 @@ impl RedisStore {
         }))
     }
 
-    /// One command for each: half of their slot has moved, and each key is in one place.
+    /// Sends one command for each hold: half of their slot has moved, and each key is on one node.
     fn renew_each<'s>(
         &'s self,
         holds: &'s [&Renewal],

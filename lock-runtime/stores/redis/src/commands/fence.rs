@@ -1,4 +1,4 @@
-//! The script that gives a new fencing token to a hold that exists.
+//! The script that gives a new fencing token to an existing hold.
 
 use lock_store::{Answer, Claim, Failure, Fenced, Instant};
 

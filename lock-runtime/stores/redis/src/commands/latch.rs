@@ -1,4 +1,4 @@
-//! Count-down latches in Redis: a hash for each, a sorted set of who waits, and for two
+//! Count-down latches in Redis: a hash for each latch, a sorted set of its waiters, and for two
 //! minutes one string for each call.
 
 use std::time::Duration;
@@ -57,8 +57,7 @@ impl RedisStore {
         }))
     }
 
-    /// What the latch is; with an owner, which gets a place among those that wait unless the latch
-    /// is open.
+    /// Reads the latch. An owner gets a place among the waiters, unless the latch is open.
     pub(crate) async fn look_at_latch(
         &self,
         key: &LockKey,
@@ -107,7 +106,7 @@ impl RedisStore {
         Ok(answer.map(drop))
     }
 
-    /// Runs a script that answers with a number.
+    /// Runs a script that replies with a number.
     async fn count_latch(
         &self,
         call: &LatchCall,

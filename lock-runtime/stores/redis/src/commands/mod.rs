@@ -1,4 +1,4 @@
-//! Every command for a lock: how it is written and what its reply means, beside the Lua script that
+//! Each command for a lock: how it is written and what its reply means, beside the Lua script that
 //! it runs.
 
 mod abandon;

@@ -1,4 +1,4 @@
-//! PING: a sign of life from every server that has locks.
+//! `PING`: checks that every server with locks answers.
 
 use futures_util::future::try_join_all;
 use lock_store::{Answer, Failure, Instant, Link};

@@ -1,5 +1,4 @@
-//! The scripts of one server of a quorum, for its part of a lock that a majority of such servers
-//! has.
+//! The scripts for one server of a quorum, for its part of a lock.
 
 use std::iter::once;
 use std::time::Duration;
@@ -14,52 +13,52 @@ use crate::store::RedisStore;
 use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, millis, released, remaining, reply};
 
-/// What one server is asked for.
+/// The request for one server's part.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
     pub(crate) key: LockKey,
     pub(crate) owner: Owner,
     /// Zero takes nothing that the owner does not have.
     pub(crate) lease: Duration,
-    /// Whether it is to propose a fencing token.
+    /// True if the server must propose a fencing token.
     pub(crate) fenced: bool,
-    /// Whether to listen from then on for locks of this kind that are free.
+    /// True to listen from then on for messages that locks are free.
     pub(crate) listens: bool,
 }
 
-/// What one server says to it.
+/// One server's reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Taken {
-    /// The owner has it there.
+    /// The owner has the part.
     Granted {
-        /// The token it proposes.
+        /// The token that the server proposes.
         next: Option<u64>,
-        /// Whether the server counts.
+        /// True if the server counts.
         counts: bool,
     },
-    /// Another owner has it.
+    /// Another owner has the part.
     Held {
         by: String,
-        /// `None` is for ever.
+        /// `None` means for ever.
         remaining: Option<Duration>,
     },
-    /// The key is something else.
+    /// The key holds something else.
     Conflict,
 }
 
-/// How a part of a lock is to end.
+/// How to end a part of a lock.
 #[derive(Clone, Debug)]
 pub(crate) struct EndPart {
     pub(crate) key: LockKey,
     pub(crate) owner: Owner,
-    /// How long the key stays taken still.
+    /// How much longer the key stays taken.
     pub(crate) keep: Duration,
-    /// Whether waiting clients are told.
+    /// True to tell waiting clients.
     pub(crate) tell: bool,
 }
 
 impl RedisStore {
-    /// Takes this server's part of a lock, or says which owner has it.
+    /// Takes this server's part of a lock, or returns the owner that has it.
     pub(crate) async fn take(
         &self,
         take: &Take,
@@ -82,8 +81,8 @@ impl RedisStore {
         }))
     }
 
-    /// Keeps fencing tokens here, if the owner still has the lock here and no token as high was
-    /// kept before. Whether it did so; from a server that does not count, a yes is an error.
+    /// Keeps fencing tokens here, if the owner still has its part and the counter is below them.
+    /// Returns true if it did so. If the server does not count, that is an error instead.
     pub(crate) async fn confirm_token(
         &self,
         key: &LockKey,
@@ -130,7 +129,7 @@ impl RedisStore {
         Ok(reply.map(released))
     }
 
-    /// Sends a request that was made at `sent`, and says whether the server counted then.
+    /// Sends a request made at `sent`. Returns whether the server counted at that time.
     async fn ask<T: FromRedisValue>(
         &self,
         request: Request,
@@ -164,7 +163,7 @@ fn taken(reply: Vec<Value>, counts: bool) -> Taken {
     }
 }
 
-/// Why a grant of a server that was started lately does not count.
+/// The error if a server that was restarted recently grants.
 pub(crate) fn young() -> StoreError {
     let text = "it was started lately, and does not count yet";
     StoreError::new(StoreErrorKind::Loading, text)

@@ -67,12 +67,13 @@ impl RedisStore {
 }
 
 impl RedisStore {
-    /// A script gives few waiters their turn, so that it is short. This gives it to all others that
-    /// can have it, script by script. If that fails, they get it when one of them looks.
+    /// Serves the waiters that a script has left. Each script serves few of them, to stay short. If
+    /// this fails, they get their turn when one of them asks again.
     pub(crate) async fn serve_the_rest(&self, key: &LockKey, mut reply: i64, by: Instant) {
         while leaves_more(reply) {
             let next = self.one(by, &scripts::RELEASE, key, |command| {
-                // Of nobody: it only hands over. No client of ours or of others is called so.
+                // An owner that holds no lock, neither of ours nor of another library: this only
+                // hands over.
                 command.arg(self.channels(key)).arg("%");
             });
             let next: Result<Reply<Each>, Failure> = next.await;
@@ -82,7 +83,7 @@ impl RedisStore {
     }
 }
 
-/// What was replied for each, as a list, or alone if there is one.
+/// The replies for each lock: a list, or a single number for one lock.
 struct Each(Vec<i64>);
 
 impl FromRedisValue for Each {

@@ -1,4 +1,4 @@
-//! The script that renews holds, however many.
+//! The script that renews any number of holds.
 
 use lock_store::{Failure, Renewal, Renewed};
 use redis::{RedisError, Value};
@@ -9,7 +9,7 @@ use crate::scripts;
 use crate::transport::request::Request;
 use crate::wire::millis;
 
-/// One script for holds of one slot. It can be divided: each of them has one key.
+/// One script for holds of one slot. It can be divided, since each hold has one key.
 pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) -> Request {
     let request = Request::script(scripts::RENEW.form(is_cluster), |command| {
         command.arg(holds.len());
@@ -31,13 +31,13 @@ pub(crate) fn request(is_cluster: bool, namespace: &Prefix, holds: &[&Renewal]) 
     }
 }
 
-/// Whether the keys of so many holds lie apart, half of their slot having moved, so that no one
-/// command can name them all.
+/// True if the keys of several holds are on different nodes, since half of their slot has moved.
+/// Then no single command can name them all.
 pub(crate) fn lie_apart(result: &Result<Value, RedisError>, holds: usize) -> bool {
     holds > 1 && result.as_ref().is_err_and(errors::is_try_again)
 }
 
-/// What that script replied.
+/// Reads that script's reply.
 pub(crate) fn read(replies: &[i64]) -> Vec<Renewed> {
     let renewed = |one: &i64| match one {
         1 => Renewed::Renewed,
@@ -46,8 +46,8 @@ pub(crate) fn read(replies: &[i64]) -> Vec<Renewed> {
     replies.iter().map(renewed).collect()
 }
 
-/// What became of holds that were renewed apart. Those that were not answered for are a failure
-/// only if they are all.
+/// The outcome for holds that were renewed one by one. Missing answers are a failure only if all
+/// are missing.
 pub(crate) fn renewed_each(
     outcomes: Vec<Result<Renewed, Failure>>,
 ) -> Result<Vec<Renewed>, Failure> {

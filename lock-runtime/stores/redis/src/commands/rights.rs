@@ -1,4 +1,4 @@
-//! The script that tells which commands the user may run, and commands that it may not.
+//! Checks which commands the user may run, and runs commands that may be refused.
 
 use redis::{Cmd, FromRedisValue, RedisError, Value};
 
@@ -6,15 +6,15 @@ use crate::errors;
 use crate::scripts;
 use crate::transport::connected::Connected;
 
-/// Which of some commands the user may run.
+/// The user's permissions for some commands.
 pub(crate) struct Rights<'c> {
     commands: &'c [&'c str],
-    /// 0 is no. Empty if that can't be known without trying.
+    /// 0 means no. Empty if only trying can tell.
     replies: Vec<i64>,
 }
 
 impl<'c> Rights<'c> {
-    /// Asks for commands with their arguments.
+    /// Asks about commands with their arguments.
     pub(crate) async fn to(
         up: &mut Connected,
         commands: &'c [&'c str],
@@ -27,15 +27,15 @@ impl<'c> Rights<'c> {
         Ok(Self { commands, replies })
     }
 
-    /// False if the user may not run this one of the commands.
+    /// False if the user may not run this command, which must be one of those asked about.
     pub(crate) fn allow(&self, command: &str) -> bool {
         let mut answers = self.commands.iter().zip(&self.replies);
         !answers.any(|(one, reply)| *one == command && *reply == 0)
     }
 }
 
-/// The reply to a command, unless the user may not run it. `None` if the server refuses it. An
-/// error if there is no answer, or none for now.
+/// The reply to a command, if the user may run it. `None` if the server refuses it. An error if
+/// there is no answer, or a temporary error.
 pub(crate) async fn if_allowed<T: FromRedisValue>(
     up: &mut Connected,
     may: bool,

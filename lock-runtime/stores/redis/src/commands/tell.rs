@@ -1,4 +1,4 @@
-//! PUBLISH: what this client says to another.
+//! `PUBLISH`: messages from this client to another.
 
 use lock_store::{ClientId, ClientMessage, Instant, LockKey, StoreError};
 
@@ -7,7 +7,8 @@ use crate::transport::messages::Written;
 use crate::transport::request::Request;
 
 impl RedisStore {
-    /// Sends a message by way of the server that has its key. Whether a client heard it there.
+    /// Sends a message through the server that has its key. Returns true if a client heard it
+    /// there.
     pub(crate) async fn tell_client(
         &self,
         to: ClientId,
@@ -23,7 +24,7 @@ impl RedisStore {
         Ok(reply.value.is_ok_and(|heard| heard > 0))
     }
 
-    /// At the first use of a view, the client begins to hear others in its namespace.
+    /// Makes the client hear others in a view's namespace, at the view's first use.
     pub(crate) fn uses(&self, key: &LockKey) {
         if let Some(channel) = self.first_of_view(key) {
             self.servers.hear(&channel);

@@ -1,7 +1,7 @@
-//! CONFIG GET: whether a server saves snapshots, which INFO does not tell.
+//! `CONFIG GET`: whether a server saves snapshots, which `INFO` does not tell.
 //!
-//! Only a user who has this right anyway is asked: it also reads `requirepass` and `masterauth`, so
-//! no client should be given it.
+//! Asked only if the user may do so anyway. The permission also covers `requirepass` and
+//! `masterauth`, so no client should be given it for this.
 
 use std::collections::HashMap;
 

@@ -1,22 +1,22 @@
-//! What was logged of what servers say of themselves: of each its findings, once, and before them
-//! once that it does not answer.
+//! The log of findings about servers. For each server the findings are logged once. If it does not
+//! answer at first, that is logged once before.
 
 use std::collections::BTreeSet;
 
 use lock_store::{Finding, Role, ServerHealth};
 
-/// What was logged of the servers of one store.
+/// What was logged about the servers of one store.
 #[derive(Debug, Default)]
 pub(crate) struct FindingsLog {
-    /// Servers that did not answer, and those that did.
+    /// Servers that did not answer, and servers that did.
     silent: BTreeSet<String>,
     heard: BTreeSet<String>,
-    /// Whether all of them were heard.
+    /// True if all servers have answered.
     is_complete: bool,
 }
 
 impl FindingsLog {
-    /// For a store whose findings another one logs.
+    /// For a store whose findings are logged by another.
     pub(crate) fn of_another() -> Self {
         Self {
             is_complete: true,
@@ -28,7 +28,7 @@ impl FindingsLog {
         self.is_complete
     }
 
-    /// Logs what is new, until all servers were heard.
+    /// Logs what is new, until all servers have answered.
     pub(super) fn note(&mut self, servers: &[ServerHealth]) {
         if self.is_complete {
             return;
@@ -51,7 +51,7 @@ impl FindingsLog {
 pub(crate) fn log(server: &ServerHealth) {
     for finding in &server.findings {
         match finding {
-            // A user with few rights was given few on purpose.
+            // A user with few permissions has few on purpose.
             Finding::Unknown { .. } | Finding::SnapshotsUnknown => {
                 tracing::info!(server = %server.address, "the lock store: {finding}");
             }
@@ -60,7 +60,7 @@ pub(crate) fn log(server: &ServerHealth) {
     }
 }
 
-/// What is known of a server that says nothing.
+/// The health of a server that does not answer.
 pub(crate) fn no_answer(address: &str, reason: String) -> ServerHealth {
     let mut server = ServerHealth::new(address.to_owned());
     server.findings.push(Finding::no_answer(reason));

@@ -1,4 +1,4 @@
-//! What endangers locks: asked of each server, reported, and logged once.
+//! Settings and states that endanger locks: asked of each server, reported, and logged once.
 
 use futures_util::future::join_all;
 use lock_store::{Finding, Instant, Role, ServerHealth, StoreError};
@@ -18,8 +18,8 @@ use crate::transport::connected::Connected;
 const INFO: &str = "INFO";
 
 impl RedisStore {
-    /// Asks every server that has locks. Findings are logged the first time. A master of a cluster
-    /// that does not answer is told beside the others; an error if none answers.
+    /// Asks every server that has locks. Findings are logged the first time. If a cluster's master
+    /// does not answer, the list says so. An error if none answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         let policy = self.replication.as_ref().map(|it| it.policy());
         let masters = self.servers.masters(by).await?;
@@ -44,7 +44,7 @@ impl RedisStore {
         Ok(servers)
     }
 
-    /// Whether the findings of all servers were logged.
+    /// True if the findings of all servers were logged.
     pub(crate) async fn is_diagnosed(&self) -> bool {
         self.logged.lock().await.is_complete()
     }
@@ -56,7 +56,7 @@ async fn health_of(
     policy: Option<Replicas>,
 ) -> Result<ServerHealth, RedisError> {
     let sent = Instant::now();
-    // One that refuses the sign of life is not well, whatever else it answers.
+    // A server that refuses `PING` is not healthy, whatever else it answers.
     let _: redis::Value = redis::cmd("PING").query_async(&mut up.connection).await?;
     let round_trip = sent.elapsed();
     let hello = Hello::of(&mut up.connection).await?;
@@ -119,7 +119,7 @@ fn replication(
     findings: &mut Vec<Finding>,
 ) {
     let connected = connected.unwrap_or(0);
-    // The line is there only if `min-replicas-to-write` is set.
+    // The line exists only if `min-replicas-to-write` is set.
     let has_minimum = info.field("min_slaves_good_slaves").is_some();
     if connected > 0 && info.is("role", "master") && !has_minimum {
         findings.push(Finding::no_min_replicas(connected));

@@ -1,5 +1,5 @@
-//! What a server says about itself that matters for locks. Asked at the start and for `health`,
-//! never for a lock.
+//! What servers report about themselves that matters for locks. Asked at the start and for
+//! `health`, never for a lock.
 
 mod config_get;
 pub(crate) mod findings_log;

@@ -1,4 +1,4 @@
-//! TIME: how far a server's clock is from this machine's.
+//! `TIME`: the difference between a server's clock and this machine's.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use crate::transport::connected::Connected;
 
 pub(super) const TIME: &str = "TIME";
 
-/// How far at least, and whether the server's clock is ahead.
+/// The minimum difference, and true if the server's clock is ahead.
 pub(super) async fn difference(
     up: &mut Connected,
     may: bool,

@@ -14,11 +14,11 @@ use crate::commands::quorum::Take;
 use crate::errors::without_effect;
 use crate::random;
 
-/// The longest pause after the first split vote; twice as long after each more.
+/// The longest pause after the first split vote. It doubles with each further one.
 const SPLIT_PAUSE: Duration = Duration::from_millis(4);
-/// After so many split votes in a row, it is for the engine to try again.
+/// After this many split votes in a row, the engine decides when to try again.
 const SPLIT_VOTES: u32 = 6;
-/// A round that gives up ends its parts, so an owner that is met in this many rounds in a row has
+/// A round that gives up ends its parts. So an owner that is met in this many rounds in a row has
 /// the lock.
 const MET_AGAIN: u32 = 3;
 
@@ -35,7 +35,7 @@ impl QuorumStore {
         let previous = previous.and_then(|owner| Some((owner, self.round_of(owner)?)));
         if let Some((before, previous)) = previous {
             self.end_hold(&previous, by).await?;
-            // Nobody asks for it any more; what servers carry out late is still ended.
+            // No request asks for it any more. The quorum still ends what servers carry out late.
             self.forget(before, &previous);
             // Others have their turn first.
             return Ok(answer(Acquired::busy(Some(Duration::ZERO), false)));
@@ -54,8 +54,8 @@ impl QuorumStore {
                 self.nodes.len(),
                 until,
             );
-            // From here on it may have parts. A caller that drops this future abandons the owner,
-            // and so the round.
+            // From here on the round may have parts. A caller that drops this future abandons the
+            // owner, and so the round.
             self.keep(owner, &round);
             let verdict = self.run(&round, request, by).await;
             let (verdict, token) = match verdict {
@@ -73,7 +73,7 @@ impl QuorumStore {
                 return Ok(answer(Acquired::granted(token)));
             }
             self.forget(owner, &round);
-            // Servers that said no need not be asked, so a busy lock is told at once.
+            // Servers that refused need not be asked, so a busy lock is reported at once.
             self.undo(&round, by).await;
             let verdict = match verdict {
                 Verdict::Perhaps { holder, remaining } => {
@@ -82,7 +82,8 @@ impl QuorumStore {
                     met = (holder, times);
                     match met.1 < MET_AGAIN {
                         true => Verdict::Split,
-                        // Each at another time: they could be split for long.
+                        // Clients try again at random times: otherwise their votes could stay split
+                        // for long.
                         false => Verdict::Busy {
                             holder: Some(of_holder),
                             remaining: Some(
@@ -100,13 +101,13 @@ impl QuorumStore {
                     let pause = random::below(SPLIT_PAUSE * (1 << splits));
                     splits += 1;
                     let now = self.clock.now();
-                    // A round that is cut short would pass for silence of the servers.
+                    // A round that is cut short would look like silence of the servers.
                     let next = pause + 2 * now.saturating_duration_since(began);
                     if splits < SPLIT_VOTES && now + next < by {
                         self.clock.sleep_until(now + pause).await;
                         continue;
                     }
-                    // Counted from when this was asked, which may be long ago.
+                    // Counted from the start of this request, which may be long ago.
                     let remaining = Some(now.saturating_duration_since(started) + pause);
                     Acquired::busy(remaining, false)
                 }
@@ -117,7 +118,7 @@ impl QuorumStore {
                     limit: None,
                 },
                 Verdict::Conflict => Acquired::Conflict,
-                // What it left is ended by us.
+                // The quorum itself ends what the round left.
                 Verdict::Failed(error) => return Err(without_effect(error)),
             };
             return Ok(answer(reply));
@@ -157,7 +158,7 @@ impl QuorumStore {
                 return verdict;
             }
         }
-        // The client's runtime ends.
+        // The client's runtime is shutting down.
         Verdict::Failed(too_few(&self.members, self.nodes.len(), &[]))
     }
 }

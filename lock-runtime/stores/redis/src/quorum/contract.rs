@@ -1,4 +1,4 @@
-//! The verbs of the contract, each by the word of a majority.
+//! The methods of the contract, each decided by a majority.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Store for QuorumStore {
     fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         Box::pin(async move {
             if !self.is_diagnosed().await {
-                // A failure is told by the first request.
+                // If this fails, the first request reports it.
                 let _ = self.diagnose_others(by).await;
             }
             self.is_diagnosed().await
@@ -113,7 +113,7 @@ impl Store for QuorumStore {
                 });
                 (owner, ending)
             });
-            // All of them at once.
+            // Start them all at once.
             let ending: Vec<_> = ending.collect();
             let mut ended = Vec::new();
             for (owner, ending) in ending {

@@ -1,40 +1,40 @@
-//! [`Ends`]: how far the end of a round has come on each server, and which tasks wait for that.
+//! [`Ends`]: the progress of a round's end on each server, and the tasks that wait for it.
 
 use lock_store::{Instant, Mutex, Released, StoreError};
 use tokio::sync::{Notify, mpsc};
 
-/// What one server said first.
+/// The next reply of one server to the end of a round.
 pub(super) type EndReply = Result<Released, StoreError>;
 
-/// What the servers say, each once.
+/// The replies of the servers, one from each.
 pub(super) type EndReplies = mpsc::UnboundedReceiver<(usize, EndReply)>;
 
-/// How a round ends on each server, and which tasks wait for that.
+/// The progress of a round's end on each server, and the tasks that wait for it.
 #[derive(Debug)]
 pub(super) struct Ends {
     servers: Mutex<Vec<ServerEnd>>,
-    /// The end is asked for once more.
+    /// Notified when the end is requested once more.
     pub(super) again: Notify,
 }
 
 #[derive(Debug, Default)]
 struct ServerEnd {
     wish: EndWish,
-    /// Whether a task sees to it.
+    /// True if a task is ending it.
     under_way: bool,
-    /// What the server said when nothing was left to be done.
+    /// The server's reply when nothing was left to do.
     done: Option<Released>,
-    /// Each is told the next answer.
+    /// Each listener gets the next answer.
     listeners: Vec<mpsc::UnboundedSender<(usize, EndReply)>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EndWish {
-    /// Servers that do not have it are asked as well, and tell waiting clients that the lock is
+    /// Ask servers that do not have it as well, so that they tell waiting clients that the lock is
     /// free.
     pub(super) held: bool,
     pub(super) keep_until: Option<Instant>,
-    /// By when the next answer is wanted, if that was said.
+    /// The time limit for the next answer, if there is one.
     pub(super) by: Option<Instant>,
 }
 
@@ -46,7 +46,7 @@ impl Ends {
         }
     }
 
-    /// Listens to the end on one server. Whether it is still to be begun.
+    /// Listens to the end on one server. Returns true if it must still be started.
     pub(super) fn ask(
         &self,
         at: usize,
@@ -78,8 +78,8 @@ impl Ends {
         wish
     }
 
-    /// One server has said something. Nothing is left to be done there if it is `surely` ended, and
-    /// nothing more is done if that is `over`.
+    /// Records a server's reply. If the part is `surely` ended, nothing is left to do there. If the
+    /// end is `over`, nothing more is done.
     pub(super) fn tell(&self, at: usize, reply: &EndReply, surely: bool, over: bool) {
         let mut servers = self.servers.lock();
         let end = &mut servers[at];

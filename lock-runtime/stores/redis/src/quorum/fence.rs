@@ -11,8 +11,8 @@ use crate::commands::quorum::{Take, Taken, young};
 use crate::errors::without_effect;
 
 impl QuorumStore {
-    /// The token that a majority proposes to a hold that exists; `None` if no majority can still
-    /// have the hold.
+    /// The token that a majority proposes for an existing hold. `None` if no majority can have the
+    /// hold any more.
     pub(super) async fn propose(
         &self,
         round: &Arc<Round>,
@@ -51,7 +51,7 @@ impl QuorumStore {
         self.decide(replies, decide).await
     }
 
-    /// The second phase of a fenced grant: whether a majority keeps the tokens, and still has the
+    /// The second phase of a fenced grant. True if a majority keeps the tokens, and still has the
     /// round.
     pub(super) async fn confirm(
         &self,
@@ -80,7 +80,7 @@ impl QuorumStore {
                 false => (refused > servers - enough).then_some(false),
             }
         };
-        // Servers that failed could have kept it without saying so.
+        // A failed server may have kept the tokens without a reply.
         self.decide(replies, decide).await
     }
 }

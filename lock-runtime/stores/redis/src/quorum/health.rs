@@ -1,4 +1,4 @@
-//! What the servers say of themselves, and which of them say nothing.
+//! What the servers report about themselves, and which of them do not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::store::{Logged, QuorumStore};
 use crate::diagnosis::findings_log::{log, no_answer};
 use crate::errors;
 
-/// When a majority has said how it is, the others have so long for it at most.
+/// After a majority has reported, the others have at most this long.
 const OTHERS: Duration = DEFAULT_COMMAND_TIMEOUT;
 
 impl QuorumStore {
-    /// What each server says of itself, or that it says nothing. A server without its data does not
-    /// count for a while, so that it keeps nothing on disk is a finding only where it counts at
-    /// once. An error if no majority answers.
+    /// The health of each server, silent ones included. A server that lost its data does not count
+    /// for a while. So missing persistence is a finding only if servers count at once. An error if
+    /// no majority answers.
     pub(crate) async fn diagnose(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         let servers = self.look(by, |_| true).await?;
         let silent = servers.iter().enumerate();
@@ -31,7 +31,7 @@ impl QuorumStore {
         }
     }
 
-    /// The same of those servers whose findings were not logged yet.
+    /// The same for servers whose findings were not logged yet.
     pub(crate) async fn diagnose_others(&self, by: Instant) -> Result<(), StoreError> {
         let logged = self.logged.lock().await.clone();
         let is_new = |at: usize| logged[at] != Logged::Findings;
@@ -95,7 +95,7 @@ impl QuorumStore {
                 true => Logged::Findings,
                 false => Logged::NoAnswer,
             };
-            // Each of the two once, and nothing after the findings.
+            // Log each of the two once, and nothing after the findings.
             if logged[*at] != now && logged[*at] != Logged::Findings {
                 log(server);
                 logged[*at] = now;
@@ -104,7 +104,7 @@ impl QuorumStore {
         Ok(servers.into_values().collect())
     }
 
-    /// Whether the findings of all servers were logged.
+    /// True if the findings of all servers were logged.
     pub(crate) async fn is_diagnosed(&self) -> bool {
         let logged = self.logged.lock().await;
         logged.iter().all(|one| *one == Logged::Findings)

@@ -10,25 +10,25 @@ use super::majority::majority;
 use crate::names::Prefix;
 use crate::random;
 
-/// How far apart clients try: about the time of a round.
+/// The distance between clients' attempts: about the time of a round.
 const SLOT: Duration = Duration::from_millis(2);
-/// At most so many slots, however many clients hear the message.
+/// The maximum number of slots, however many clients hear the message.
 const SLOTS: u32 = 32;
-/// This many holds are remembered of which some servers have told the end, and others not yet.
+/// The number of holds to remember whose end only some servers have reported.
 const REMEMBERED: usize = 1024;
 
-/// What the servers have told.
+/// The ends of holds that servers have reported.
 #[derive(Debug)]
 pub(super) struct Hints {
     servers: usize,
     listener: Weak<dyn Listener>,
     clock: Clock,
     namespace: Prefix,
-    /// The servers that have told of the end of each hold.
+    /// For each hold, the servers that have reported its end.
     told: Mutex<HashMap<Owner, BTreeSet<usize>>>,
 }
 
-/// Hears one server.
+/// Listens to one server.
 #[derive(Debug)]
 pub(super) struct ServerListener {
     at: usize,
@@ -51,7 +51,7 @@ impl Hints {
         })
     }
 
-    /// True once: when the message of this server makes a majority.
+    /// True once: when this server's message completes a majority.
     fn is_free(&self, at: usize, owner: Owner) -> bool {
         let mut told = self.told.lock();
         if told.len() >= REMEMBERED {

@@ -1,4 +1,4 @@
-//! Inspection and forced release, by the word of a majority.
+//! Inspection and forced release, decided by a majority.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl QuorumStore {
             if let Some((holder, remaining)) = most
                 && parts >= enough
             {
-                // As long as a majority lasts; no lease is the longest.
+                // The time for which a majority of the parts lasts. A part without lease lasts longest.
                 remaining.sort_by_key(|one| std::cmp::Reverse(one.unwrap_or(Duration::MAX)));
                 return Ok(said(Some(Inspection {
                     holder: Some(holder.clone()),
@@ -51,7 +51,7 @@ impl QuorumStore {
             }
             let held: usize = holders.values().map(Vec::len).sum();
             let answered = held + free + conflicts;
-            // One that does not answer may have a part as well.
+            // A server that has not answered may have a part as well.
             if parts + (servers - answered) < enough {
                 return Ok(said(Some(Inspection {
                     holder: None,
@@ -61,8 +61,8 @@ impl QuorumStore {
                 })));
             }
         }
-        // An owner of a part may have another part at a server that did not answer: it is taken for
-        // the holder.
+        // The owner of a part may have another on a server that did not answer. Report it as the
+        // holder.
         let most = holders.into_iter().max_by_key(|(_, parts)| parts.len());
         match most {
             Some((holder, remaining)) if failures.len() <= servers - enough => {
@@ -93,7 +93,7 @@ impl QuorumStore {
             answered += 1;
             ended |= one == Some(true);
             conflicts += usize::from(one.is_none());
-            // A hold has parts on a majority, so a majority of answers has seen one of them.
+            // A hold has parts on a majority, so a majority of answers has seen at least one.
             match conflicts >= enough {
                 true => Some(None),
                 false => (answered >= enough).then_some(Some(ended)),

@@ -1,4 +1,4 @@
-//! How many servers decide, and what is said when too few did.
+//! How many servers decide, and the error if too few did.
 
 use std::fmt::Write as _;
 
@@ -7,20 +7,20 @@ use lock_store::{StoreError, StoreErrorKind};
 use crate::errors;
 use crate::topology::members::Members;
 
-/// How many of so many servers decide.
+/// The number of servers that decide.
 pub(crate) fn majority(servers: usize) -> usize {
     servers / 2 + 1
 }
 
-/// The error when too few servers said yes: which did not answer, which refused, and why. Without
-/// any failure, the client was shut down before it asked.
+/// The error if too few servers agreed: which did not answer, which refused, and why. Without any
+/// failure, the client was shut down before it asked.
 pub(crate) fn too_few(
     members: &Members,
     servers: usize,
     failures: &[(usize, StoreError)],
 ) -> StoreError {
     let enough = majority(servers);
-    // What does not pass by waiting is told as such only if the others alone are too few.
+    // The kind is that of a lasting error only if the other servers alone are too few.
     let lasting = |error: &StoreError| !error.kind().is_transient();
     let lasting_ones = failures.iter().filter(|(_, error)| lasting(error)).count();
     let tells =

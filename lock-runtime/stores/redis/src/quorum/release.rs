@@ -14,8 +14,8 @@ use crate::commands::quorum::EndPart;
 use crate::store::RedisStore;
 
 impl QuorumStore {
-    /// Ends a hold that was granted, and says whether it was there, as soon as a majority of the
-    /// servers has answered.
+    /// Ends a granted hold. Returns whether it existed, as soon as a majority of the servers has
+    /// answered.
     pub(super) async fn end_hold(
         &self,
         round: &Arc<Round>,
@@ -25,7 +25,7 @@ impl QuorumStore {
         self.ended(round, replies, by).await
     }
 
-    /// What the answers to the end of a hold come to.
+    /// Decides from the replies whether the hold existed.
     pub(super) async fn ended(
         &self,
         round: &Arc<Round>,
@@ -34,7 +34,7 @@ impl QuorumStore {
     ) -> Result<Released, Failure> {
         let servers = self.nodes.len();
         let (mut heard, mut answered) = (vec![false; servers], 0);
-        // A server that has not answered is taken to still have what it said it had.
+        // A server that has not answered is assumed to still have what it reported before.
         let mut has: Vec<bool> = (0..servers).map(|at| round.part(at) == Part::Has).collect();
         let mut failures = Vec::new();
         let collect = async {
@@ -47,7 +47,7 @@ impl QuorumStore {
                     }
                     Err(error) => failures.push((at, error)),
                 }
-                // Servers of which it is not known that they have it, and which can still say so.
+                // Servers that may have it, and can still report it.
                 let more = (0..servers)
                     .filter(|at| !heard[*at] && !has[*at] && round.part(*at) != Part::HasNot);
                 let held = has.iter().filter(|has| **has).count();
@@ -72,8 +72,8 @@ impl QuorumStore {
         })
     }
 
-    /// Ends what a round that was not granted may have. Returns when a majority does not have it
-    /// any more.
+    /// Ends what a round without a grant may have. Returns when a majority does not have it any
+    /// more.
     pub(super) async fn undo(&self, round: &Arc<Round>, by: Instant) -> Released {
         let mut replies = self.end_everywhere(round, false, None, by);
         let (mut ended, mut answered) = (Released::NotHeld, 0);
@@ -91,10 +91,10 @@ impl QuorumStore {
         ended
     }
 
-    /// Ends a round on every server, also if nothing listens. Each is asked until it has surely
-    /// done it or the round's time is over. With `held`, servers that do not have it are asked as
-    /// well, and tell waiting clients that the lock is free. However often this is called, one task
-    /// asks each server.
+    /// Ends a round on every server, even if nothing listens. Each server is asked until it has
+    /// surely done it or the round's time is over. With `held`, servers that do not have it are
+    /// asked as well, so that they tell waiting clients that the lock is free. However often this
+    /// is called, one task asks each server.
     pub(super) fn end_everywhere(
         &self,
         round: &Arc<Round>,
@@ -136,8 +136,8 @@ struct Ending {
 
 impl Ending {
     async fn run(self) {
-        // Not before the question was answered, or its time has passed: it could still be on its
-        // way here.
+        // Wait until the take was answered or its time has passed: it could still be on its way to
+        // the server.
         let part = self.round.settled(self.at).await;
         let ends = &self.round.ends;
         let (mut tries, mut told) = (0, false);
@@ -154,7 +154,7 @@ impl Ending {
                 key: self.round.key.clone(),
                 owner: self.round.owner,
                 keep,
-                // A repeat is no news.
+                // Tell waiting clients only once.
                 tell: wish.held && !told,
             };
             told = true;
@@ -169,13 +169,13 @@ impl Ending {
             let over = surely || sent >= self.round.until() || self.node.is_closed();
             let reply = result.map(|answer| answer.value);
             let reply = reply.map_err(|failure| failure.error);
-            // Before any listener is told: it may then ask once more.
+            // Register before any listener is told: it may then ask once more.
             let again = ends.again.notified();
             ends.tell(self.at, &reply, surely, over);
             if over {
                 return;
             }
-            // Once more at the very end, after which a late command counts as lost.
+            // Try once more at the very end. After that, a late command counts as lost.
             let now = self.clock.now();
             tries += 1;
             let next = self.round.until().max(now).min(now + backoff(tries));

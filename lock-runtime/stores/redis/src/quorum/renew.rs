@@ -1,4 +1,4 @@
-//! Renewal: a hold lasts on when a majority has renewed it.
+//! Renewal: a hold lasts when a majority has renewed it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use lock_store::{Answer, Failure, Instant, Renewal, Renewed, Store};
 use super::round::Round;
 use super::store::{QuorumStore, said};
 
-/// How many servers said what to one renewal.
+/// The servers' replies to one renewal, counted.
 #[derive(Clone, Default)]
 struct Tally {
     renewed: usize,
@@ -73,7 +73,7 @@ impl QuorumStore {
             if tally.renewed >= enough {
                 Renewed::Renewed
             } else if tally.gone > servers - enough {
-                // No release will follow, so what is left of it ends here.
+                // No release will follow, so end what is left of the hold here.
                 self.forget(hold.claim.owner, round);
                 drop(self.end_everywhere(round, true, None, by));
                 Renewed::Gone

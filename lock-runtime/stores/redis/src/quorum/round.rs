@@ -11,16 +11,16 @@ use super::ends::Ends;
 use crate::commands::quorum::Taken;
 use crate::store::RedisStore;
 
-/// A round, and what is known of its parts.
+/// A round, and the known state of its parts.
 #[derive(Debug)]
 pub(super) struct Round {
-    /// Its own owner token, which no other round ever has.
+    /// The round's own owner token, which no other round ever has.
     pub(super) owner: Owner,
     pub(super) key: LockKey,
     state: Mutex<RoundState>,
-    /// A part has become known, or the round is over.
+    /// Notified when a part becomes known, and when the round is over.
     changed: Notify,
-    /// How it ends on each server.
+    /// The progress of its end on each server.
     pub(super) ends: Ends,
 }
 
@@ -31,15 +31,15 @@ struct RoundState {
     over: bool,
 }
 
-/// What one server has of a round.
+/// One server's part of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It was asked, and neither an answer nor the end of its time has come.
+    /// The server was asked. It has not answered, and the time limit has not passed.
     Asked,
     Has,
-    /// It has none, and will get none.
+    /// The server does not have the part, and will not get it.
     HasNot,
-    /// It may have it, or get it yet by a command over this link.
+    /// The server may have the part, or may get it by a command on this link.
     Unknown(Link),
 }
 
@@ -58,7 +58,7 @@ impl Round {
         })
     }
 
-    /// When all its parts have ended by themselves, and whatever was sent for it is lost.
+    /// The time when all its parts have expired and every command for it counts as lost.
     pub(super) fn until(&self) -> Instant {
         self.state.lock().until
     }
@@ -68,7 +68,7 @@ impl Round {
         state.until = state.until.max(until);
     }
 
-    /// What is known of one server's part.
+    /// The known state of one server's part.
     pub(super) fn part(&self, at: usize) -> Part {
         self.state.lock().parts[at]
     }
@@ -85,13 +85,13 @@ impl Round {
         self.changed.notify_waiters();
     }
 
-    /// Nothing more is to be sent for it.
+    /// Ends the round: no more requests are sent for it.
     pub(super) fn end(&self) {
         self.state.lock().over = true;
         self.changed.notify_waiters();
     }
 
-    /// Waits until a server can be reached, unless the round is over before.
+    /// Waits until a server can be reached, unless the round ends first.
     pub(super) async fn reaches(&self, server: &RedisStore, by: Instant) -> Result<(), StoreError> {
         let over = async {
             loop {
@@ -112,7 +112,7 @@ impl Round {
         }
     }
 
-    /// What has become of the question to one server. It has a time limit of its own.
+    /// Waits for the outcome of the question to one server. That question has its own time limit.
     pub(super) async fn settled(&self, at: usize) -> Part {
         loop {
             let changed = self.changed.notified();

@@ -20,15 +20,14 @@ use crate::names::Prefix;
 use crate::store::RedisStore;
 use crate::topology::members::{Member, Members};
 
-/// All answers of a quorum come over this link: what its servers carry out late, the quorum itself
-/// ends there.
+/// The link of all answers of a quorum. The quorum itself ends what its servers carry out late.
 pub(super) const LINK: Link = Link(1);
 
-/// What was logged of one server.
+/// What was logged about one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logged {
     Nothing,
-    /// That it does not answer.
+    /// That the server does not answer.
     NoAnswer,
     Findings,
 }
@@ -42,11 +41,11 @@ pub(crate) struct QuorumStore {
     pub(super) command_timeout: Duration,
     client: ClientId,
     rounds: AtomicU32,
-    /// The round by which each of the engine's owners has its hold, or may have it.
+    /// For each of the engine's owners, the round that has its hold or may have it.
     holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
-    /// Of each server, what was logged of what it says of itself.
+    /// For each server, what was logged about it.
     pub(super) logged: tokio::sync::Mutex<Vec<Logged>>,
-    /// The connections know them weakly.
+    /// Kept alive here: the connections hold weak references.
     _listeners: Vec<Arc<dyn Listener>>,
 }
 
@@ -98,8 +97,8 @@ impl QuorumStore {
         })
     }
 
-    /// Waits until every server was reached or not: a majority must be, and none may be another
-    /// than the URL says.
+    /// Waits until every server was reached or not. A majority must be reached, and no server may
+    /// differ from what the URL says.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         let mut attempts =
             self.each(move |_, node| async move { node.servers.first_attempt(by).await });
@@ -119,7 +118,7 @@ impl QuorumStore {
         Err(too_few(&self.members, self.nodes.len(), &failures))
     }
 
-    /// At the first use of a view, the client begins to hear others in its namespace.
+    /// Makes the client hear others in a view's namespace, at the view's first use.
     pub(super) fn uses(&self, key: &LockKey) {
         // All servers share the list of channels.
         let first = self.nodes.first().and_then(|node| node.first_of_view(key));
@@ -134,7 +133,7 @@ impl QuorumStore {
         majority(self.nodes.len())
     }
 
-    /// Does something at every server, all at once and to its end, also if the receiver of the
+    /// Runs a request on all servers at once. Each runs to its end, even if the receiver of the
     /// replies is dropped.
     pub(super) fn each<T, F>(
         &self,
@@ -148,15 +147,14 @@ impl QuorumStore {
         for (at, node) in self.nodes.iter().enumerate() {
             let (sender, reply) = (sender.clone(), verb(at, Arc::clone(node)));
             self.clock.spawn(async move {
-                // The receiver is gone: the majority has decided.
+                // The receiver is gone if the majority has decided.
                 let _ = sender.send((at, reply.await));
             });
         }
         replies
     }
 
-    /// Hears the servers until their answers decide. An error if they never do: too few have
-    /// answered.
+    /// Collects replies until they decide. An error if they never do: too few servers answered.
     pub(super) async fn decide<T, D>(
         &self,
         mut replies: mpsc::UnboundedReceiver<(usize, Result<T, Failure>)>,
@@ -173,8 +171,7 @@ impl QuorumStore {
         Err(too_few(&self.members, self.nodes.len(), &failures))
     }
 
-    /// The owner of a round for a request. What is random in the request's number is so in the
-    /// round's.
+    /// The owner token of a round. It keeps the random part of the request's number.
     pub(super) fn next_owner(&self, request: u64) -> Owner {
         let count = u64::from(self.rounds.fetch_add(1, Ordering::Relaxed));
         let random = request & !u64::from(u32::MAX);
@@ -195,7 +192,7 @@ impl QuorumStore {
         holds.insert(owner, Arc::clone(round));
     }
 
-    /// Forgets that an owner has this round, unless it has another by now.
+    /// Removes an owner's round, unless the owner has another one by now.
     pub(super) fn forget(&self, owner: Owner, round: &Arc<Round>) {
         let mut holds = self.holds.lock();
         let current = holds.get(&owner);

@@ -1,4 +1,4 @@
-//! What the replies of single servers come to.
+//! The outcome of the single servers' replies.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,33 +16,33 @@ pub(super) struct Votes {
     /// Grants of servers that count, and the highest token that they propose.
     granted: usize,
     highest: u64,
-    /// Grants of servers that were restarted lately.
+    /// Grants of servers that were restarted recently.
     uncounted: usize,
-    /// The holders elsewhere, and how long each can still have it.
+    /// The other owners with the number of their parts, and how long each part lasts.
     holders: HashMap<String, usize>,
     remaining: Vec<Option<Duration>>,
     conflicts: usize,
     failures: Vec<(usize, StoreError)>,
 }
 
-/// What a round has come to.
+/// The outcome of a round.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Granted {
         highest: u64,
     },
-    /// Another owner has it.
+    /// Another owner has the lock.
     Busy {
         remaining: Option<Duration>,
         holder: Option<Holder>,
     },
-    /// Another owner has parts of it: a majority only if servers that said nothing, or do not
-    /// count, are among them.
+    /// Another owner has parts. They are a majority only together with servers that did not answer
+    /// or do not count.
     Perhaps {
         holder: String,
         remaining: Option<Duration>,
     },
-    /// Several owners have parts of it, and none a majority.
+    /// Several owners have parts, and none has a majority.
     Split,
     Conflict,
     Failed(StoreError),
@@ -81,17 +81,17 @@ impl Votes {
         }
     }
 
-    /// What the replies so far come to, whatever those say that have not answered yet; or `None` if
-    /// that depends on them. Those that can't be reached for now are waited for only if the others
-    /// are too few.
+    /// The outcome of the replies so far, whatever the missing replies will be. `None` if it
+    /// depends on them. Servers that can't be reached now are waited for only if the others are too
+    /// few.
     pub(super) fn verdict(&self, members: &Members, unreachable: usize) -> Option<Verdict> {
         let enough = majority(self.servers);
         if self.granted >= enough {
             let highest = self.highest;
             return Some(Verdict::Granted { highest });
         }
-        // A server that never was what the URL says makes every majority another one than was
-        // meant. One that was, and is not any more, counts as one that failed.
+        // If a server never was what the URL says, no majority is the intended one. A server that
+        // was, and no longer is, counts as failed.
         let wrong = |(at, error): &&(usize, StoreError)| {
             error.kind() == StoreErrorKind::Misconfigured && !members.is_known(*at)
         };
@@ -122,8 +122,8 @@ impl Votes {
             let holder = (most > 0).then(|| Holder::parse(holder.as_bytes()));
             return Some(Verdict::Busy { remaining, holder });
         }
-        // Also if one of several could have a majority by those that have not answered: to ask
-        // again soon costs little.
+        // Also if one of several owners could have a majority with servers that did not answer:
+        // asking again soon costs little.
         let perhaps = self.servers - self.granted - held;
         if self.holders.len() > 1 || most + perhaps < enough {
             return Some(Verdict::Split);
@@ -132,7 +132,8 @@ impl Votes {
         Some(Verdict::Perhaps { holder, remaining })
     }
 
-    /// When so many more servers could be had, if all that said nothing of it can.
+    /// The time until this many more parts could be free, if servers that reported no time are free
+    /// now.
     fn free_in(&self, more: usize) -> Option<Duration> {
         let mut remaining: Vec<_> = self.remaining.iter().flatten().copied().collect();
         remaining.sort_unstable();
@@ -191,7 +192,7 @@ mod tests {
         })
     }
 
-    /// As it is shown.
+    /// The verdict in its `Debug` form.
     fn busy(by: &str, seconds: u64) -> String {
         let remaining = Some(Duration::from_secs(seconds));
         let holder = Some(Holder::parse(by.as_bytes()));
@@ -205,7 +206,7 @@ mod tests {
         })
     }
 
-    /// What so many servers come to, and after how many of these replies.
+    /// The verdict of this many servers, and the number of replies that it took.
     fn verdict(servers: usize, replies: Vec<Result<Taken, Failure>>) -> (usize, String) {
         let (members, mut votes) = (members(servers), Votes::new(servers));
         for (at, reply) in replies.into_iter().enumerate() {
@@ -286,7 +287,7 @@ mod tests {
             votes.add(1, granted(2));
             (wrong, votes.verdict(members, 0))
         };
-        // At the start it is told, whatever the others say.
+        // At the start it is reported, whatever the other servers reply.
         let (wrong, _) = said(&members);
         assert!(matches!(wrong, Some(Verdict::Failed(_))), "{wrong:?}");
         members.was_good(2);

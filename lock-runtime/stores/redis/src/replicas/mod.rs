@@ -1,4 +1,4 @@
-//! Holds that count only when replicas have them as well.
+//! Holds that count only when replicas have them too.
 
 pub(crate) mod replication;
 mod wait;

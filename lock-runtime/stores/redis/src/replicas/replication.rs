@@ -1,10 +1,10 @@
-//! [`Replication`]: renews holds and has `WAIT` confirm that.
+//! [`Replication`]: renews holds and has `WAIT` confirm the renewal.
 //!
-//! `WAIT` covers what its own connection wrote before it, and blocks every command behind it there.
-//! So it has a connection of its own, on which each hold is renewed once more in front of it.
-//! Replicas get this write behind the one that made the hold; and it finds the hold only in a
-//! server that still has it, whichever server is the master by now. Holds to be confirmed at the
-//! same time share one script for each slot, and one `WAIT` for each node.
+//! `WAIT` covers earlier writes of its own connection, and blocks every later command there. So it
+//! has a connection of its own, on which each hold is renewed once more before the `WAIT`. Replicas
+//! get this write after the one that made the hold. The renewal finds the hold only on a server
+//! that still has it, whichever server is the master by now. Holds to be confirmed at the same time
+//! share one script for each slot, and one `WAIT` for each node.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -30,7 +30,7 @@ use crate::topology::server::ServerAddress;
 use crate::transport::connected::Connected;
 use crate::transport::request::Request;
 
-/// So many holds at most in one script.
+/// The maximum number of holds in one script.
 const BATCH: usize = 100;
 
 #[derive(Debug)]
@@ -40,26 +40,26 @@ pub(crate) struct Replication {
     clock: Clock,
     servers: Servers,
     namespace: Prefix,
-    /// What is to be confirmed next, for each node that is confirming something.
+    /// The jobs to confirm next, for each node that is busy confirming others.
     next: Mutex<HashMap<Lane, Vec<ConfirmJob>>>,
 }
 
-/// Where the holds are: a node of a cluster, or the one server.
+/// The place of the holds: a node of a cluster, or the one server.
 type Lane = Option<Arc<ServerAddress>>;
 
 #[derive(Debug)]
 struct ConfirmJob {
-    /// In a cluster, that of all its holds.
+    /// In a cluster, the slot of all its holds.
     slot: Option<u16>,
     holds: Vec<Renewal>,
     done: oneshot::Sender<Result<Vec<Renewed>, Failure>>,
 }
 
-/// What became of the holds of one slot.
+/// The outcome for the holds of one slot.
 #[derive(Debug)]
 struct Confirmed {
     renewed: Vec<Renewed>,
-    /// By how many replicas.
+    /// The number of replicas that confirmed them.
     replicas: u32,
 }
 
@@ -89,8 +89,8 @@ impl Replication {
         self.servers.close();
     }
 
-    /// Renews holds of one slot. They are renewed if enough replicas have that; otherwise it is a
-    /// failure, unless some of them are gone, and then the others are unanswered.
+    /// Renews holds of one slot. They count as renewed if enough replicas confirm that. Too few
+    /// replicas are a failure, unless some holds are gone: then the others are unanswered.
     pub(crate) async fn renew(
         self: &Arc<Self>,
         slot: Option<u16>,
@@ -100,7 +100,7 @@ impl Replication {
         let (done, renewed) = oneshot::channel();
         let job = ConfirmJob { slot, holds, done };
         let lane = match (&self.servers, slot) {
-            // The hold may be there whatever is known of the cluster.
+            // The hold may exist, whatever is known of the cluster.
             (Servers::Cluster(cluster), Some(slot)) => {
                 let address = cluster.owner(slot, by).await;
                 Some(address.map_err(|failure| Failure {
@@ -117,14 +117,14 @@ impl Replication {
             idle
         };
         if idle {
-            // On the client's own runtime: the caller may stop polling, and others wait for it as
-            // well.
+            // On the client's own runtime: the caller may stop polling, and other jobs depend on
+            // this one too.
             self.clock.spawn(Arc::clone(self).work(lane));
         }
         match self.clock.by(by, renewed).await {
             Some(Ok(outcome)) => outcome,
-            // Without a count of replicas: the server may be dead, and this must not pass for its
-            // answer.
+            // Gives no count of replicas. The server may be dead, and this error must not look like
+            // its answer.
             _ => {
                 let text = "whether replicas confirm it was not answered";
                 let error = StoreError::new(StoreErrorKind::Timeout, text);
@@ -157,8 +157,8 @@ impl Replication {
         }
     }
 
-    /// Tells each job what became of its holds. Too few replicas are a failure, unless some of the
-    /// holds are gone, and then the others are unanswered.
+    /// Gives each job the outcome for its holds. Too few replicas are a failure, unless some holds
+    /// are gone: then the others are unanswered.
     fn tell(&self, jobs: Vec<ConfirmJob>, outcome: &Result<Confirmed, Failure>) {
         let mut at = 0;
         for job in jobs {
@@ -187,8 +187,7 @@ impl Replication {
         }
     }
 
-    /// What is to be confirmed together now. If it is nothing, the next job starts a task of its
-    /// own.
+    /// The jobs to confirm together now. If there are none, the next job starts a new task.
     fn take(&self, lane: &Lane) -> Option<Vec<ConfirmJob>> {
         let mut next = self.next.lock();
         let waiting = next.get_mut(lane)?;
@@ -215,7 +214,7 @@ impl Replication {
         renew::request(self.servers.is_cluster(), &self.namespace, &holds)
     }
 
-    /// The holds of several slots of one node: a script for each, and one `WAIT`.
+    /// Confirms holds of several slots of one node, with a script for each slot and one `WAIT`.
     async fn ask_together(
         &self,
         cluster: &Cluster,
@@ -248,7 +247,7 @@ impl Replication {
             .collect()
     }
 
-    /// Each slot for itself, all at once.
+    /// Confirms each slot on its own, all at the same time.
     async fn ask_each(
         &self,
         slots: impl Iterator<Item = &(Option<u16>, Vec<Renewal>)>,
@@ -269,7 +268,7 @@ impl Replication {
         Confirmed::read(Ok(reply), replicas)
     }
 
-    /// Each hold for itself: half of their slot has moved, and each key is in one place.
+    /// Confirms each hold on its own: half of their slot has moved, and each key is on one node.
     fn ask_apart<'s>(
         &'s self,
         slot: Option<u16>,
@@ -293,7 +292,7 @@ impl Replication {
 }
 
 impl Confirmed {
-    /// What the script of one slot replied.
+    /// Reads the reply to one slot's script.
     fn read(reply: Result<Value, RedisError>, replicas: u32) -> Result<Self, Failure> {
         let replies = reply.and_then(|reply| Ok(Vec::<i64>::from_redis_value(reply)?));
         let replies = replies.map_err(|error| unknown(&error))?;
@@ -302,7 +301,7 @@ impl Confirmed {
     }
 }
 
-/// Whether nothing was carried out, and the slot's script may succeed when it is sent alone: by its
+/// True if nothing was carried out, and the slot's script may succeed when it is sent alone: as
 /// text, or to another node.
 fn may_go_alone(error: &RedisError) -> bool {
     use StoreErrorKind::{Loading, ReadOnly};
@@ -318,7 +317,7 @@ fn not_replicated(text: impl Into<Box<str>>) -> Failure {
     maybe_carried_out(error, Link::SEVERAL)
 }
 
-/// No request waits for what is heard over the connections on which holds are confirmed.
+/// No request waits for messages on the connections that confirm holds.
 #[derive(Debug)]
 pub(crate) struct Nobody;
 

@@ -1,4 +1,4 @@
-//! WAIT: a write is confirmed by replicas before its reply counts (Redis documentation, *WAIT*).
+//! `WAIT`: replicas confirm a write before its reply counts (Redis documentation, *WAIT*).
 
 use redis::{Cmd, FromRedisValue, RedisError, Value};
 
@@ -14,13 +14,13 @@ fn wait(replicas: Replicas) -> Cmd {
     wait
 }
 
-/// The reply of such a request is a pair: its own, and how many replicas have what it wrote.
+/// Makes the reply a pair: the request's own, and the number of replicas that have its write.
 pub(super) fn confirmed(request: Request, replicas: Replicas) -> Request {
     request.followed_by(wait(replicas))
 }
 
-/// Sends several requests and one `WAIT` behind them in one piece. What each replied, and how many
-/// replicas have it all.
+/// Sends several requests and one `WAIT` after them together. Returns their replies and the number
+/// of replicas that have all their writes.
 pub(super) async fn confirmed_together(
     up: &mut Connected,
     requests: &[Request],
@@ -30,7 +30,7 @@ pub(super) async fn confirmed_together(
     loop {
         let mut all = redis::pipe();
         for (at, request) in requests.iter().enumerate() {
-            // All run the same script, so the server knows it behind the first.
+            // All run the same script, so the server knows it after the first.
             all.add_command(match by_text && at == 0 {
                 true => request.by_text(),
                 false => request.by_hash(),

@@ -1,7 +1,7 @@
 //! [`dial`]: one connection to one server, from its address to its first reply.
 //!
-//! The redis crate's own way there reads the system's certificates at each attempt, on the thread
-//! of the client and in the time of the attempt, and does not say how far it has come.
+//! The redis crate's own way does not fit. It reads the system's certificates at each attempt, on
+//! the client's thread and in the attempt's time. It does not tell how far an attempt has come.
 
 use std::io;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ use crate::errors;
 #[derive(Clone, Debug)]
 pub(crate) struct Dialed {
     pub(crate) connection: MultiplexedConnection,
-    /// `None` where the redis crate sees to it.
+    /// `None` if the redis crate takes care of it.
     pub(crate) driver: Option<Arc<Driver>>,
     /// When its credentials should be renewed.
     pub(crate) renew_at: Option<Instant>,
 }
 
-/// Ends the task of a connection with its last user, whatever is still to be written.
+/// Ends a connection's task with its last user, even if data is still unsent.
 #[derive(Debug)]
 pub(crate) struct Driver(AbortHandle);
 
@@ -79,7 +79,7 @@ pub(crate) async fn dial(
             let dialed = greet(&session, config, stream).await;
             (session, dialed)
         }
-        // A socket; or TLS with whatever certificate, if the redis crate was built for that.
+        // A socket, or TLS without verification, if the redis crate was built for it.
         _ => {
             let session = begin().await?;
             progress.at(Step::Reaching);
@@ -113,7 +113,7 @@ async fn by_the_redis_crate(
     })
 }
 
-/// A connection to the first address of a name that takes one.
+/// Connects to the first of a name's addresses that accepts.
 async fn reach(host: &str, port: u16, settings: &TcpSettings) -> io::Result<TcpStream> {
     let attempts = lookup_host((host, port)).await?;
     let attempts = attempts.map(|address| Box::pin(TcpStream::connect(address)));
@@ -129,7 +129,7 @@ async fn reach(host: &str, port: u16, settings: &TcpSettings) -> io::Result<TcpS
     Ok(stream)
 }
 
-/// Says who the client is, and hears the first reply.
+/// Authenticates, and waits for the first reply.
 async fn greet<S>(
     session: &Session,
     config: &AsyncConnectionConfig,

@@ -1,4 +1,4 @@
-//! [`Endpoint`]: where a connection leads, and whether it has got there.
+//! [`Endpoint`]: the target of a connection, and the check that the connection still leads there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
 
-/// What a connection is made to, each time anew.
+/// The target of a connection, looked up again for each attempt.
 pub(crate) enum Endpoint {
     /// One server.
     Server(Client),
     /// One node of a cluster.
     Node(Client),
-    /// Whichever server is the master by the word of its sentinels.
+    /// The server that the sentinels name as master.
     Master(Sentinels),
     /// One server of a quorum.
     Member(Client, Member),
 }
 
-/// A new connection, and which master it leads to.
+/// A new connection, and the master that it leads to.
 pub(crate) struct Reached {
     pub(crate) dialed: Dialed,
     /// Makes another connection to the same server.
     pub(crate) client: Arc<Client>,
     master: Option<ServerAddress>,
-    /// Of a server of a quorum: from when on it counts.
+    /// For a server of a quorum: the time from which it counts.
     pub(crate) counts_from: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ impl Endpoint {
         client(server).map(Self::Server)
     }
 
-    /// The master that sentinels name. `connect` is how long connecting may take as a whole.
+    /// The master that sentinels name. `connect` limits connecting as a whole.
     pub(crate) fn master(
         sentinels: Vec<ConnectionInfo>,
         name: &str,
@@ -52,7 +52,7 @@ impl Endpoint {
     ) -> Result<Self, ConfigError> {
         let clients = sentinels.into_iter().map(client);
         let clients = clients.collect::<Result<_, _>>()?;
-        // The rest is for the master.
+        // The rest of the time is for the master.
         let limit = connect / 2;
         Ok(Self::Master(Sentinels::new(clients, name, template, limit)))
     }
@@ -61,7 +61,7 @@ impl Endpoint {
         Ok(Self::Member(client(server)?, member))
     }
 
-    /// What errors call it.
+    /// Its name in errors.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
@@ -125,9 +125,9 @@ impl Endpoint {
         })
     }
 
-    /// Resolves when a connection should be left although it works: the sentinels have chosen
-    /// another master, or it leads to a replica. A master that was stopped and goes on knows
-    /// nothing of its successor, and neither says so nor closes the connection.
+    /// Resolves when a working connection should be given up: the sentinels have chosen another
+    /// master, or the connection leads to a replica. A master that was stopped and continues does
+    /// not know its successor. It neither reports one nor closes the connection.
     pub(crate) async fn outdated(
         &self,
         reached: &mut Reached,
@@ -151,7 +151,7 @@ impl Endpoint {
                         format!("the sentinels have a new master, {named}, instead of {master}"),
                     );
                 }
-                // As long as no sentinel knows better, the connection may be good.
+                // Unless a sentinel names another master, the connection may be good.
                 _ => {}
             }
             match hello {

@@ -1,4 +1,4 @@
-//! HELLO: what a server is. Every user may ask, which is not so with `ROLE` and `INFO`.
+//! `HELLO`: what a server is. Every user may ask it, unlike `ROLE` and `INFO`.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use redis::{Cmd, RedisError, Value};
 
 use crate::server_text::shown;
 
-/// What a server says that it is.
+/// What a server says about itself.
 pub(crate) struct Hello {
     mode: String,
     pub(crate) version: String,
@@ -20,14 +20,14 @@ impl Hello {
         Self::ask(&redis::cmd("HELLO"), connection).await
     }
 
-    /// The same, with the client's name. An empty name says nothing.
+    /// The same, and sets the client's name. An empty name is not sent.
     pub(crate) async fn greet(
         connection: &mut MultiplexedConnection,
         name: &str,
     ) -> Result<Self, RedisError> {
         let mut hello = redis::cmd("HELLO");
         if !name.is_empty() {
-            // The version that the connection has already.
+            // The protocol version that the connection has already.
             hello.arg(3).arg("SETNAME").arg(name);
         }
         Self::ask(&hello, connection).await
@@ -38,7 +38,7 @@ impl Hello {
         let word = |name: &str| match said.get(name) {
             Some(Value::BulkString(word)) => String::from_utf8_lossy(word).into_owned(),
             Some(Value::SimpleString(word)) => word.clone(),
-            // A server that is silent about it is taken for what it should be.
+            // If the server does not say, assume what is expected.
             _ => String::new(),
         };
         Ok(Self {
@@ -53,8 +53,7 @@ impl Hello {
         self.require_mode("standalone")
     }
 
-    /// An error unless the server is a node of a cluster, and one that can tell a message to one
-    /// node and not to all.
+    /// An error unless the server is a node of a cluster, and can send a message to one node only.
     pub(super) fn expect_cluster(&self) -> Result<(), StoreError> {
         self.require_mode("cluster")?;
         let major = self.version.split('.').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! INFO: what a server reports about itself, line by line.
+//! `INFO`: what a server reports about itself, line by line.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, ParsingError, RedisError, Value};
@@ -7,7 +7,7 @@ use redis::{Cmd, FromRedisValue, ParsingError, RedisError, Value};
 pub(crate) struct Info(String);
 
 impl Info {
-    /// Asks for one section.
+    /// Requests one section.
     pub(super) async fn section(
         connection: &mut MultiplexedConnection,
         section: &str,
@@ -15,18 +15,18 @@ impl Info {
         Self::command().arg(section).query_async(connection).await
     }
 
-    /// Asks for the usual sections.
+    /// The command for the default sections.
     pub(crate) fn command() -> Cmd {
         redis::cmd("INFO")
     }
 
-    /// The value in a line.
+    /// The value of a field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
     }
 
-    /// Whether a line has this value.
+    /// True if a field has this value.
     pub(crate) fn is(&self, name: &str, value: &str) -> bool {
         self.field(name) == Some(value)
     }

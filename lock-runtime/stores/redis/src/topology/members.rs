@@ -1,13 +1,13 @@
-//! Which servers a quorum has, by what they say of themselves: none of them twice, and none that
-//! may have forgotten.
+//! The servers of a quorum, identified by what they report. No server counts twice, and none that
+//! may have forgotten a lock.
 //!
-//! A server that was restarted may have come back without its last writes, or without any: it could
-//! grant a lock that it had granted before. So it does not count until every lease that it may have
-//! forgotten has ended. A restart ends all connections, so it is enough to ask a server for its run
-//! when a connection is made.
+//! A restarted server may have lost its last writes, or all of them: it could grant a lock that it
+//! had granted before. So it does not count until every lease that it may have forgotten has ended.
+//! A restart ends all connections, so it is enough to ask for a server's run when a connection is
+//! made.
 //!
-//! A client that knew the run before counts the time itself, by its monotonic clock. A client that
-//! has never seen the server has only its uptime, which is a difference of the server's wall clock.
+//! A client that knew the earlier run measures the time itself, with its monotonic clock. A client
+//! that has never seen the server has only its uptime, a difference of the server's wall clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,16 +18,16 @@ use redis::aio::MultiplexedConnection;
 use super::info::Info;
 use crate::errors;
 
-/// What the servers of one quorum are known as.
+/// The identities of one quorum's servers.
 #[derive(Debug)]
 pub(crate) struct Members {
     clock: Clock,
     rejoin_after: Duration,
-    /// Before anybody asked for anything.
+    /// A time before the first request.
     opened: Instant,
     /// Their names in the URL, without user and password.
     names: Vec<String>,
-    /// The latest run of each.
+    /// The latest known run of each.
     known: Mutex<Vec<Option<KnownRun>>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Member {
 /// One run of a server, from its start to its end.
 struct ServerRun {
     id: String,
-    /// At least so long ago it was started.
+    /// The server was started at least this long ago.
     uptime: Duration,
 }
 
@@ -71,12 +71,12 @@ impl Members {
         self.rejoin_after
     }
 
-    /// Whether this member was once what the URL says.
+    /// True if this member was once the server that the URL describes.
     pub(crate) fn is_known(&self, at: usize) -> bool {
         matches!(self.known.lock().get(at), Some(Some(_)))
     }
 
-    /// As if this member had been what the URL says.
+    /// Marks this member as known.
     #[cfg(test)]
     pub(crate) fn was_good(&self, at: usize) {
         let run = ServerRun {
@@ -86,8 +86,8 @@ impl Members {
         let _ = self.enter(at, run);
     }
 
-    /// Takes note of a member's run, and says from when on it counts. If another member has the
-    /// same run, its name is the error.
+    /// Records a member's run, and returns the time from which it counts. If another member has the
+    /// same run, returns that member's name as the error.
     fn enter(&self, at: usize, run: ServerRun) -> Result<Instant, &str> {
         let mut known = self.known.lock();
         let has_it = |one: &Option<KnownRun>| one.as_ref().is_some_and(|one| one.id == run.id);
@@ -97,12 +97,12 @@ impl Members {
         }
         let left = match known.get(at).and_then(Option::as_ref) {
             Some(before) if before.id == run.id => return Ok(before.counts_from),
-            // It was started again at an unknown time, and its uptime is by a clock that may have
-            // been set since.
+            // The restart happened at an unknown time. The server's clock, which measures the
+            // uptime, may have been set since.
             Some(_) => self.rejoin_after,
             None => self.rejoin_after.saturating_sub(run.uptime),
         };
-        // Requests that have waited for this connection ask a server that counts.
+        // Requests that waited for this connection reach a server that counts.
         let counts_from = match left.is_zero() {
             true => self.opened,
             false => self.clock.now() + left,
@@ -116,7 +116,8 @@ impl Members {
 }
 
 impl Member {
-    /// From when on the server of a new connection counts. An error if it can't be this member.
+    /// The time from which the server of a new connection counts. An error if it can't be this
+    /// member.
     pub(super) async fn admit(
         &self,
         connection: &mut MultiplexedConnection,
@@ -151,12 +152,12 @@ impl Member {
 
 impl ServerRun {
     fn read(info: &Info) -> Option<Self> {
-        // Below zero if the server's clock was put back.
+        // Negative if the server's clock was set back.
         let uptime: i64 = info.field("uptime_in_seconds")?.trim().parse().ok()?;
         let uptime = u64::try_from(uptime).unwrap_or(0);
         Some(Self {
             id: info.field("run_id")?.trim().to_owned(),
-            // Both ends of it are cut to whole seconds.
+            // The server cuts both times of this difference to whole seconds.
             uptime: Duration::from_secs(uptime.saturating_sub(1)),
         })
     }
@@ -209,7 +210,7 @@ mod tests {
         assert_eq!(members.enter(1, run("b", 9)), Ok(opened));
         assert_eq!(members.enter(1, run("c", 9)), Ok(opened));
         assert_eq!(members.enter(0, run("c", 9)), Err("two"));
-        // A refused run has replaced nobody's.
+        // A refused run replaced no other.
         assert_eq!(members.enter(1, run("c", 9)), Ok(opened));
         assert_eq!(members.enter(0, run("b", 9)), Ok(opened));
     }
@@ -220,10 +221,10 @@ mod tests {
         let members = members(minute);
         assert_eq!(members.enter(0, run("a", 61)), Ok(members.opened));
         let before = members.clock.now();
-        // Its clock was put ahead, so that it seems to run for long.
+        // The server's clock was set ahead, so it seems to run for long.
         let restarted = members.enter(0, run("b", 7200)).unwrap();
         assert!(restarted >= before + minute);
-        // The same run by another connection, whatever its clock says by now.
+        // The same run over another connection, whatever the clock says now.
         assert_eq!(members.enter(0, run("b", 0)), Ok(restarted));
         let young = members.enter(1, run("c", 20)).unwrap();
         assert!(young >= before + 40 * Duration::from_secs(1) && young < before + minute);

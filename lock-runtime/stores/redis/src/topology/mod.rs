@@ -1,4 +1,4 @@
-//! Where the servers are, and what each of them says that it is.
+//! The servers' addresses, and what each server says about itself.
 
 pub(crate) mod dial;
 pub(crate) mod endpoint;

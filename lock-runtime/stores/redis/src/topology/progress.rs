@@ -1,12 +1,12 @@
-//! [`Progress`]: how far the attempts to connect to one server have come.
+//! [`Progress`]: how far attempts to connect to one server have come.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// What an attempt to connect waits for.
+/// What an attempt to connect is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
-    /// The server's address, and that it takes the connection.
+    /// The server's address, and an accepted connection.
     Reaching,
     /// The provider of the credentials.
     Credentials,
@@ -18,7 +18,7 @@ pub(crate) enum Step {
     GreetingOverTls,
 }
 
-/// How far attempts have come, for whoever can't wait for their end.
+/// The progress of attempts, for callers that can't wait for their end.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     step: AtomicU8,
@@ -38,12 +38,12 @@ impl Progress {
         found.unwrap_or(Reaching)
     }
 
-    /// The server has replied, so that both sides agree about TLS.
+    /// The server has replied, so both sides agree about TLS.
     pub(crate) fn replied(&self) {
         self.replied.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it ever has.
+    /// True if the server ever replied.
     pub(crate) fn has_replied(&self) -> bool {
         self.replied.load(Ordering::Relaxed)
     }

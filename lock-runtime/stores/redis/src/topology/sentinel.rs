@@ -1,4 +1,4 @@
-//! SENTINEL: which server is the master (Redis documentation, *Guidelines for Redis clients with
+//! `SENTINEL`: which server is the master (Redis documentation, *Guidelines for Redis clients with
 //! support for Redis Sentinel*).
 //!
 //! All sentinels are asked at once. As soon as a majority has answered, the answer with the highest
@@ -25,11 +25,11 @@ use crate::errors;
 pub(crate) struct Sentinels {
     sentinels: Vec<Arc<Sentinel>>,
     name: Arc<str>,
-    /// How to connect to a master, whose address is not known yet.
+    /// The settings for a master. Its address is not known yet.
     template: ConnectionInfo,
-    /// How long one sentinel may take.
+    /// The time limit for one sentinel.
     limit: Duration,
-    /// The highest epoch that was heard of.
+    /// The highest epoch seen.
     epoch: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl Sentinels {
         }
     }
 
-    /// What errors call them and their master, whoever that is.
+    /// Their name in errors, with that of the master.
     pub(crate) fn names(&self) -> String {
         let infos = self.sentinels.iter();
         let names = infos.map(|sentinel| name_of(sentinel.client.get_connection_info()));
@@ -77,12 +77,12 @@ impl Sentinels {
         format!("master {:?} of {}", self.name, names.join(", "))
     }
 
-    /// How to connect to a master, at whatever address.
+    /// The settings for a master at any address.
     pub(crate) fn template(&self) -> &ConnectionInfo {
         &self.template
     }
 
-    /// The master now.
+    /// Asks for the present master.
     pub(crate) async fn master(&self, access: &Arc<Access>) -> Result<ServerAddress, StoreError> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
@@ -110,8 +110,7 @@ impl Sentinels {
         let Some(NamedMaster { master, epoch }) = best else {
             return Err(self.nobody_knows(errors));
         };
-        // A majority is right even if it has forgotten everything, as after a new start from
-        // scratch.
+        // A majority is right even if it has forgotten every epoch, as after a new setup.
         if answers < majority && epoch < self.epoch.load(Ordering::Relaxed) {
             return Err(StoreError::new(
                 StoreErrorKind::Disconnected,
@@ -122,7 +121,7 @@ impl Sentinels {
         Ok(master)
     }
 
-    /// The most telling of the errors.
+    /// Picks the most helpful of the errors.
     fn nobody_knows(&self, errors: Vec<StoreError>) -> StoreError {
         use StoreErrorKind::{Denied, Misconfigured};
         let told = errors
@@ -154,7 +153,7 @@ impl Sentinel {
         let answer = tokio::time::timeout(limit, self.ask_now(name, access)).await;
         let answer = answer.unwrap_or_else(|_| Err(unreached::silent(access, &self.progress)));
         answer.map_err(|error| {
-            // Whatever it was, the next question goes over a new connection.
+            // After any error, the next question uses a new connection.
             *self.connection.lock() = None;
             error.of(&name_of(self.client.get_connection_info()))
         })
@@ -164,7 +163,7 @@ impl Sentinel {
         let kept = self.connection.lock().clone();
         let failed = |error| match errors::store_error(&error) {
             error if error.kind() == StoreErrorKind::Refused => {
-                // Any other server does not know the command.
+                // A server that is no sentinel does not know the command.
                 StoreError::new(
                     StoreErrorKind::Misconfigured,
                     format!("it is no sentinel of {name:?}: {}", error.detail()),
@@ -183,7 +182,8 @@ impl Sentinel {
                 dialed
             }
         };
-        // The epoch first: what changes in between must not make an old address look new.
+        // Ask for the epoch first: a change between the two replies must not make an old address
+        // look new.
         let (mut same, mut state) = (connection.clone(), redis::cmd("SENTINEL"));
         let state = state.arg("MASTER").arg(name).query_async(&mut same);
         let mut addr = redis::cmd("SENTINEL");

@@ -11,7 +11,7 @@ use crate::context::ClientContext;
 use crate::errors;
 use crate::server_text::escaped;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ServerAddress {
     pub(crate) host: String,
@@ -20,19 +20,18 @@ pub(crate) struct ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sentinels and nodes of a cluster tell it.
+        // The host may come from a sentinel or a cluster node, so escape it.
         write!(f, "{}:{}", escaped(&self.host), self.port)
     }
 }
 
-/// What errors call the server that a connection leads to: `host:port`, or the path of its socket.
-/// Never user or password.
+/// A server's name in errors: `host:port`, or the path of its socket. Never user or password.
 pub(crate) fn name_of(info: &ConnectionInfo) -> String {
-    // Sentinels and nodes of a cluster tell it.
+    // The host may come from a sentinel or a cluster node, so escape it.
     escaped(&info.addr().to_string())
 }
 
-/// The same settings for the server at another address.
+/// The same settings, with another address.
 pub(crate) fn client_at(
     template: &ConnectionInfo,
     address: &ServerAddress,
@@ -54,8 +53,8 @@ pub(crate) fn client_at(
     Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
 }
 
-/// Connects to the first address of a name that can be connected to. The client that comes back
-/// leads to that address only.
+/// Connects to the first of a name's addresses that accepts. The returned client leads to that
+/// address only.
 pub(crate) async fn connect(
     client: &Client,
     config: &AsyncConnectionConfig,
@@ -90,8 +89,8 @@ pub(crate) async fn connect(
     }))
 }
 
-/// Whether every connection of a client leads to the same address. The name of a TLS server does
-/// not: it is in the certificate.
+/// True if every connection of a client leads to the same address. A TLS server's name stays a
+/// name, because its certificate has it: it may lead to several addresses.
 pub(crate) fn is_pinned(client: &Client) -> bool {
     match client.get_connection_info().addr() {
         ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => {

@@ -1,12 +1,12 @@
-//! Cluster slots: which one a name lies in, and which name lies in one.
+//! Cluster slots: the slot of a name, and a name for each slot.
 
 use std::sync::LazyLock;
 
-/// How many there are.
+/// The number of slots.
 pub(crate) const SLOTS: u16 = 16384;
 
 /// The slot of a hash tag, or of a name without one: CRC16 (XMODEM), as the Redis Cluster
-/// specification has it.
+/// specification defines it.
 pub(crate) fn slot_of(hashed: &str) -> u16 {
     let crc = hashed.bytes().fold(0u16, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
@@ -20,7 +20,7 @@ pub(crate) fn slot_of(hashed: &str) -> u16 {
     crc % SLOTS
 }
 
-/// The same number for a slot in every client, which as a hash tag lies in that slot.
+/// A hash tag that lies in this slot, the same number in every client.
 pub(crate) fn tag_in(slot: u16) -> u32 {
     static TAGS: LazyLock<Vec<u32>> = LazyLock::new(|| {
         let mut tags = vec![None; usize::from(SLOTS)];

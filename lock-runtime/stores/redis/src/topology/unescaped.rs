@@ -1,17 +1,17 @@
-//! [`check`]: characters that end the user and password of a URL before their `@`.
+//! [`check`]: finds unescaped characters that cut a user or password short.
 //!
-//! In `redis://app:12#x@host`, every reader of URLs finds the host `app` with the port 12, and asks
-//! name servers for it. So a URL in which they can only be meant to be in a password is refused,
-//! and told what to write.
+//! In `redis://app:12#x@host`, every URL parser finds the host `app` with port 12, and looks it up.
+//! So a URL is refused if such a character can only belong to a password, and the error says what
+//! to write.
 
 use lock_store::ConfigError;
 
-/// The only text behind a `#`, in the redis crate's URLs.
+/// The only fragment that the redis crate's URLs know.
 const FRAGMENT: &str = "insecure";
-/// Options whose values may have a `@`.
+/// Options whose values may contain `@`.
 const CREDENTIALS: [&str; 2] = ["sentinel_user=", "sentinel_password="];
 
-/// `rest` is what stands behind `scheme` and `://`.
+/// `rest` is what follows `scheme` and `://`.
 pub(super) fn check(scheme: &str, rest: &str) -> Result<(), ConfigError> {
     match misplaced(scheme, rest) {
         None => Ok(()),
@@ -32,7 +32,7 @@ fn misplaced(scheme: &str, rest: &str) -> Option<char> {
     let (credentials, options): (Vec<&str>, Vec<&str>) = query
         .split('&')
         .partition(|option| CREDENTIALS.iter().any(|name| option.starts_with(name)));
-    // They become the user and password of a URL of their own.
+    // Their values become user and password of another URL.
     let value = |option: &&str| {
         option
             .split_once('=')
@@ -44,7 +44,7 @@ fn misplaced(scheme: &str, rest: &str) -> Option<char> {
             .find(['/', '?'])
             .and_then(|at| value[at..].chars().next());
     }
-    // A socket has its path there, and user and password behind it.
+    // A socket's URL has a path there, then user and password.
     if scheme == "redis+unix" {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Why there is no connection. Where one side expects TLS and the other does not, neither says so.
+//! Why there is no connection. If only one side expects TLS, neither side says so.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use crate::access::Access;
 use crate::errors;
 use crate::server_text::shown;
 
-/// What an attempt waits for, when its time is over.
+/// The error when an attempt's time is over: what it was waiting for.
 pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
     late("it does not answer in time", access, progress)
 }
 
-/// The same for whoever has less time than the attempt.
+/// The same for a caller that has less time than the attempt.
 pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
     late("connecting takes too long", access, progress)
 }
@@ -39,12 +39,13 @@ fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
     StoreError::new(StoreErrorKind::Timeout, text)
 }
 
-/// The server can't be reached.
+/// The error if the server can't be reached.
 pub(super) fn unreachable(error: io::Error) -> StoreError {
     errors::store_error(&error.into())
 }
 
-/// Whether the server said this, in Redis' protocol. An alert of TLS can't be parsed.
+/// True if the server sent this error as a reply of the Redis protocol. A TLS alert can't be
+/// parsed.
 pub(super) fn is_reply(error: &RedisError) -> bool {
     !error.is_io_error() && !error.is_connection_dropped() && error.kind() != ErrorKind::Parse
 }
@@ -61,7 +62,7 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
         }
         _ => text,
     };
-    // To ask again does not turn another protocol into Redis'.
+    // Retrying does not turn another protocol into that of Redis.
     let kind = match error.kind() {
         ErrorKind::Parse => StoreErrorKind::Refused,
         _ => StoreErrorKind::Disconnected,
@@ -69,7 +70,7 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
     StoreError::new(kind, text)
 }
 
-/// The server said no to what a provider gave.
+/// The server refused a provider's credentials.
 pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
     let error = errors::store_error(error);
     match error.kind() {
@@ -84,7 +85,7 @@ pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
     }
 }
 
-/// The TLS handshake failed.
+/// The error if the TLS handshake failed.
 #[cfg(feature = "tls")]
 pub(super) fn handshake_failed(error: &io::Error, access: &Access) -> StoreError {
     use rustls::{AlertDescription as Alert, CertificateError, Error};
@@ -110,7 +111,7 @@ pub(super) fn handshake_failed(error: &io::Error, access: &Access) -> StoreError
         Some(Error::AlertReceived(_) | Error::PeerIncompatible(_)) => {
             "both sides must know a common version of TLS".to_owned()
         }
-        // A server without TLS answers in its own words, or hangs up.
+        // A server without TLS answers in plain text, or closes the connection.
         _ => format!("if it expects no TLS, {}", access.other_scheme(true)),
     };
     let text = shown(&error.to_string());

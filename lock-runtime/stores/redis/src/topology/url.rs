@@ -1,4 +1,4 @@
-//! Reads a store's URL, of every kind. No message made here repeats the URL, which can hold a
+//! Parses store URLs of every kind. No message made here repeats the URL, which may contain a
 //! password.
 
 use std::time::Duration;
@@ -13,27 +13,27 @@ use super::url_options::{UrlOptions, duration};
 use super::url_parts::{FORMS, UrlParts, connection_info};
 use crate::config::{REJOIN_AFTER, Replicas};
 
-/// The options of a URL of one server or a cluster.
+/// The options in the URL of one server or a cluster.
 const REPLICAS: [&str; 2] = ["replicas", "replicas_timeout"];
-/// The port of sentinels when none is given.
+/// The default port of sentinels.
 const SENTINEL_PORT: u16 = 26379;
 
-/// What a URL says.
+/// A parsed store URL.
 pub(crate) struct StoreUrl {
-    /// `rediss` in front.
+    /// The scheme begins with `rediss`.
     #[cfg(feature = "tls")]
     pub(crate) is_tls: bool,
-    /// `#insecure` behind.
+    /// The URL ends in `#insecure`.
     #[cfg(feature = "tls")]
     pub(crate) insecure: bool,
-    /// What stands behind `redis` or `rediss`: `-cluster`, or nothing.
+    /// The part of the scheme after `redis` or `rediss`: `-cluster`, for example, or nothing.
     pub(crate) kind: &'static str,
     pub(crate) topology: Topology,
-    /// The replicas that have to confirm each hold.
+    /// The replicas that must confirm each hold.
     pub(crate) replicas: Option<Replicas>,
 }
 
-/// Which servers there are, and what they are to each other.
+/// The servers and their roles.
 #[derive(Clone)]
 pub(crate) enum Topology {
     Server(ConnectionInfo),
@@ -44,15 +44,15 @@ pub(crate) enum Topology {
         master: ConnectionInfo,
     },
     Cluster {
-        /// Some of its nodes.
+        /// Some of the cluster's nodes.
         seeds: Vec<ServerAddress>,
-        /// The nodes' settings, for whatever address.
+        /// The nodes' settings, for any address.
         template: ConnectionInfo,
     },
     Quorum {
-        /// Servers that know nothing of each other.
+        /// Servers that are independent of each other.
         servers: Vec<ConnectionInfo>,
-        /// How long a server does not count that came back.
+        /// How long a restarted server does not count.
         rejoin_after: Duration,
     },
 }
@@ -63,7 +63,7 @@ impl StoreUrl {
         matches!(&self.topology, Topology::Server(server) if matches!(server.addr(), ConnectionAddr::Unix(_)))
     }
 
-    /// `replicas` can be in the URL instead.
+    /// `replicas` is the builder's setting; the URL may have it instead.
     pub(crate) fn parse(url: &str, replicas: Option<Replicas>) -> Result<Self, ConfigError> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
@@ -73,7 +73,7 @@ impl StoreUrl {
             ));
         }
         unescaped::check(scheme, rest)?;
-        // There is no other fragment any more.
+        // No other fragment passed the check.
         let (rest, insecure) = match rest.split_once('#') {
             Some((rest, _)) => (rest, true),
             None => (rest, false),
@@ -162,7 +162,7 @@ fn socket(path: &str, mut options: UrlOptions<'_>) -> Result<Topology, ConfigErr
 
 fn sentinels(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
     let (name, db) = parts.path.split_once('/').unwrap_or((parts.path, ""));
-    // The charset of names in a sentinel's configuration.
+    // The characters that a sentinel's configuration allows in names.
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if name.is_empty() || !name.chars().all(allowed) {
         return Err(ConfigError::new(

@@ -1,4 +1,4 @@
-//! The query of a store's URL: our own options, and those for the redis crate.
+//! The query of a store's URL: our own options and those of the redis crate.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use lock_store::ConfigError;
 
 use crate::config::{REPLICAS_TIMEOUT, Replicas};
 
-/// What the client itself has taken out of the URL.
+/// Options that the client takes out of the URL itself.
 const OF_THE_CLIENT: [&str; 2] = ["namespace", "name"];
-/// What may stand in a user or password, unescaped, is never repeated.
+/// Values that may be part of a user or password, unescaped. They are never repeated.
 const CREDENTIALS: [&str; 4] = ["user=", "pass=", "sentinel_user=", "sentinel_password="];
 
 /// The options that were not taken out yet.
@@ -27,7 +27,7 @@ impl<'u> UrlOptions<'u> {
         }
     }
 
-    /// Takes an option out that can be given once.
+    /// Takes out an option that may be given once.
     pub(super) fn take_one(&mut self, name: &str) -> Result<Option<&'u str>, ConfigError> {
         match self.take(name)[..] {
             [] => Ok(None),
@@ -38,7 +38,7 @@ impl<'u> UrlOptions<'u> {
         }
     }
 
-    /// Takes an option out. All its values, in order.
+    /// Takes out an option. Returns all its values, in order.
     fn take(&mut self, name: &str) -> Vec<&'u str> {
         let mut values = Vec::new();
         self.left.retain(|option| {
@@ -49,7 +49,7 @@ impl<'u> UrlOptions<'u> {
         values
     }
 
-    /// Takes out which replicas are to confirm each hold.
+    /// Takes out the options about replicas.
     pub(super) fn take_replicas(&mut self) -> Result<Option<Replicas>, ConfigError> {
         let (counts, timeouts) = (self.take("replicas"), self.take("replicas_timeout"));
         let counts: Vec<u32> = counts
@@ -87,7 +87,7 @@ impl<'u> UrlOptions<'u> {
         }
     }
 
-    /// An error if there is anything left, since nothing in a URL is ignored.
+    /// An error if any option is left: nothing in a URL is ignored.
     pub(super) fn expect_no_more(&self, known: &[&str]) -> Result<(), ConfigError> {
         let mut left = self.left.iter().filter(|option| !option.is_empty());
         let Some(option) = left.next() else {
@@ -118,7 +118,7 @@ impl<'u> UrlOptions<'u> {
     }
 }
 
-/// A whole number and its unit, as in the attribute, but one unit only.
+/// A whole number with its unit, as in the attribute, but with one unit only.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);

@@ -1,5 +1,5 @@
-//! [`UrlParts`]: users, hosts and path of a URL, each looked at for itself, so that an error can say which part
-//! can't be read. No message repeats the URL, which can hold a password.
+//! [`UrlParts`]: user, hosts and path of a URL. Each is checked on its own, so that an error can
+//! name the part that can't be read. No message repeats the URL, which may contain a password.
 
 use lock_store::ConfigError;
 use redis::io::tcp::TcpSettings;
@@ -9,7 +9,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN};
 use crate::secrets;
 
-/// What stands in a URL of each kind.
+/// The form of each kind of URL.
 pub(super) const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
                      `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
                      `redis-cluster://[user:password@]host[:port],host[:port],…`, \
@@ -24,7 +24,7 @@ pub(super) struct UrlParts<'u> {
     user: &'u str,
     pub(super) hosts: Vec<&'u str>,
     pub(super) path: &'u str,
-    /// Whether a certificate of whatever name will do.
+    /// True if the server's certificate is not verified.
     insecure: bool,
 }
 
@@ -58,13 +58,13 @@ impl<'u> UrlParts<'u> {
         })
     }
 
-    /// The settings of each host, each with this database.
+    /// The settings of each host, all with this database.
     pub(super) fn each(&self, db: &str) -> Result<Vec<ConnectionInfo>, ConfigError> {
         let hosts = self.hosts.iter();
         hosts.map(|host| self.server(self.user, host, db)).collect()
     }
 
-    /// The settings of each host as another user, on another port if none is given.
+    /// The settings of each host for another user, with a default port.
     pub(super) fn each_as(
         &self,
         user: &str,
@@ -87,11 +87,12 @@ impl<'u> UrlParts<'u> {
     }
 }
 
-/// One server's settings: RESP3 for push messages, TCP_NODELAY, and a sign of life for firewalls
-/// that forget quiet connections.
+/// One server's settings: RESP3 for push messages, TCP_NODELAY, and keepalive for firewalls that
+/// drop quiet connections.
 pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> {
     let info = url.into_connection_info().map_err(|error| {
-        // Its own words are constants. What they can repeat is not asked for here.
+        // These messages of the crate are constants. Those that could repeat a part of the URL do
+        // not occur here.
         let words = error.to_string();
         let what = match words.as_str() {
             words if words.contains("wildcard") => {
@@ -108,7 +109,7 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> 
         .redis_settings()
         .clone()
         .set_protocol(ProtocolVersion::RESP3)
-        // One command fewer to connect, and one permission fewer to ask for.
+        // Saves one command at connecting, and one permission.
         .set_skip_set_lib_name();
     secrets::remember(&redis);
     let keepalive = TcpKeepalive::new()
@@ -146,7 +147,7 @@ fn check_host(text: &str) -> Result<(), String> {
             None => (text, None),
         },
     };
-    // One character says nothing of a password.
+    // A single character reveals nothing of a password.
     let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
     if let Some(bad) = host.chars().find(bad) {
         return Err(format!("has a {bad:?}"));
@@ -164,7 +165,7 @@ fn check_host(text: &str) -> Result<(), String> {
 }
 
 fn with_port(host: &str, port: u16) -> String {
-    // In `[::1]`, colons mean something else.
+    // In `[::1]`, colons do not separate a port.
     let after = host.rfind(']').map_or(host, |end| &host[end..]);
     match after.contains(':') {
         true => host.to_owned(),
