@@ -1,36 +1,36 @@
-//! [`ClientMessage`]: what clients of one store say to each other.
+//! [`ClientMessage`]: messages between the clients of one store.
 
 use std::time::Duration;
 
 use crate::key::LockKey;
 use crate::owner::ClientId;
 
-/// What one client says to another by way of the store. A message may be lost, come twice, or be
-/// forged by anybody who may publish there: nothing about safety depends on it.
+/// A message from one client to another, passed on by the store. It may be lost, come twice, or be
+/// forged by anybody who may publish there. Nothing about safety depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientMessage {
-    /// Who has this key?
+    /// A question: does the receiver hold this key?
     WhoHolds {
-        /// What is held.
+        /// The key in question.
         key: LockKey,
-        /// Who wants to know.
+        /// The client that asks.
         asker: ClientId,
     },
-    /// The answer.
+    /// The answer to [`WhoHolds`](Self::WhoHolds).
     Holds {
-        /// What is held.
+        /// The key in question.
         key: LockKey,
-        /// Who answers.
+        /// The client that answers.
         client: ClientId,
-        /// Its name: visible ASCII.
+        /// That client's name: visible ASCII.
         name: Box<str>,
-        /// For how long it has held the key; `None` if it does not hold the key now.
+        /// How long it has held the key; `None` if it does not hold the key now.
         held_for: Option<Duration>,
     },
 }
 
 impl ClientMessage {
-    /// What it is about.
+    /// The key that the message is about.
     #[must_use]
     pub fn key(&self) -> &LockKey {
         match self {
@@ -38,7 +38,7 @@ impl ClientMessage {
         }
     }
 
-    /// The same about another key.
+    /// The same message about another key.
     #[must_use]
     pub fn about(mut self, other: LockKey) -> Self {
         match &mut self {

@@ -1,8 +1,8 @@
 //! The client's own clock: monotonic, and never a caller's paused one.
 //!
-//! Time is read from [`Instant`], which goes on while the machine sleeps. The runtime's timers do
-//! not: they are alarms, late by as much as the machine slept, and whoever is woken by one reads
-//! the clock.
+//! Time is read from [`Instant`], which continues while the machine sleeps. The runtime's timers do
+//! not: they are alarms, late by as long as the machine slept. A task that an alarm wakes reads the
+//! clock.
 #![expect(clippy::disallowed_types, reason = "tokio's is the time of its timers")]
 
 use std::future::Future;
@@ -24,7 +24,7 @@ use crate::instant::Instant;
 use crate::pause::Pause;
 
 pin_project! {
-    /// See [`Clock::by`]. (`select!` in an `async fn` would have room for the future twice.)
+    /// See [`Clock::by`]. (`select!` in an `async fn` would store the future twice.)
     pub struct By<F> {
         #[pin]
         future: F,
@@ -45,15 +45,15 @@ impl<F: Future> Future for By<F> {
     }
 }
 
-/// Reads time and makes timers on the client's own runtime, from any thread and without a runtime
-/// of the caller's.
+/// Reads time and makes timers on the client's own runtime. Works on any thread, also outside of a
+/// runtime.
 #[derive(Clone, Debug)]
 pub struct Clock {
     handle: Handle,
-    /// Tests: `handle` is a runtime whose time may be paused, and its clock is the one that counts.
+    /// Tests: `handle` is a runtime whose time may be paused, and the time of that runtime counts.
     #[cfg(feature = "test-util")]
     simulated: bool,
-    /// Simulation: how many milliseconds it is ahead of its runtime.
+    /// Simulation: the milliseconds by which this clock is ahead of its runtime.
     #[cfg(feature = "__internals")]
     ahead: Option<Arc<AtomicI64>>,
     /// Simulation: stops the tasks that it starts, and lets the machine sleep.
@@ -86,12 +86,12 @@ impl Clock {
         }
     }
 
-    /// The runtime that this is called in, if its time is paused.
+    /// The current runtime, if its time is paused.
     #[cfg(feature = "test-util")]
     #[must_use]
     pub fn paused_runtime() -> Option<Handle> {
         let runtime = Handle::try_current().ok()?;
-        // Tokio does not say it. A clock that runs is later after a moment.
+        // Tokio does not tell. A running clock shows a later time after a moment.
         let (paused_at, began) = (tokio::time::Instant::now(), Instant::now());
         while began.elapsed() < Duration::from_micros(10) {
             std::hint::spin_loop();
@@ -99,8 +99,8 @@ impl Clock {
         (tokio::time::Instant::now() == paused_at).then_some(runtime)
     }
 
-    /// The same clock, so many milliseconds ahead of its runtime as is stored there: for a server
-    /// whose clock jumps. What its client's machine sleeps is nothing to it.
+    /// The same clock, ahead of its runtime by the milliseconds stored there: for a server whose
+    /// clock jumps. The sleep of its client's machine does not change it.
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn ahead(mut self, milliseconds: Arc<AtomicI64>) -> Self {
@@ -108,15 +108,15 @@ impl Clock {
         self
     }
 
-    /// The same clock, whose tasks stop while this says so, and whose machine sleeps when this says
-    /// so.
+    /// The same clock on a machine that `pause` controls: it stops the clock's tasks, and lets the
+    /// machine sleep.
     #[cfg(feature = "__internals")]
     pub fn pausable(mut self, pause: Option<Pause>) -> Self {
         self.pause = pause;
         self
     }
 
-    /// Now, on the monotonic clock.
+    /// The present time on the monotonic clock.
     #[inline]
     pub fn now(&self) -> Instant {
         #[cfg(feature = "test-util")]
@@ -150,7 +150,7 @@ impl Clock {
         now + self.pause.as_ref().map_or(Duration::ZERO, Pause::slept)
     }
 
-    /// An alarm of the client's runtime: at that time, or later by as much as the machine sleeps
+    /// An alarm of the client's runtime at that time. It is late by as long as the machine sleeps
     /// until then.
     #[inline]
     pub fn sleep_until(&self, at: Instant) -> Sleep {
@@ -165,7 +165,7 @@ impl Clock {
         tokio::time::sleep_until(alarm)
     }
 
-    /// The future's output, or `None` if it is not there at `by`.
+    /// The future's output, or `None` if it is not ready at `by`.
     pub fn by<F: Future>(&self, by: Instant, future: F) -> By<F> {
         let sleep = self.sleep_until(by);
         By { future, sleep }
@@ -182,7 +182,7 @@ impl Clock {
         drop(self.handle.spawn(self.stoppable(task)));
     }
 
-    /// The future, as one that a simulation can stop.
+    /// Wraps a future, so that a simulation can stop it.
     #[cfg(feature = "__internals")]
     pub fn stoppable<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         let pause = self.pause.clone();
@@ -194,7 +194,7 @@ impl Clock {
         }
     }
 
-    /// The future, as one that a simulation can stop.
+    /// Wraps a future, so that a simulation can stop it.
     #[cfg(not(feature = "__internals"))]
     pub fn stoppable<F: Future>(&self, future: F) -> F {
         future

@@ -1,4 +1,4 @@
-//! [`Store`]: the verbs, each safe to repeat.
+//! [`Store`]: the operations of a store. All but one are safe to repeat.
 
 use std::fmt;
 use std::future::Future;
@@ -19,61 +19,62 @@ use crate::request::{
     Renewed,
 };
 
-/// What a verb returns: a future that may be dropped at any time, which leaves its outcome unknown.
+/// The result of an operation. It may be dropped at any time, which leaves the outcome unknown.
 pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Failure>> + Send + 's>>;
 
-/// What a question returns that concerns no key.
+/// The result of a question that concerns no key.
 pub type Asked<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
-/// The contract. Each verb gets the instant by which it must have answered, by the client's clock.
+/// The contract. Each operation gets the time by which it must answer, on the client's clock.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// Takes the key for the owner if it is free, or already the owner's.
+    /// Takes the key for the owner, if it is free or already the owner's.
     ///
-    /// A repeat by the owner grants again: the hold lasts at least the lease from now, and a fenced
-    /// grant brings a fresh, higher token.
+    /// If the owner repeats it, it grants again: the hold lasts at least the lease from now, and a
+    /// fenced grant has a new, higher token.
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired>;
 
-    /// Lets each owner's hold last at least its lease from now, in one round trip. Never makes a
-    /// key, never shortens one.
+    /// Prolongs each owner's hold to at least its lease from now, in one round trip. Never makes a
+    /// key, and never shortens a lease.
     fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>>;
 
     /// Takes several free keys at once, for exclusive holds, or none of them. Never joins a queue.
     ///
-    /// One round trip where the store can do it at once; as safe to repeat as
+    /// Takes one round trip if the store can do it at once. Safe to repeat, like
     /// [`acquire`](Self::acquire).
     fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll>;
 
-    /// A new fencing token for a hold that exists.
+    /// Gives an existing hold a new fencing token.
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced>;
 
     /// Ends each hold and hands its key to the next in the queue, in one round trip. The replies
-    /// are in the same order.
+    /// are in the order of the requests.
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>>;
 
-    /// Gives back all but `permits` of a shared hold, and hands them on. `Released` also if it had
-    /// no more before.
+    /// Gives back all but `permits` of a shared hold, and hands them on. Also replies `Released` if
+    /// the hold had no more before.
     fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released>;
 
-    /// Takes the owner out of the queue and, if it was granted the key meanwhile, ends that hold.
+    /// Takes the owner out of the queue. If the owner was granted the key meanwhile, ends that
+    /// hold.
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released>;
 
-    /// Who holds the key, for how long still, and how many places its queue has.
-    /// `None` if the key holds something that is not a lock.
+    /// The key's holder, the rest of its lease, and the number of places in the queue. `None` if
+    /// the key holds something that is not a lock.
     fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>>;
 
-    /// Ends whatever hold there is and hands the key to the next in the queue. True if there was
-    /// one, `None` if the key holds something that is not a lock.
+    /// Ends every hold of the key and hands the key to the next in the queue. True if there was a
+    /// hold, `None` if the key holds something that is not a lock.
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>>;
 
-    /// Takes tokens of a rate limiter's bucket if they can be had within the request's wait. The
-    /// one verb that a repeat does not repeat harmlessly: it takes again, so fewer pass than could,
-    /// and never more.
+    /// Takes tokens from a rate limiter's bucket, if the request's wait is enough for them. The one
+    /// operation that is not safe to repeat: a repeat takes tokens again. Then fewer requests pass
+    /// than could, never more.
     fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated>;
 
-    /// Sets a latch, for `ttl`, open or not, unless it is set and has not opened yet. `count` is
-    /// not zero. A repeat by the same owner changes nothing more, and gets the first one's reply.
-    /// An attempt that arrives when that may be forgotten is not [valid](LatchCall::valid) any
-    /// more, and changes nothing.
+    /// Sets a latch for the time `ttl`, unless it is set and has not opened. `ttl` counts whether
+    /// the latch opens or not. `count` is not zero. A repeat by the same owner changes nothing, and
+    /// gets the first reply again. When the store may have forgotten that reply, attempts are no
+    /// longer [valid](LatchCall::valid), and change nothing.
     fn latch_set(
         &self,
         call: LatchCall,
@@ -82,28 +83,28 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         by: Instant,
     ) -> StoreFuture<'_, LatchSet>;
 
-    /// Counts a latch down by one; a repeat as [`latch_set`](Self::latch_set). The last count tells
-    /// everyone that waits: [`Listener::granted`](crate::Listener::granted) with the generation
-    /// that opened.
+    /// Counts a latch down by one. Repeats work as for [`latch_set`](Self::latch_set). The last
+    /// count tells all waiters: [`Listener::granted`](crate::Listener::granted), with the
+    /// generation that opened.
     fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted>;
 
-    /// What a latch is.
+    /// The state of a latch.
     fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound>;
 
-    /// What a latch is. Unless it is open, the owner has a place among those that are told when it
-    /// opens. A place is forgotten after a minute; a repeat keeps it.
+    /// The state of a latch. Unless it is open, the owner gets a place among those that are told
+    /// when it opens. A place is forgotten after a minute; a repeat keeps it.
     fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound>;
 
-    /// Gives a place up.
+    /// Gives up a place among the waiters.
     fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()>;
 
-    /// Why the store can't give this, to anybody at any time; `None` if it can.
+    /// Why the store can never do this; `None` if it can.
     fn refuses(&self, _wish: Wish) -> Option<String> {
         None
     }
 
-    /// Whether it keeps keys of different [namespaces](LockKey::namespace) apart. If not, only the
-    /// client's own namespace can be used, which the store was opened with. All keys of a
+    /// True if the store keeps keys of different [namespaces](LockKey::namespace) apart. If not,
+    /// clients can use only the namespace that the store was opened with. All keys of a
     /// [`release`](Self::release) or an [`acquire_all`](Self::acquire_all) are of one namespace;
     /// those of a [`renew`](Self::renew) need not be.
     fn tells_namespaces_apart(&self) -> bool {
@@ -111,13 +112,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Passes a message on to another client of the store
-    /// ([`Listener::told`](crate::Listener::told)). Whether that client listens, as far as is
-    /// known. A store that passes nothing on says that nobody does.
+    /// ([`Listener::told`](crate::Listener::told)). True if that client listens, as far as is
+    /// known. A store that passes nothing on replies false.
     fn tell(&self, _to: ClientId, _message: ClientMessage, _by: Instant) -> Asked<'_, bool> {
         Box::pin(async { Ok(false) })
     }
 
-    /// Asks the store for a sign of life.
+    /// Checks that the store answers.
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()>;
 
     /// Waits until the first attempt to connect has succeeded or failed.
@@ -125,51 +126,50 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// Logs what endangers locks, of the servers whose findings were not logged yet. True when
-    /// those of all servers were.
+    /// Logs what endangers locks, for servers whose findings were not logged yet. True when the
+    /// findings of all servers were logged.
     fn log_findings(&self, _by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         Box::pin(async { true })
     }
 
-    /// What each of its servers says of itself. Asks beside the other verbs, and says nothing about
-    /// the links.
+    /// What each of the store's servers reports about itself. This question is separate from the
+    /// other operations, and tells nothing about the links.
     fn servers(&self, _by: Instant) -> Asked<'_, Vec<ServerHealth>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    /// The link over which the client's own thread would send a verb now, or a later one; one over
-    /// which nothing ever goes, if that depends on the key.
+    /// The link that the client's own thread would use for an operation now, or a later link. If it
+    /// depends on the key, a link that nothing ever uses.
     fn link(&self) -> Link;
 
-    /// The link over which the caller would send an acquire of this key now, or a later one. Over
-    /// the link of an acquire that joins the queue the client hears of what it is granted.
+    /// The link that the caller would use for an acquire of this key now, or a later link. An
+    /// acquire that joins the queue hears of its grant over its own link.
     fn link_of(&self, _key: &LockKey, _queue: Queue) -> Link {
         self.link()
     }
 
-    /// Whether what it tells on its own of a grant is only a hint, so that the owner acquires again
-    /// and believes that reply.
+    /// True if a message about a grant is only a hint. The owner must then acquire again and
+    /// believe that reply.
     fn only_hints(&self) -> bool {
         false
     }
 
-    /// Whether another server takes over when one fails, so that it pays to wait longer for an
-    /// answer.
+    /// True if another server takes over when one fails. Then it pays to wait longer for an answer.
     fn fails_over(&self) -> bool {
         false
     }
 
-    /// Closes connections, and grants nobody waits for are no longer told.
+    /// Closes the connections. Grants without a waiter are not reported any more.
     fn close(&self);
 
-    /// Whether it was closed and can't answer any more.
+    /// True if it was closed and can't answer any more.
     fn is_closed(&self) -> bool;
 }
 
-/// What a request could want that not every store can give.
+/// A feature that not every store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// A lock that is held in shares: readers and writers, a semaphore.
+    /// A lock held in shares: a read-write lock or a semaphore.
     Shares,
     /// Strict arrival order over all processes.
     Fair,
@@ -177,8 +177,8 @@ pub enum Wish {
     Rate,
     /// A latch.
     Latch,
-    /// A hold for so long.
+    /// A hold of this length.
     Lease(Duration),
-    /// A key that stays taken for so long, also after its release.
+    /// A key that stays taken for this long, even after its release.
     Kept(Duration),
 }

@@ -1,8 +1,9 @@
-//! [`StoreError`]: a store's refusal or silence. [`ConfigError`]: a setting it can't be opened with.
+//! [`StoreError`]: a store's refusal or silence. [`ConfigError`]: a setting that can't be used.
 
 use std::fmt;
 
-/// A setting or URL that a store can't be opened with: what is wrong and what to write.
+/// A setting or URL that a store can't be opened with. The text says what is wrong and what to
+/// write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(Box<str>);
 
@@ -12,7 +13,7 @@ impl ConfigError {
         Self(message.into())
     }
 
-    /// What is wrong and what to write.
+    /// The text: what is wrong and what to write.
     #[must_use]
     pub fn into_message(self) -> Box<str> {
         self.0
@@ -71,7 +72,7 @@ pub enum StoreErrorKind {
 }
 
 impl StoreErrorKind {
-    /// Whether it may pass within the wait, so that the engine tries again.
+    /// True if the error may pass within the wait, so that the engine tries again.
     #[doc(hidden)]
     #[must_use]
     pub fn is_transient(self) -> bool {
@@ -88,7 +89,7 @@ impl StoreErrorKind {
 }
 
 impl StoreError {
-    /// For implementations of the store contract, which is this project's own.
+    /// For implementations of the store contract, which belongs to this project.
     #[doc(hidden)]
     pub fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
         Self {
@@ -97,14 +98,14 @@ impl StoreError {
         }
     }
 
-    /// Its own words, without what to do.
+    /// The store's own words, without advice.
     #[doc(hidden)]
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The same, with the name of its server, unless it has that already.
+    /// The same error with the server's name in front, unless it has that already.
     #[doc(hidden)]
     #[must_use]
     pub fn of(&self, server: &str) -> Self {
@@ -115,7 +116,7 @@ impl StoreError {
         Self::new(self.kind, format!("{server}: {}", self.detail))
     }
 
-    /// What kind of failure it was.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         self.kind

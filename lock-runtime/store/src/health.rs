@@ -1,33 +1,33 @@
-//! How a server is doing, and which of its settings endanger locks.
+//! The health of a server, and its settings that endanger locks.
 
 use std::fmt;
 use std::time::Duration;
 
-/// One server, as it says itself.
+/// One server, as it describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerHealth {
     /// `host:port`, or the path of its socket.
     pub address: String,
-    /// Its version, as `7.0.15`; empty if it did not answer.
+    /// Its version, such as `7.0.15`; empty if it did not answer.
     pub version: String,
-    /// Whether it takes writes.
+    /// Its role: only a master takes writes.
     pub role: Role,
-    /// How many replicas are connected to it. `None` if the user may not ask, or it did not answer.
+    /// The number of connected replicas. `None` if the user may not ask, or the server did not
+    /// answer.
     pub replicas: Option<u32>,
-    /// How long it took to answer just now. Zero if it did not.
+    /// The time of its answer just now. Zero if it did not answer.
     pub round_trip: Duration,
     /// The age of this client's connection to it.
     pub connected_for: Duration,
-    /// How often that connection was made again since the client was made, to this or an earlier
-    /// master.
+    /// The number of reconnects since the client was made, to this or an earlier master.
     pub reconnects: u64,
-    /// What is to be mended. Empty if nothing is.
+    /// The problems to solve. Empty if there are none.
     pub findings: Vec<Finding>,
 }
 
 impl ServerHealth {
-    /// A server of which only the address is known.
+    /// A server with only its address known.
     #[doc(hidden)]
     #[must_use]
     pub fn new(address: String) -> Self {
@@ -56,15 +56,15 @@ pub enum Role {
     Unknown,
 }
 
-/// Something about a server that endangers locks. [`Display`](fmt::Display) says what, and what to
-/// do.
+/// Something about a server that endangers locks. Its [`Display`](fmt::Display) says what it is and
+/// what to do.
 ///
 /// Findings are logged once as warnings when a client has connected. They are in the client's
 /// health at any time. `strict_checks` refuses to start with any of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finding {
-    /// When memory is out, the server may throw locks away.
+    /// When memory is full, the server may evict locks.
     #[non_exhaustive]
     Evicting {
         /// Its `maxmemory-policy`.
@@ -72,53 +72,53 @@ pub enum Finding {
     },
     /// A restart of the server loses all locks: it writes no append-only file and no snapshots.
     NoPersistence,
-    /// It writes no append-only file, and does not say whether it saves snapshots. The user may not
-    /// read its configuration, which also has passwords.
+    /// It writes no append-only file, and it is unknown whether it saves snapshots: the user may
+    /// not read the server's configuration. That also has passwords.
     SnapshotsUnknown,
-    /// A master that was cut off from its replicas goes on granting locks. Its successor does not
+    /// A master that is cut off from its replicas continues to grant locks. Its successor does not
     /// know them.
     #[non_exhaustive]
     NoMinReplicas {
-        /// How many replicas are connected.
+        /// The number of connected replicas.
         replicas: u32,
     },
-    /// The client asks for more confirmations than there are replicas. So no lock can be had.
+    /// The client asks for more confirmations than there are replicas. So no lock can be acquired.
     #[non_exhaustive]
     TooFewReplicas {
-        /// How many are to confirm.
+        /// The number of replicas that must confirm.
         asked: u32,
-        /// How many are connected.
+        /// The number of connected replicas.
         connected: u32,
     },
     /// The server's wall clock and this machine's are far apart.
     #[non_exhaustive]
     ClockDifference {
-        /// At least so much.
+        /// The minimum difference.
         difference: Duration,
-        /// The server's is ahead.
+        /// True if the server's clock is ahead.
         is_ahead: bool,
     },
     /// A server of a quorum, or a master of a cluster, does not answer while others do. A quorum
-    /// goes on without it as long as a majority is left. In a cluster no lock of its slots can be
-    /// had. With one server, no answer is an error and no finding.
+    /// works without it as long as a majority is left. In a cluster, locks in its slots can't be
+    /// acquired. With a single server, no answer is an error instead of a finding.
     #[non_exhaustive]
     NoAnswer {
-        /// What was met instead.
+        /// The error met instead of an answer.
         reason: String,
     },
-    /// There is no server: the locks are in the memory of this process, by the URL `memory:`.
+    /// There is no server: with the URL `memory:`, locks are in the memory of this process.
     InProcess,
-    /// The server would not say.
+    /// The user may not ask the server.
     #[non_exhaustive]
     Unknown {
-        /// What is not known.
+        /// What can't be checked.
         what: &'static str,
-        /// What the user may not do, as ACL rules have it.
+        /// The missing permission, in the syntax of ACL rules.
         right: &'static str,
     },
 }
 
-/// For stores: other crates can't write these variants, which may grow.
+/// For stores: other crates can't construct these variants, since they may grow.
 #[doc(hidden)]
 impl Finding {
     #[must_use]

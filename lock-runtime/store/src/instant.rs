@@ -1,30 +1,30 @@
-//! [`Instant`]: a moment on a clock that a suspended machine does not stop.
+//! [`Instant`]: a moment on a clock that continues while the machine is suspended.
 //!
-//! On Linux and Apple's systems [`std::time::Instant`] stands still while the machine sleeps. A
-//! store's clock goes on. So a lease that ended during the sleep would be trusted after it. Boot
-//! time counts the sleep. Elsewhere std's clock is used (the one of Windows counts it).
+//! On Linux and Apple's systems, [`std::time::Instant`] stands still while the machine sleeps. A
+//! store's clock continues. So a lease that ended during the sleep would still be trusted. Boot
+//! time counts the sleep. Other systems use std's clock; that of Windows counts the sleep.
 #![expect(clippy::disallowed_types, reason = "what it stands for")]
 
 use std::ops::{Add, AddAssign, Sub};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A moment on the machine's monotonic clock, the time for which it was suspended included.
+/// A moment on the machine's monotonic clock, which counts the time of suspension.
 ///
-/// It replaces std's and is used in the same way, with one difference. A sum outside its range of
-/// 292 years each way is the end of the range, and no panic.
+/// It is used like std's type, with one difference: a sum outside its range of 292 years each way
+/// becomes the end of the range, and does not panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant {
-    /// Nanoseconds since the machine was started.
+    /// Nanoseconds since the machine started.
     nanos: i64,
 }
 
 impl Instant {
-    /// Now.
+    /// The present moment.
     #[inline]
     #[must_use]
     pub fn now() -> Self {
-        // A system has this clock or has it not: the two are never mixed.
+        // A system either has this clock or lacks it, so the two are never mixed.
         Self::since_boot().unwrap_or_else(|| Self::from_std(std::time::Instant::now()))
     }
 
@@ -36,8 +36,8 @@ impl Instant {
 
         #[cfg(not(target_vendor = "apple"))]
         const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
-        // `mach_continuous_time`. (`CLOCK_MONOTONIC` counts the sleep there, too, but is set with
-        // the wall clock.)
+        // `mach_continuous_time`. (`CLOCK_MONOTONIC` counts the sleep there too, but changes when
+        // the wall clock is set.)
         #[cfg(target_vendor = "apple")]
         const CLOCK: ClockId = ClockId::from_raw(nix::libc::CLOCK_MONOTONIC_RAW);
 
@@ -50,7 +50,7 @@ impl Instant {
         None
     }
 
-    /// The moment of std's clock. It is right if the machine has not slept since the first call.
+    /// Converts a moment of std's clock. Correct if the machine has not slept since the first call.
     /// For simulated clocks, and for systems without a better one.
     #[must_use]
     pub fn from_std(at: std::time::Instant) -> Self {
@@ -80,7 +80,7 @@ impl Instant {
         self.checked_duration_since(earlier).unwrap_or_default()
     }
 
-    /// So much later, or `None` beyond the range.
+    /// The moment this much later, or `None` outside the range.
     #[must_use]
     pub fn checked_add(&self, duration: Duration) -> Option<Self> {
         let nanos = i64::try_from(duration.as_nanos()).ok()?;
@@ -88,7 +88,7 @@ impl Instant {
         Some(Self { nanos })
     }
 
-    /// So much earlier, or `None` beyond the range.
+    /// The moment this much earlier, or `None` outside the range.
     #[must_use]
     pub fn checked_sub(&self, duration: Duration) -> Option<Self> {
         let nanos = i64::try_from(duration.as_nanos()).ok()?;
@@ -96,7 +96,7 @@ impl Instant {
         Some(Self { nanos })
     }
 
-    /// The time since then, or zero if it is yet to come.
+    /// The time since this moment, or zero if it is in the future.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         Self::now().saturating_duration_since(*self)
@@ -150,7 +150,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// What `/proc/uptime` says counts the time for which the machine was suspended.
+    /// `/proc/uptime` counts the time for which the machine was suspended.
     #[cfg(target_os = "linux")]
     #[test]
     #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
@@ -161,7 +161,7 @@ mod tests {
             Instant { nanos: 0 } + Duration::from_secs_f64(seconds)
         };
         let (before, now, after) = (uptime(), Instant::now(), uptime());
-        // It is told in hundredths of a second.
+        // It has a resolution of a hundredth of a second.
         let after = after + Duration::from_millis(10);
         assert!(
             before <= now && now <= after,

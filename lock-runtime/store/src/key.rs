@@ -1,4 +1,4 @@
-//! What is locked: [`LockKey`], and the writer that renders a key template.
+//! What is locked: [`LockKey`], and [`KeyWriter`], which renders a key template.
 
 use std::fmt::{self, Write as _};
 use std::hash::{Hash, Hasher};
@@ -11,21 +11,21 @@ pub const MAX_KEY_BYTES: usize = 512;
 
 /// The name of what is locked, such as `stock:42`.
 ///
-/// Two requests exclude each other when their keys are equal and their clients share a store and a
-/// namespace. Where a part comes from data, make the key with `lock_key!`: the values are escaped,
-/// so different values never give the same key. A `&str` or `String` is taken as it is.
+/// Two requests exclude each other if their keys are equal and their clients share a store and a
+/// namespace. If a part of the key comes from data, make it with `lock_key!`. That escapes the
+/// values, so different values never give the same key. A `&str` or `String` is used as it is.
 ///
 /// A key is checked when it is used. An invalid one gives `LockError::InvalidKey`, and nothing is
-/// locked. Invalid are:
+/// locked. These are invalid:
 /// - the empty key, and one with an empty value in a placeholder,
 /// - more than 512 bytes,
-/// - a `%` in front that begins no escape (`%3A`), and a name such as `lock:%queue:…`: they are
-///   kept for the library's helper keys,
+/// - a `%` at the beginning that starts no escape (`%3A`), and a name such as `lock:%queue:…`:
+///   these names are reserved for the library's helper keys,
 /// - braces, unless they are one non-empty `{…}` pair (Redis Cluster's hash tag),
 /// - a placeholder whose `Display` returned an error.
 ///
 /// Cloning is cheap (a reference count). A key from a view of a client (`LockClient::namespaced`)
-/// knows its namespace. It equals only keys of the same namespace.
+/// carries its namespace. It equals only keys of the same namespace.
 ///
 /// # Examples
 /// ```
@@ -38,32 +38,33 @@ pub const MAX_KEY_BYTES: usize = 512;
 pub struct LockKey {
     text: Arc<str>,
     fault: Option<KeyFault>,
-    /// If it is not that of its client.
+    /// Present if it differs from the client's.
     namespace: Option<Namespace>,
 }
 
 /// Why a key can't be used.
 ///
-/// The text of each says what is wrong with the key; `LockError::InvalidKey` carries it.
+/// The text says what is wrong with the key. `LockError::InvalidKey` contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyFault {
     /// The key is empty.
     Empty,
-    /// This placeholder rendered as nothing, so all its empty values would share a lock.
+    /// This placeholder rendered as nothing. All its empty values would share a lock.
     EmptyPlaceholder(&'static str),
     /// The `Display` of this placeholder's value returned an error.
     DisplayFailed(&'static str),
-    /// The key has this many bytes; 512 are allowed, namespace not counted.
+    /// The key has this many bytes. The limit is 512, without the namespace.
     TooLong(usize),
-    /// The key begins with `%` and not with an escape (`%3A`): such names are kept for helper keys.
+    /// The key begins with `%` but not with an escape (`%3A`). Such names are reserved for helper
+    /// keys.
     ReservedPrefix,
-    /// The key has the name of a helper key of some namespace, such as `lock:%queue:…`. It would be
-    /// one for a client whose own namespace is empty.
+    /// The key has the form of a helper key of some namespace, such as `lock:%queue:…`. For a
+    /// client whose own namespace is empty, it would be one.
     HelperName,
     /// The braces are not one non-empty `{…}` pair.
     Braces,
-    /// The namespace of the client's view can't be used, or the store knows only the client's own.
+    /// The namespace of the client's view is invalid, or the store supports only the client's own.
     Namespace,
 }
 
@@ -118,15 +119,15 @@ impl LockKey {
         &self.text
     }
 
-    /// The namespace that it is in; `None` for that of its client. A store that says that it
-    /// [tells namespaces apart](crate::Store::tells_namespaces_apart) must do so.
+    /// Its namespace; `None` for the client's own. A store that [tells namespaces
+    /// apart](crate::Store::tells_namespaces_apart) must respect it.
     #[doc(hidden)]
     #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {
         self.namespace.as_ref()
     }
 
-    /// The same key in this namespace; `None` for that of its client.
+    /// The same key in this namespace; `None` for the client's own.
     #[doc(hidden)]
     #[must_use]
     pub fn in_namespace(mut self, namespace: Option<Namespace>) -> Self {
@@ -134,7 +135,7 @@ impl LockKey {
         self
     }
 
-    /// A key that can't be used, because its namespace can't.
+    /// The same key, made invalid because its namespace is.
     #[doc(hidden)]
     #[must_use]
     pub fn in_bad_namespace(mut self) -> Self {
@@ -142,7 +143,7 @@ impl LockKey {
         self
     }
 
-    /// Why this key can't be used, if so.
+    /// Why this key can't be used; `None` if it can.
     #[doc(hidden)]
     #[must_use]
     pub fn fault(&self) -> Option<KeyFault> {
@@ -165,7 +166,7 @@ impl LockKey {
         }
     }
 
-    /// The part in braces, which decides the Redis Cluster slot. Only for a key without fault.
+    /// The part in braces, which decides the Redis Cluster slot. Only for a valid key.
     #[doc(hidden)]
     #[must_use]
     pub fn hash_tag(&self) -> Option<&str> {
@@ -173,8 +174,7 @@ impl LockKey {
         rest.split_once('}').map(|(tag, _)| tag)
     }
 
-    /// The key as an error keeps it. A key that is too long to be used may have megabytes: it is
-    /// shortened.
+    /// The key as an error keeps it. A key that is too long may have megabytes, so it is shortened.
     #[doc(hidden)]
     #[must_use]
     pub fn for_error(&self) -> Self {
@@ -188,7 +188,7 @@ impl LockKey {
         }
     }
 
-    /// For a message: at most 80 bytes, control characters escaped; and its namespace.
+    /// The key for a message, with its namespace: at most 80 bytes, control characters escaped.
     #[doc(hidden)]
     #[must_use]
     pub fn shortened(&self) -> Shortened<'_> {
@@ -196,8 +196,8 @@ impl LockKey {
     }
 }
 
-/// As [`KeyWriter`] writes it. A helper key goes on with a lower-case letter, so any value may
-/// stand first in a template.
+/// True if it begins with an escape as [`KeyWriter`] writes it. A helper key has a lower-case
+/// letter after its `%`, so any value may be at the start of a template.
 fn begins_with_escape(text: &str) -> bool {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
     match text.as_bytes() {
@@ -206,8 +206,8 @@ fn begins_with_escape(text: &str) -> bool {
     }
 }
 
-/// Whether some namespace can have a helper key of this name: `namespace:%kind:…`. No value of a
-/// template can: its `%` is escaped.
+/// True if it has the form of a namespace's helper key: `namespace:%kind:…`. A template's value
+/// can't, since its `%` is escaped.
 fn is_helper_name(text: &str) -> bool {
     let behind = text
         .split_once(":%")
@@ -312,7 +312,7 @@ impl Ord for LockKey {
     }
 }
 
-/// A key for a message: shortened in the middle, nothing that breaks a log line.
+/// A key for a message: shortened in the middle, and without characters that break a log line.
 #[derive(Debug)]
 pub struct Shortened<'k>(&'k str, Option<&'k Namespace>);
 
@@ -336,7 +336,7 @@ impl fmt::Display for Shortened<'_> {
     }
 }
 
-/// What a message shows of a long key: its beginning and its end.
+/// The parts of a long key that a message shows: its beginning and its end.
 fn ends(text: &str) -> Option<(&str, &str)> {
     const END: usize = 38;
     if text.len() <= 2 * END + 4 {
@@ -347,7 +347,7 @@ fn ends(text: &str) -> Option<(&str, &str)> {
     Some((&text[..head], &text[tail..]))
 }
 
-/// `str::floor_char_boundary` is stable only from Rust 1.91.
+/// `str::floor_char_boundary` needs Rust 1.91.
 fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at)
         .rev()
@@ -355,11 +355,11 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// Renders a key template into one buffer: literal parts as they are, values escaped.
+/// Renders a key template into one buffer. Literal parts stay as they are, values are escaped.
 ///
-/// Of a value, `%`, `:`, `{`, `}`, control characters and white space become `%XX` (upper case, by
-/// UTF-8 byte). With a `:`, `{` or `}` between any two placeholders, which the macro demands,
-/// different values give different keys.
+/// In a value, `%`, `:`, `{`, `}`, control characters and white space become `%XX` (upper case, for
+/// each UTF-8 byte). The macro demands a `:`, `{` or `}` between any two placeholders. So different
+/// values give different keys.
 #[derive(Debug)]
 pub struct KeyWriter {
     text: String,
@@ -376,7 +376,7 @@ impl KeyWriter {
         }
     }
 
-    /// Appends text of the template, as it is.
+    /// Appends literal text of the template.
     pub fn literal(&mut self, text: &'static str) {
         self.text.push_str(text);
     }
@@ -386,7 +386,7 @@ impl KeyWriter {
         value.append(self, placeholder);
     }
 
-    /// The same for a value whose type is a parameter: the compiler advises the right bound.
+    /// The same for a value of a generic type: the compiler then suggests the right bound.
     pub fn display<T: fmt::Display + ?Sized>(&mut self, placeholder: &'static str, value: &T) {
         let before = self.text.len();
         let written = write!(Escaping(&mut self.text), "{value}");
@@ -400,7 +400,7 @@ impl KeyWriter {
         self.fault = self.fault.or(fault);
     }
 
-    /// The key; its faults are told when it is used.
+    /// The finished key. Its faults are reported when it is used.
     #[must_use]
     pub fn finish(self) -> LockKey {
         LockKey {
@@ -411,9 +411,9 @@ impl KeyWriter {
     }
 }
 
-/// What a placeholder can show: everything that has `Display`.
+/// A value that a placeholder can show: any type with `Display`.
 ///
-/// A trait of its own, so that the compiler's message says what to write instead.
+/// A separate trait, so that the compiler's message says what to write instead.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a placeholder shows its value with `Display`, which `{Self}` does not have",
@@ -424,7 +424,7 @@ impl KeyWriter {
             `if let Some(id) = &id {{ lock_key!(\"stock:<id>\") }} else {{ lock_key!(\"…\") }}`"
 )]
 pub trait KeyValue {
-    /// Appends it as the value of `<placeholder>`.
+    /// Appends this as the value of `<placeholder>`.
     fn append(&self, key: &mut KeyWriter, placeholder: &'static str);
 }
 

@@ -1,4 +1,4 @@
-//! Count-down latches: what is asked of a store, and what it answers.
+//! Count-down latches: the requests to a store, and its replies.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use crate::key::LockKey;
 use crate::owner::Owner;
 use crate::timing::{CALL_AHEAD, CALL_VALID};
 
-/// One call on a latch, or one place among its waiters. Safe to repeat: a store remembers for a
-/// while what it did for an owner token.
+/// One call on a latch, or one place among its waiters. Safe to repeat: for a while, a store
+/// remembers what it did for an owner token.
 #[derive(Clone, Debug)]
 pub struct LatchCall {
-    /// The latch, without namespace.
+    /// The latch's key, without namespace.
     pub key: LockKey,
-    /// The call, or the place.
+    /// The owner token of the call or the place.
     pub owner: Owner,
-    /// When this attempt was sent, in microseconds since 1970 by the store's clock, as far as its
-    /// client knows that. A place needs none.
+    /// When this attempt was sent, in microseconds since 1970 on the store's clock, as far as the
+    /// client knows it. A place needs none.
     pub made: Option<u64>,
 }
 
 impl LatchCall {
-    /// When this attempt may be carried out, in microseconds since 1970 by the store's clock.
-    /// Never, if it does not say when it was sent.
+    /// The period in which a store may carry out this attempt, in microseconds since 1970 on its
+    /// clock. Empty if the time of sending is unknown.
     #[must_use]
     pub fn valid(&self) -> RangeInclusive<u64> {
         let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
@@ -36,11 +36,11 @@ impl LatchCall {
 /// The reply to [`Store::latch_set`](crate::Store::latch_set).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchSet {
-    /// This call set it.
+    /// This call set the latch.
     Set,
-    /// It is set already, and has not opened.
+    /// The latch is set already, and has not opened.
     SetBefore,
-    /// This attempt is not [valid](LatchCall::valid), and nothing was done.
+    /// This attempt is not [valid](LatchCall::valid), and changed nothing.
     Untimely {
         /// The store's time, in microseconds since 1970.
         now: u64,
@@ -52,11 +52,11 @@ pub enum LatchSet {
 /// The reply to [`Store::latch_count_down`](crate::Store::latch_count_down).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchCounted {
-    /// How many are left to count; zero is open.
+    /// The number of counts left; zero means open.
     Left(u32),
-    /// It was never set, or no longer exists.
+    /// The latch was never set, or no longer exists.
     NotSet,
-    /// This attempt is not [valid](LatchCall::valid), and nothing was done.
+    /// This attempt is not [valid](LatchCall::valid), and changed nothing.
     Untimely {
         /// The store's time, in microseconds since 1970.
         now: u64,
@@ -69,9 +69,9 @@ pub enum LatchCounted {
 /// [`Store::latch_wait`](crate::Store::latch_wait).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchFound {
-    /// What it is.
+    /// The latch's state.
     Is(LatchState),
-    /// It was never set, or no longer exists.
+    /// The latch was never set, or no longer exists.
     NotSet,
     /// The key, or a helper key, is something else.
     Conflict,
@@ -80,13 +80,13 @@ pub enum LatchFound {
 /// A latch that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatchState {
-    /// How many are left to count; zero is open.
+    /// The number of counts left; zero means open.
     pub count: u32,
-    /// Higher with each time it is set.
+    /// Rises each time the latch is set.
     pub generation: u64,
-    /// The last generation before this one that opened, and was set again without a gap; zero if
-    /// none.
+    /// The last generation before this one, if it opened and was set again without a gap; otherwise
+    /// zero.
     pub opened: u64,
-    /// How long it still exists; `None` for ever.
+    /// How much longer it exists; `None` means for ever.
     pub remaining: Option<Duration>,
 }

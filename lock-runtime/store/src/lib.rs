@@ -1,10 +1,10 @@
-//! The contract between the engine of `lock-runtime` and what keeps the locks: few verbs, all safe
-//! to repeat.
+//! The contract between the engine of `lock-runtime` and the stores that keep the locks: few
+//! operations, nearly all safe to repeat.
 //!
-//! Each request carries its owner token. Each reply says what is so, never only "failed". A store
-//! knows no queue of tasks, no guard and no configuration but its own. The engine knows no Redis.
-//! The embedded [`memory`] store implements all of the contract. It is the executable specification
-//! of the others.
+//! Each request carries its owner token. Each reply describes the state, and is never only
+//! "failed". A store knows nothing of task queues, guards or settings other than its own. The
+//! engine knows nothing of Redis. The embedded [`memory`] store implements the whole contract. It
+//! is the executable specification of the others.
 //!
 //! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from
 //! semantic versioning until several engines have proved the contract. The crates of the workspace

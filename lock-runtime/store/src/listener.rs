@@ -1,4 +1,4 @@
-//! [`Listener`]: what a store tells its client unasked.
+//! [`Listener`]: the messages that a store sends to its client unasked.
 
 use std::fmt;
 use std::task::Waker;
@@ -8,35 +8,35 @@ use crate::key::LockKey;
 use crate::link::Link;
 use crate::owner::Owner;
 
-/// What a store tells its client on its own. Hints and grants; a lost one costs time, never safety.
+/// A client's receiver of messages from the store: hints and grants. A lost message costs time,
+/// never safety.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
     /// A hold was handed to this owner, for its
-    /// [`Acquire::first_lease`](crate::Acquire::first_lease). Told in the order of the replies of
+    /// [`Acquire::first_lease`](crate::Acquire::first_lease). Called in the order of the replies on
     /// this link: before the reply to any command that the store carried out after the hand-over.
-    /// The owner's task is woken when the wake-up is dropped, which the store does outside of its
-    /// locks.
+    /// Dropping the wake-up wakes the owner's task. The store drops it outside of its own mutexes.
     fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
-    /// Messages may have been lost: everyone who waits rechecks.
+    /// Messages may have been lost: all waiters must recheck.
     fn recheck(&self);
-    /// The same for those who hear of their grants over this link: it is gone, and others are well.
+    /// The same for waiters that hear of their grants over this link. The link is gone, and others
+    /// are intact.
     fn lost(&self, _link: Link) {
         self.recheck();
     }
-    /// A hold of this key has ended, and was handed to nobody.
+    /// A hold of this key has ended, and the key was handed to no one.
     fn freed(&self, _ended: Ended) {}
-    /// Another client says something. Its key is one of this client's, as the client itself writes
-    /// it.
+    /// A message from another client. Its key is as this client writes it.
     fn told(&self, _message: ClientMessage) {}
 }
 
-/// What a store tells of a hold that has ended.
+/// A message that a hold has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// What is free now.
+    /// The key that is free now.
     pub key: LockKey,
-    /// Whose it was.
+    /// The owner of the hold.
     pub owner: Owner,
-    /// How many clients were told, the one that is told by this included.
+    /// The number of clients that got this message, including this one.
     pub told: u32,
 }
 

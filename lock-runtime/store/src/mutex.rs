@@ -1,8 +1,8 @@
-//! [`Mutex`]: one that ignores poison.
+//! [`Mutex`]: a mutex without poisoning.
 
 use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 
-/// `std`'s mutex without poison. Its content is consistent between any two statements that can
+/// `std`'s mutex, without poisoning. Its content is consistent between any two statements that can
 /// panic.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized>(StdMutex<T>);

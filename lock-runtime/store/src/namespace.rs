@@ -1,19 +1,19 @@
-//! [`Namespace`]: the beginning of each key and channel of a client.
+//! [`Namespace`]: the prefix of a client's keys and channels.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::ConfigError;
 
-/// A namespace that can't nest in another. The empty one is allowed.
+/// A namespace that can't nest in another. It may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Namespace(Arc<str>);
 
 impl Namespace {
-    /// A namespace of this name.
+    /// A namespace with this name.
     ///
     /// # Errors
-    /// [`ConfigError`] for anything but letters, digits, `-`, `_` and `.`.
+    /// [`ConfigError`] if the name has anything but letters, digits, `-`, `_` and `.`.
     pub fn new(name: &str) -> Result<Self, ConfigError> {
         let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         match name.chars().find(bad) {

@@ -1,9 +1,9 @@
-//! [`Owner`]: the holder, a different one for each request.
+//! [`Owner`]: the identity of a holder, unique for each request.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// An owner token: 128 random bits for the client, and a counter for each request of it.
+/// An owner token: 128 random bits for the client, and a number for each of its requests.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// The client.
@@ -22,7 +22,8 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Owner tokens are secrets of a kind: whoever knows one can release. Logs show the beginning only.
+/// Owner tokens are secret: a client that knows one can release the lock. Logs show only the
+/// beginning.
 impl fmt::Debug for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}-{:x}", self.client, self.request)
@@ -36,7 +37,7 @@ impl fmt::Debug for ClientId {
 }
 
 impl Owner {
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses what [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Option<Self> {
         let (client, request) = text.split_once('-')?;
         if client.len() != 32 {
@@ -55,15 +56,15 @@ impl Owner {
 pub enum Holder {
     /// A request of this library.
     Owner(Owner),
-    /// Nobody: the key stays taken for a while after a release.
+    /// No owner: the key stays taken for a while after a release.
     Kept,
-    /// A client that is not this library, by a hash of its value.
+    /// A client of another library, identified by a hash of its value.
     Foreign(u64),
 }
 
 impl Holder {
-    /// Reads the value of a key, or of one of several holders: an owner token, then a colon and the
-    /// rest.
+    /// Parses the value of a key, or of one of several holders: an owner token, then perhaps a
+    /// colon and more.
     pub fn parse(value: &[u8]) -> Self {
         let text = std::str::from_utf8(value).unwrap_or_default();
         let (owner, more) = text.split_once(':').unwrap_or((text, ""));

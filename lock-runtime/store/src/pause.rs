@@ -7,19 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Stops and continues futures that went through its [`gate`](Self::gate). Cloning gives another
-/// handle to the same.
+/// Stops and resumes futures that are wrapped by its [`gate`](Self::gate). A clone controls the
+/// same futures.
 #[derive(Clone, Debug, Default)]
 pub struct Pause {
     state: Arc<Mutex<State>>,
-    /// For how many milliseconds its machine has slept.
+    /// The milliseconds that the machine has slept.
     slept: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     stopped: bool,
-    /// Futures that were woken meanwhile, in that order.
+    /// The futures that were woken meanwhile, in that order.
     woken: Vec<Waker>,
 }
 
@@ -28,12 +28,12 @@ impl Pause {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on, no gated future is polled.
+    /// Stops polling all gated futures.
     pub fn stop(&self) {
         self.state().stopped = true;
     }
 
-    /// Polls what was woken meanwhile, and everything else as before.
+    /// Resumes polling. Futures that were woken meanwhile are polled now.
     pub fn go_on(&self) {
         let woken = {
             let mut state = self.state();
@@ -43,24 +43,24 @@ impl Pause {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it is stopped.
+    /// True if it is stopped.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 
-    /// The machine sleeps: its clock is so many milliseconds later when it goes on, and its timers
+    /// Lets the machine sleep: afterwards its clock is this many milliseconds later, and its timers
     /// have not moved.
     pub fn sleep(&self, milliseconds: u64) {
         self.slept.fetch_add(milliseconds, Ordering::Relaxed);
     }
 
-    /// For how long the machine has slept.
+    /// How long the machine has slept.
     pub(crate) fn slept(&self) -> Duration {
         Duration::from_millis(self.slept.load(Ordering::Relaxed))
     }
 
-    /// A future that does what `future` does, except while this is stopped.
+    /// A future that works like `future`, but stops while this is stopped.
     pub async fn gate<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         std::future::poll_fn(|cx: &mut Context<'_>| {

@@ -1,14 +1,14 @@
-//! How much of a key a hold takes: [`Permits`].
+//! The part of a key that a hold takes: [`Permits`].
 
-/// A part of a key that several can hold at once: so many permits of so many.
+/// A part of a key that several can hold at once: some of its permits.
 ///
-/// A read-write lock is the case where a reader takes one permit and a writer takes all, as tokio
-/// builds its `RwLock` on its semaphore.
+/// In a read-write lock, a reader takes one permit and a writer takes all. Tokio builds its
+/// `RwLock` on its semaphore in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Permits {
-    /// How many this one takes; at least one, and at most `of`.
+    /// The number of permits to take; at least one, and at most `of`.
     pub count: u32,
-    /// How many there are, by this request. It is admitted if no more are in use then.
+    /// The capacity by this request. It is admitted if no more permits than that are in use then.
     pub of: u32,
 }
 
@@ -26,7 +26,7 @@ impl Permits {
         of: Self::READ_WRITE,
     };
 
-    /// Whether these are of a read-write lock, not of a semaphore.
+    /// True for a read-write lock, false for a semaphore.
     pub fn is_read_write(self) -> bool {
         self.of == Self::READ_WRITE
     }

@@ -1,4 +1,4 @@
-//! The contract of rate limiters: one verb, which decides and takes in one step.
+//! The contract of rate limiters: one operation, which decides and takes in one step.
 
 use std::time::Duration;
 
@@ -7,32 +7,31 @@ use crate::key::LockKey;
 /// A request for tokens of a bucket.
 #[derive(Clone, Debug)]
 pub struct RateRequest {
-    /// Which bucket, without namespace.
+    /// The bucket's key, without namespace.
     pub key: LockKey,
     /// How long the bucket takes to get one token back; at least a microsecond.
     pub interval: Duration,
-    /// How many tokens the full bucket holds. `burst * interval` is at most 30 days.
+    /// The number of tokens in a full bucket. `burst * interval` is at most 30 days.
     pub burst: u32,
-    /// How many are wanted, at most `burst`. Zero takes nothing: it looks.
+    /// The number of tokens wanted, at most `burst`. Zero takes nothing and only looks.
     pub tokens: u32,
-    /// How long the requester would sleep for them, at most 30 days.
+    /// The longest delay that the request accepts, at most 30 days.
     pub wait: Duration,
 }
 
 /// The reply to [`Store::rate`](crate::Store::rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rated {
-    /// The tokens are taken, and the requester passes after this delay, which is within its wait.
+    /// The tokens are taken. The request passes after this delay, which is within its wait.
     Passed {
-        /// Zero: now.
+        /// Zero means now.
         delay: Duration,
-        /// Tokens that are in the bucket still.
+        /// The tokens left in the bucket.
         left: u32,
     },
     /// Nothing was taken.
     Limited {
-        /// When the same request would pass without any wait, if nobody else takes tokens
-        /// meanwhile.
+        /// When the same request would pass without a wait, if no other takes tokens meanwhile.
         retry_after: Duration,
     },
     /// The key holds something else.

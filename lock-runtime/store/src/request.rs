@@ -1,4 +1,4 @@
-//! The requests and replies of the verbs for locks.
+//! The requests and replies of the operations on locks.
 
 use std::time::Duration;
 
@@ -7,38 +7,38 @@ use crate::link::Link;
 use crate::owner::{Holder, Owner};
 use crate::permits::Permits;
 
-/// One hold, or the wish for one: the key, the owner, and how much of the key.
+/// One hold, or the wish for one: the key, the owner, and the part of the key.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// What is locked, without namespace.
+    /// The key to lock, without namespace.
     pub key: LockKey,
-    /// For whom.
+    /// The owner.
     pub owner: Owner,
-    /// How much of it; `None` is an exclusive lock.
+    /// The part of the key; `None` is an exclusive lock.
     pub permits: Option<Permits>,
 }
 
 /// A request for a hold.
 #[derive(Clone, Debug)]
 pub struct Acquire {
-    /// What, for whom, and how much.
+    /// The key, the owner, and the part of the key.
     pub claim: Claim,
-    /// For how long.
+    /// The length of the hold.
     pub lease: Duration,
-    /// For how long when the hold is handed over, until the owner renews it.
+    /// The length of the hold if it is handed over, until the owner renews it.
     pub first_lease: Duration,
-    /// How long the request still waits when it joins the queue. Then its place counts no more.
-    /// `None`: without end. It is the same in all later commands of the request.
+    /// How much longer the request waits when it joins the queue. After that, its place does not
+    /// count. `None` means without end. All later commands of the request have the same value.
     pub wait: Option<Duration>,
-    /// How many consecutive fencing tokens are reserved with the grant. The grant brings the first.
-    /// 0: none.
+    /// The number of consecutive fencing tokens to reserve with the grant, or 0. The grant returns
+    /// the first.
     pub tokens: u32,
-    /// What to do when the key is taken.
+    /// What to do if the key is taken.
     pub queue: Queue,
-    /// The owner of an exclusive hold that ends with this command, if it is still held. The key
-    /// then goes to the first in the queue, or to this request if nobody waits.
+    /// The owner of an exclusive hold that this command ends, if it is still held. The key then
+    /// goes to the first in the queue, or to this request if the queue is empty.
     pub instead_of: Option<Owner>,
-    /// The link to send it over, if it still exists and fits the command.
+    /// The link to use, if it still exists and suits the command.
     pub via: Link,
 }
 
@@ -46,7 +46,7 @@ pub struct Acquire {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Queue {
     /// The first try of an owner that can't hold or queue yet. It takes a free key even if others
-    /// queue for it. Not for shares: they are always given in order.
+    /// queue for it. Not for shares: they are always granted in order.
     Barge,
     /// Respects the queue's order, but does not join it.
     Respect,
@@ -61,34 +61,33 @@ pub enum Acquired {
     Granted {
         /// The fencing token, if asked for.
         token: Option<u64>,
-        /// How many permits there are by the other holders' requests, if this request says another
-        /// number.
+        /// The capacity by the other holders' requests, if it differs from this request's.
         limit: Option<u32>,
     },
-    /// Somebody else holds it.
+    /// Another owner holds the key.
     Busy {
-        /// How long the holder can still have it. Of several: the one whose lease ends first.
-        /// `None` if the store can't say, or the holder has no lease.
+        /// The rest of the holder's lease. Of several holders: of the lease that ends first. `None`
+        /// if the store can't tell, or the holder has no lease.
         remaining: Option<Duration>,
-        /// Whether the owner stands in the queue.
+        /// True if the owner has a place in the queue.
         queued: bool,
-        /// The holder. Of several: the one whose lease ends first. `None` if the store does not
-        /// say.
+        /// The holder. Of several holders: the one whose lease ends first. `None` if the store does
+        /// not tell.
         holder: Option<Holder>,
-        /// As of a grant.
+        /// As for a grant.
         limit: Option<u32>,
     },
-    /// The key, or a helper key, is something else.
+    /// The key, or one of its helper keys, holds something else.
     Conflict,
 }
 
 impl Acquired {
-    /// Granted, and nobody says another number of permits.
+    /// Granted, and no other holder gives another capacity.
     pub const fn granted(token: Option<u64>) -> Self {
         Self::Granted { token, limit: None }
     }
 
-    /// Busy, and no more is known.
+    /// Busy, without more details.
     pub const fn busy(remaining: Option<Duration>, queued: bool) -> Self {
         Self::Busy {
             remaining,
@@ -109,9 +108,9 @@ pub enum AcquiredAll {
     },
     /// Another owner holds the key of this request, or waits for it and the request respects that.
     Busy(usize),
-    /// The key of this request, or a helper key of it, is something else.
+    /// The key of this request, or one of its helper keys, holds something else.
     Conflict(usize),
-    /// The keys lie in different parts of the store. Nothing was tried: they can only be had one
+    /// The keys are in different parts of the store. Nothing was tried: they must be acquired one
     /// after the other.
     Apart,
 }
@@ -121,29 +120,29 @@ pub enum AcquiredAll {
 pub struct Renewal {
     /// The hold.
     pub claim: Claim,
-    /// For how long from now.
+    /// The new lease, from now.
     pub lease: Duration,
 }
 
-/// What became of one [`Renewal`].
+/// The outcome of one [`Renewal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Renewed {
-    /// It lasts at least as long as asked.
+    /// The hold lasts at least as long as requested.
     Renewed,
     /// The owner does not hold the key.
     Gone,
-    /// The part of the store that has the key did not answer, and others did.
+    /// The part of the store that has the key did not answer, while others did.
     Unanswered,
 }
 
 /// The reply to [`Store::fence`](crate::Store::fence).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fenced {
-    /// The token; higher than every one before it.
+    /// The token. It is higher than every earlier one.
     Token(u64),
     /// The owner does not hold the key.
     Gone,
-    /// The counter, or the key, is something else.
+    /// The counter, or the key, holds something else.
     Conflict,
 }
 
@@ -169,13 +168,13 @@ pub enum Released {
 /// The reply to [`Store::inspect`](crate::Store::inspect).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The value in the key: an owner token, or what another client wrote. Of several, the one with
-    /// the longest lease.
+    /// The value in the key: an owner token, or another library's value. Of several holders: the
+    /// one whose lease ends last.
     pub holder: Option<String>,
-    /// How many hold it.
+    /// The number of holders.
     pub holders: usize,
-    /// How long that holder can still have it; `None` if it has no lease.
+    /// The rest of that holder's lease; `None` if it has no lease.
     pub remaining: Option<Duration>,
-    /// Places in the store's queue.
+    /// The number of places in the store's queue.
     pub waiting: usize,
 }

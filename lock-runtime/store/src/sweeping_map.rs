@@ -1,4 +1,4 @@
-//! [`SweepingMap`]: entries stay for the next use, and are forgotten when there are many.
+//! [`SweepingMap`]: entries stay for their next use, and are removed when there are many.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,8 +9,8 @@ use foldhash::fast::RandomState;
 /// This many idle entries may stay, or twice as many as are in use.
 const IDLE: usize = 256;
 
-/// A map whose idle entries are swept now and then: so seldom that each use pays for at most one
-/// entry.
+/// A map that removes its idle entries now and then: so seldom that each use costs the check of at
+/// most one entry.
 #[derive(Debug)]
 pub struct SweepingMap<K, V> {
     entries: HashMap<K, V, RandomState>,
@@ -28,7 +28,7 @@ impl<K, V> Default for SweepingMap<K, V> {
 }
 
 impl<K: Eq + Hash, V> SweepingMap<K, V> {
-    /// Counts one use. Removes the entries that are not `in_use` if enough uses have passed.
+    /// Counts one use. After enough uses, removes the entries that are not `in_use`.
     pub fn sweep(&mut self, mut in_use: impl FnMut(&mut V) -> bool) {
         self.sweep_in -= 1;
         if self.sweep_in > 0 {

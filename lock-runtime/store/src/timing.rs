@@ -2,28 +2,29 @@
 
 use std::time::Duration;
 
-/// How long one command may take.
+/// The default time limit of a command.
 pub const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long connecting, with its handshake, may take.
+/// The default time limit of connecting, including the handshake.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Shorter leases can't be renewed or trusted over a network.
 pub const MIN_LEASE: Duration = Duration::from_millis(10);
-/// Longer leases would make a crash cost a day.
+/// With longer leases, a crash could block a key for more than a day.
 pub const MAX_LEASE: Duration = Duration::from_secs(24 * 60 * 60);
 /// A waiter rechecks this often, in case a message was lost.
 pub const FALLBACK_POLL: Duration = Duration::from_secs(1);
-/// A wait queue that nobody touches for this long is forgotten; its waiters touch it every second.
+/// The store forgets a wait queue that nobody uses for this long. Waiters use it every second.
 pub const QUEUE_TTL: Duration = Duration::from_secs(60);
-/// A waiting client that has not looked for this long counts as one that stands still. Looks are a
-/// second apart.
+/// A waiting client that did not ask again for this long counts as standing still. Waiters ask
+/// every second.
 pub const UNHEARD: Duration = Duration::from_secs(2);
-/// How long a store remembers what it did for a call. So a repeat does it no second time.
+/// How long a store remembers what it did for a call, so that a repeat does not do it again.
 ///
-/// No repeat counts once that is forgotten, however late it arrives. The first attempt is carried
-/// out [`CALL_AHEAD`] before its own stamp at the earliest, the last one is sent 30 s after it (the
-/// engine's `CALL_REPEATED`), and is valid for [`CALL_VALID`]: 30 s + 30 s + 60 s.
+/// When that is forgotten, no repeat counts any more, however late it arrives. The store carries
+/// out the first attempt at the earliest [`CALL_AHEAD`] before its stamp. The last attempt is sent
+/// 30 s after the stamp (the engine's `CALL_REPEATED`), and is valid for [`CALL_VALID`]: 30 s + 30
+/// s + 60 s.
 pub const CALL_REMEMBERED: Duration = Duration::from_secs(120);
-/// How long after its sending a store still carries a call out, by the store's own clock.
+/// How long after its sending a store still carries out a call, on the store's own clock.
 pub const CALL_VALID: Duration = Duration::from_secs(60);
 /// How far a call's stamp may be ahead of the store's clock.
 pub const CALL_AHEAD: Duration = Duration::from_secs(30);
@@ -35,9 +36,9 @@ pub const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// How long connecting, with its handshake, may take.
+    /// The time limit of connecting, including the handshake.
     pub connect: Duration,
-    /// How long one command may take.
+    /// The time limit of one command.
     pub command: Duration,
 }
 
@@ -50,14 +51,14 @@ impl Default for Timeouts {
     }
 }
 
-/// The part of a lease that is trusted. 1 % and 2 ms are left for clocks that run at different
-/// rates, as in the Redlock implementations that follow the Redis documentation on distributed
-/// locks.
+/// The part of a lease that is trusted: all but 1 % and 2 ms. These are for clocks that run at
+/// different rates, as in the Redlock implementations that follow the Redis documentation on
+/// distributed locks.
 pub fn trusted(lease: Duration) -> Duration {
     lease.saturating_sub(lease / 100 + Duration::from_millis(2))
 }
 
-/// How long to leave a failing store alone, after so many failures in a row.
+/// How long to leave a failing store alone after this many failures in a row.
 pub fn backoff(failures: u32) -> Duration {
     BACKOFF_MIN
         .saturating_mul(1 << failures.saturating_sub(1).min(16))

@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-/// A number that rises with every new hold of a key, and never changes within one.
+/// A number that rises with every new hold of a key, and never changes within a hold.
 ///
 /// Send it with each read and write that the lock protects. The resource keeps the highest token
-/// that it has seen, and refuses a lower one. Then a holder that was stopped for longer than its
-/// lease can do no harm, whatever the clocks did. If only writes carry it, a late write can still
-/// fall between its successor's read and write.
+/// that it has seen, and refuses lower ones. Then a holder that was stopped for longer than its
+/// lease can do no harm, whatever the clocks did. If only writes carry the token, a late write can
+/// still fall between its successor's read and write.
 ///
 /// Tokens of one key are unique and rise in the order of the holds. A token is `max(last token + 1,
-/// the store's time in microseconds since 1970)`. So tokens rise also after the store has lost its
-/// data, unless its clock was set back behind the last token's time. A token is below 2⁵³: it fits
-/// a JSON number, a Lua number and a signed 64-bit database column.
+/// the store's time in microseconds since 1970)`. So tokens rise even if the store loses its data,
+/// unless its clock was set back behind the last token's time. A token is below 2⁵³: it fits a JSON
+/// number, a Lua number and a signed 64-bit database column.
 ///
-/// The idea is from Gray and Cheriton's leases and Chubby's sequencers; the name from Martin
+/// The idea is from Gray and Cheriton's leases and Chubby's sequencers. The name is from Martin
 /// Kleppmann's *How to do distributed locking*.
 ///
 /// # Examples
@@ -35,14 +35,15 @@ use std::fmt;
 pub struct FencingToken(u64);
 
 impl FencingToken {
-    /// For the engine, which has it from a store.
+    /// For the engine, which gets the number from a store.
     #[doc(hidden)]
     #[must_use]
     pub fn new(value: u64) -> Self {
         Self(value)
     }
 
-    /// Whether a store may give this number as a token. Its answer is checked before it is used.
+    /// True if a store may give this number as a token. The engine checks each reply before it uses
+    /// it.
     #[doc(hidden)]
     #[must_use]
     pub fn is_valid(value: u64) -> bool {

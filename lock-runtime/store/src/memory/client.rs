@@ -1,4 +1,4 @@
-//! One client's handle to a server: the verbs.
+//! One client's handle to a server, with the operations of the contract.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl MemoryStore {
-    /// A client's handle.
+    /// Connects a client, and returns its handle.
     pub fn connect(
         &self,
         namespace: &str,
@@ -54,7 +54,7 @@ impl MemoryStore {
 pub(super) struct MemoryClient {
     store: MemoryStore,
     namespace: Arc<str>,
-    /// Where the locks of this namespace are; none is ever removed.
+    /// The index of this namespace's locks. No index is ever removed.
     space: usize,
     client: ClientId,
     clock: Clock,
@@ -69,7 +69,7 @@ impl MemoryClient {
         (namespace, bare(key))
     }
 
-    /// Runs one verb on one lock.
+    /// Runs one operation on one lock.
     pub(super) fn with<T>(
         &self,
         key: &LockKey,
@@ -82,8 +82,8 @@ impl MemoryClient {
         })
     }
 
-    /// Runs one verb at once in the namespace of this key, and wakes the waiters to whom it handed
-    /// a lock.
+    /// Runs one operation at once in this key's namespace. Then wakes the waiters that it granted a
+    /// lock.
     fn step<T>(&self, key: &LockKey, verb: impl FnOnce(&mut Step<'_>, &mut Space) -> T) -> T {
         let mut guard = self.store.lock();
         let server = &mut *guard;
@@ -99,15 +99,15 @@ impl MemoryClient {
             passes_over: server.passes_over,
         };
         let value = verb(&mut step, &mut server.spaces[space]);
-        // The waiter hears of a grant before anybody can learn more from this server. It is woken
-        // when the server is unlocked.
+        // The waiter's listener gets a grant before anybody can learn more from this server. The
+        // waiter is woken after the server is unlocked.
         let wake_ups = step.wake_ups;
         drop(guard);
         drop(wake_ups);
         value
     }
 
-    /// Where the locks of a key's namespace are.
+    /// The index of the locks in the key's namespace.
     fn space(&self, server: &mut Server, key: &LockKey) -> usize {
         match key.namespace() {
             Some(namespace) => server.space(namespace.as_str()),
@@ -116,13 +116,13 @@ impl MemoryClient {
     }
 }
 
-/// The key inside of its namespace.
+/// The key without its namespace.
 fn bare(key: &LockKey) -> LockKey {
     key.clone().in_namespace(None)
 }
 
 impl MemoryClient {
-    /// All of them, or none.
+    /// Takes all of them, or none.
     fn take_all(
         &self,
         step: &mut Step<'_>,
@@ -164,7 +164,7 @@ impl MemoryClient {
         server.rates.take(name, now, request)
     }
 
-    /// Runs one verb on a latch; `None` if the key is a lock that is held.
+    /// Runs one operation on a latch; `None` if the key is a held lock.
     fn with_latch<T>(
         &self,
         key: &LockKey,
@@ -182,8 +182,8 @@ impl MemoryClient {
         }
         let entry = server.latches.entry(name.clone(), now);
         let (reply, opened) = verb(entry, now, micros);
-        // Waiters hear of it before anybody can learn more from this server. They are woken when it
-        // is unlocked.
+        // The waiters' listeners get the message before anybody can learn more from this server.
+        // The waiters are woken after it is unlocked.
         let mut wake_ups = Vec::<WakeUp>::new();
         if let Some(generation) = opened {
             for owner in entry.take_waiters() {
@@ -199,7 +199,7 @@ impl MemoryClient {
         Some(reply)
     }
 
-    /// Whether the key is a latch, which no lock can be taken on.
+    /// True if the key is a latch. No lock can be taken on it.
     fn is_latch(&self, step: &Step<'_>, key: &LockKey) -> bool {
         !step.latches.is_empty() && step.latches.has(&self.name(key), step.now)
     }
@@ -224,7 +224,7 @@ impl Store for MemoryClient {
         let Some(first) = requests.first() else {
             return Self::reply(AcquiredAll::Granted { tokens: Vec::new() });
         };
-        // Requests of one call are of one namespace.
+        // All requests of one call are of one namespace.
         let taken = self.step(&first.claim.key, |step, space| {
             self.take_all(step, space, &requests)
         });

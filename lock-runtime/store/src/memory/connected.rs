@@ -1,13 +1,13 @@
-//! [`Connected`]: a client that the server can tell something.
+//! [`Connected`]: a client that receives messages from the server.
 
 use std::sync::{Arc, Weak};
 
 use crate::Listener;
 
-/// A client that is connected.
+/// A connected client.
 #[derive(Debug)]
 pub(super) struct Connected {
-    /// Its own.
+    /// The client's own namespace.
     pub(super) namespace: Arc<str>,
     pub(super) listener: Weak<dyn Listener>,
 }

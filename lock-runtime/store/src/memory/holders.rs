@@ -1,4 +1,4 @@
-//! The holders of one lock: one exclusively, or several with permits.
+//! The holders of one lock: one exclusive holder, or several with permits.
 
 mod leases;
 
@@ -12,18 +12,18 @@ use crate::{Claim, Holder, Owner, Permits};
 pub(super) struct Holders {
     leases: Leases,
     used: u64,
-    /// By the last holder's request.
+    /// The capacity by the last holder's request.
     of: u32,
     exclusive: bool,
 }
 
-/// An exclusive lock has one permit, of one.
+/// An exclusive lock counts as one permit of one.
 fn size(permits: Option<Permits>) -> (u64, u32) {
     permits.map_or((1, 1), |permits| (permits.count.into(), permits.of))
 }
 
 impl Holders {
-    /// Takes out the holds whose lease has ended.
+    /// Removes expired holds.
     pub(super) fn sweep(&mut self, now: Instant) {
         while let Some((expires, name)) = self.leases.first() {
             if expires > now {
@@ -41,7 +41,7 @@ impl Holders {
         self.leases.len()
     }
 
-    /// How many hold it at `now`, expired ones not counted.
+    /// The number of holders at `now`, without expired ones.
     pub(super) fn live(&self, now: Instant) -> usize {
         self.leases.ending_after(now)
     }
@@ -50,8 +50,7 @@ impl Holders {
         !self.is_empty() && self.exclusive
     }
 
-    /// Whether what is held is another kind of lock than such a request is for: exclusive,
-    /// read-write or a semaphore.
+    /// True if the lock is held as another kind than requested: exclusive, read-write or semaphore.
     pub(super) fn is_other_kind(&self, permits: Option<Permits>) -> bool {
         let read_write = |of: u32| of == Permits::READ_WRITE;
         !self.is_empty()
@@ -59,25 +58,24 @@ impl Holders {
                 || read_write(self.of) != read_write(size(permits).1))
     }
 
-    /// How many permits there are to those who hold some, if such a request says another number.
+    /// The capacity that the present holders use, if it differs from this request's.
     pub(super) fn other_limit(&self, permits: Option<Permits>) -> Option<u32> {
         let others = !self.is_empty() && !self.exclusive && self.of != size(permits).1;
         others.then_some(self.of)
     }
 
-    /// Whether there is enough left. The limit is the request's own: two versions of a service may
-    /// differ for a while.
+    /// True if enough permits are left. The limit is the request's own: two versions of a service
+    /// may use different limits for a while.
     pub(super) fn fits(&self, permits: Option<Permits>) -> bool {
         let (count, of) = size(permits);
         self.is_empty() || !self.is_other_kind(permits) && self.used + count <= of.into()
     }
 
-    /// Until when the claim is held, if it is.
+    /// The end of the claim's lease, if it is held.
     pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
         let hold = self.leases.get((claim.owner, false))?;
         let same = match (hold.permits, claim.permits) {
-            // A downgrade may be carried out before or after a command that was sent around the
-            // same time.
+            // A downgrade may run before or after a command that was sent around the same time.
             (Some(has), Some(says)) if has.of == Permits::READ_WRITE => has.of == says.of,
             (Some(has), Some(says)) => has.count == says.count,
             (has, says) => has == says,
@@ -85,14 +83,14 @@ impl Holders {
         same.then_some(hold.expires)
     }
 
-    /// Lets a hold last at least until then.
+    /// Prolongs a hold at least until then.
     pub(super) fn prolong(&mut self, owner: Owner, expires: Instant) {
         if let Some(hold) = self.remove((owner, false)) {
             self.put((owner, false), hold.permits, expires.max(hold.expires));
         }
     }
 
-    /// Writes a hold down. One that exists keeps what it has, is prolonged, and never made shorter.
+    /// Adds a hold. An existing one keeps its permits, and its lease is never shortened.
     pub(super) fn enter(&mut self, owner: Owner, permits: Option<Permits>, expires: Instant) {
         let name = (owner, false);
         if let Some(hold) = self.remove(name) {
@@ -107,7 +105,7 @@ impl Holders {
         self.leases.insert(name, Hold { permits, expires });
     }
 
-    /// Ends a hold; its key stays taken until `keep`, if that is later than now.
+    /// Ends a hold. If `keep` is above zero, its key stays taken for that time.
     pub(super) fn leave(&mut self, claim: &Claim, now: Instant, keep: Duration) {
         if let Some(hold) = self.remove((claim.owner, false))
             && keep > Duration::ZERO
@@ -139,7 +137,7 @@ impl Holders {
         Some(hold)
     }
 
-    /// The holder with the lease that ends first, and when.
+    /// The holder whose lease ends first, and when.
     pub(super) fn first(&self) -> Option<(Holder, Instant)> {
         let (expires, (owner, kept)) = self.leases.first()?;
         let holder = match kept {
@@ -149,7 +147,7 @@ impl Holders {
         Some((holder, expires))
     }
 
-    /// The holder with the longest lease, as Redis shows it, and when that ends.
+    /// The holder whose lease ends last, as Redis shows it, and when.
     pub(super) fn last(&self) -> Option<(String, Instant)> {
         let ((owner, kept), hold) = self.leases.last()?;
         let kept = if kept { ":kept" } else { "" };

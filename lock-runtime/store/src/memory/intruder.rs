@@ -1,4 +1,4 @@
-//! [`Intruder`]: takes locks out of their holders' hands, for tests.
+//! [`Intruder`]: takes locks away from their holders, for tests.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use super::client::MemoryClient;
 use super::server::MemoryStore;
 use crate::{Claim, ClientId, Clock, LockKey, Release};
 
-/// Longer than any test, and than any clock that a test advances.
+/// Longer than any test, and than the time that any test skips.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Somebody who takes and frees locks at once, past the queue and whoever has them.
+/// Takes and frees locks at once, regardless of the queue and the holders.
 #[derive(Debug)]
 pub struct Intruder(MemoryClient);
 
 impl MemoryStore {
-    /// An intruder among the clients of this server.
+    /// Adds an intruder to the clients of this server.
     #[must_use]
     pub fn intruder(&self, namespace: &str, client: ClientId, clock: Clock) -> Intruder {
         Intruder(self.client(namespace, client, clock))
@@ -22,7 +22,7 @@ impl MemoryStore {
 }
 
 impl Intruder {
-    /// Takes the key for this owner, whoever has it now.
+    /// Takes the key for this owner, whatever its present holder.
     pub fn take(&self, claim: &Claim) {
         self.0.with(&claim.key, |step, lock| {
             lock.holders.clear();
@@ -41,7 +41,7 @@ impl Intruder {
             .with(&claim.key, |step, lock| lock.release(step, &release));
     }
 
-    /// Takes the key away from whoever has it. The first in the queue gets it.
+    /// Takes the key away from every holder. The first in the queue gets it.
     pub fn free(&self, key: &LockKey) {
         self.0.with(key, |step, lock| {
             lock.holders.clear();

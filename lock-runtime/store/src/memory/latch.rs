@@ -8,7 +8,7 @@ use crate::instant::Instant;
 use crate::timing::{CALL_REMEMBERED, QUEUE_TTL};
 use crate::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState, Owner, SweepingMap};
 
-/// All latches, and what is remembered beside them.
+/// All latches, their waiters, and the remembered calls.
 #[derive(Debug, Default)]
 pub(super) struct Latches {
     entries: SweepingMap<Name, Entry>,
@@ -17,10 +17,9 @@ pub(super) struct Latches {
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     latch: Option<Latch>,
-    /// Until when each place counts.
-    /// In an order that is the same in every run.
+    /// When each place expires. The order is the same in every run.
     waiters: BTreeMap<Owner, Instant>,
-    /// How many each call left to count, and until when that is remembered.
+    /// The number of counts that each call left, and when that is forgotten.
     calls: HashMap<Owner, (u32, Instant)>,
 }
 
@@ -33,7 +32,7 @@ struct Latch {
 }
 
 impl Latches {
-    /// Whether there is one, open or not.
+    /// True if there is a latch, open or not.
     pub(super) fn has(&self, name: &Name, now: Instant) -> bool {
         let latch = self
             .entries
@@ -47,7 +46,7 @@ impl Latches {
         self.entries.clear();
     }
 
-    /// Latches and places; what calls came to, which is forgotten soon, not counted.
+    /// The number of latches and places. Remembered calls do not count: they are soon forgotten.
     pub(super) fn leftovers(&self, now: Instant) -> usize {
         let count = |entry: &Entry| {
             let live = entry.latch.as_ref().is_some_and(|one| one.expires > now);
@@ -122,7 +121,7 @@ impl Entry {
         LatchSet::Set
     }
 
-    /// If the latch opens, the second is its generation. Its waiters are still in `waiters`.
+    /// If the latch opens, also returns its generation. Its waiters are still in `waiters`.
     pub(super) fn count_down(
         &mut self,
         call: &LatchCall,

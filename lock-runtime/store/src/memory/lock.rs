@@ -1,4 +1,4 @@
-//! One key: what the verbs that grant and end holds do to it.
+//! One key, and how the operations that grant and end holds change it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::queue::{First, Place, Places};
 use crate::instant::Instant;
 use crate::{Acquire, Acquired, Claim, ClientId, Link, Listener, Queue, Release, Released, WakeUp};
 
-/// There is only one way to it.
+/// There is only one connection to the server.
 pub(super) const LINK: Link = Link(0);
 
 /// The holders of one key, its waiters, and the last fencing token.
@@ -22,17 +22,17 @@ pub(super) struct Lock {
     pub(super) last_token: u64,
 }
 
-/// What becomes of the first place.
+/// What happens to the first place.
 enum Turn {
     Served,
-    /// Those behind it wait until there is enough for it.
+    /// The places behind it wait until enough is free for it.
     Blocks,
-    /// Until its client is heard.
+    /// It is passed over until its client is heard.
     PassedOver,
     Ended,
 }
 
-/// What one verb sees of the server besides its lock.
+/// What one operation sees of the server besides its lock.
 pub(super) struct Step<'s> {
     pub(super) now: Instant,
     pub(super) micros: u64,
@@ -51,13 +51,13 @@ impl Step<'_> {
 }
 
 impl Lock {
-    /// Whether nothing would change if it were forgotten. A token below the server's time needs no
-    /// memory.
+    /// True if forgetting the lock changes nothing. A token below the server's time need not be
+    /// remembered.
     pub(super) fn is_idle(&self, now: Instant, micros: u64) -> bool {
         self.holders.live(now) == 0 && self.queue.len() == 0 && self.last_token < micros
     }
 
-    /// The first of so many new tokens.
+    /// The first of this many new tokens.
     pub(super) fn mint(&mut self, step: &Step<'_>, tokens: u32) -> u64 {
         let first = (self.last_token + 1).max(step.micros);
         self.last_token = first + u64::from(tokens) - 1;
@@ -70,7 +70,7 @@ impl Lock {
         (place.tokens > 0).then(|| self.mint(step, place.tokens))
     }
 
-    /// What becomes of the first place.
+    /// Decides what happens to the first place.
     fn turn_of(&mut self, step: &Step<'_>, first: &First) -> Turn {
         let listens = step.listener(&first.place).is_some();
         if step.passes_over && first.has_ended(step.now) {
@@ -87,16 +87,16 @@ impl Lock {
         if self.holders.fits(permits) {
             return Turn::Served;
         }
-        // A waiter for another kind of lock learns of it when it looks again. A free share must not
-        // stay free in front of a waiter that does not listen.
+        // A request for another kind of lock learns of it when it asks again. If the client no
+        // longer listens, its place must not keep a share free.
         if self.holders.is_other_kind(permits) || !listens {
             return Turn::Ended;
         }
         Turn::Blocks
     }
 
-    /// Gives what is free to the first in the queue, as long as it is enough for the
-    /// next. Stops in front of `me`, if given, and is true then, or at the end of the queue.
+    /// Gives what is free to the first places in the queue, as long as it is enough for the next
+    /// one. Stops at `me`, if given. Returns true there and at the end of the queue.
     pub(super) fn hand_over(&mut self, step: &mut Step<'_>, me: Option<&Place>) -> bool {
         while !self.holders.is_exclusive() {
             let Some(first) = self.queue.first() else {

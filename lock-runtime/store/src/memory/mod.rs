@@ -1,8 +1,8 @@
 //! The embedded store: complete, in this process, and the executable specification of the Lua
 //! scripts.
 //!
-//! One [`MemoryStore`] stands for one server; each client that [`connect`](MemoryStore::connect)s
-//! gets a handle of its own.
+//! One [`MemoryStore`] stands for one server. Each client that [`connect`](MemoryStore::connect)s
+//! gets its own handle.
 
 mod client;
 mod connected;

@@ -1,4 +1,4 @@
-//! What a lock, a latch or a bucket is called in the server.
+//! The name of a lock, a latch or a bucket in the server.
 
 use std::sync::Arc;
 

@@ -9,11 +9,11 @@ use crate::instant::Instant;
 use crate::timing::{QUEUE_TTL, UNHEARD};
 use crate::{Acquire, ClientId, Owner, Permits};
 
-/// So many clients are remembered before the first is forgotten.
+/// This many clients are remembered before any is forgotten.
 const MANY_CLIENTS: usize = 64;
 
-/// The queue: first come, first served. The places of a client that stands still are passed over
-/// until it is heard.
+/// The queue: first come, first served. Places of a client that stands still are passed over until
+/// the client is heard.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     order: BTreeMap<u64, Waiting>,
@@ -23,7 +23,7 @@ pub(super) struct Places {
     last: u64,
 }
 
-/// A place, as its request can name it again.
+/// A place. The same request can name it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) owner: Owner,
@@ -36,9 +36,9 @@ pub(super) struct Place {
 /// What is known of a client.
 #[derive(Clone, Copy, Debug)]
 enum Heard {
-    /// A request that has a place has last looked again then.
+    /// The last time that a request with a place asked again.
     At(Instant),
-    /// Places of it were passed over, the last one then.
+    /// The last time that a place of the client was passed over.
     PassedOver(Instant),
 }
 
@@ -68,7 +68,7 @@ impl Place {
 }
 
 impl First {
-    /// Whether its request has given up, or would have if it could.
+    /// True if its request has given up, or would have if it ran.
     pub(super) fn has_ended(&self, now: Instant) -> bool {
         self.place.wait.is_some_and(|wait| now > self.since + wait)
     }
@@ -96,14 +96,14 @@ impl Places {
             self.last += 1;
             self.numbers.insert(place, self.last);
             self.order.insert(self.last, Waiting { place, since: now });
-            // A client of which places were passed over has to have them back.
+            // If places of this client were passed over, it must get them back.
             if let Some(Heard::PassedOver(_)) = self.heard.get(&place.owner.client) {
                 self.look_again(&place, now);
             }
         }
     }
 
-    /// The request of a place looks again: its client runs, and gets back the places that were
+    /// A request that has a place asks again: its client runs, and gets back its places that were
     /// passed over.
     pub(super) fn look_again(&mut self, place: &Place, now: Instant) {
         if !self.contains(place) {
@@ -120,8 +120,8 @@ impl Places {
         self.forget_one(now);
     }
 
-    /// Forgets a place that was passed over and not asked for again, one at a time: the first. And
-    /// clients that were not heard for as long.
+    /// Forgets a place that was passed over and not asked for again: at most the first for each
+    /// call. Also forgets clients that were not heard for as long.
     pub(super) fn forget_one(&mut self, now: Instant) {
         if self.heard.len() > MANY_CLIENTS {
             let passed_over = &self.passed_over;
@@ -138,20 +138,20 @@ impl Places {
         }
     }
 
-    /// Whether a place was passed over long ago.
+    /// True if a place was passed over long ago.
     fn is_forgotten(&self, place: &Place, now: Instant) -> bool {
         let heard = self.heard.get(&place.owner.client);
         matches!(heard, Some(Heard::PassedOver(at)) if now > *at + QUEUE_TTL)
     }
 
-    /// How many places there are that were not passed over long ago.
+    /// The number of places that were not passed over long ago.
     pub(super) fn lasting(&self, now: Instant) -> usize {
         let places = self.passed_over.values().map(|waiting| &waiting.place);
         self.len() - places.filter(|place| self.is_forgotten(place, now)).count()
     }
 
-    /// Whether the client of the first place was not heard for long. A time ahead of now counts as
-    /// now: the clock was set back.
+    /// True if the client of the first place was not heard for long. The clock may have been set
+    /// back: a time ahead of now is set to now.
     pub(super) fn first_stands_still(&mut self, now: Instant) -> bool {
         let Some(mut first) = self.order.first_entry() else {
             return false;

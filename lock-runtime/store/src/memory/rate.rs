@@ -2,8 +2,8 @@
 //!
 //! The algorithm is the *generic cell rate algorithm* in its virtual scheduling form (ATM Forum,
 //! *Traffic Management Specification 4.0*, af-tm-0056.000; increment T = interval, tolerance τ =
-//! (burst − 1)·T), which throttled and redis-cell made known for web services. It needs no tick: a
-//! bucket is one instant, the *theoretical arrival time*, at which it is full again.
+//! (burst − 1)·T). The projects throttled and redis-cell made it known for web services. It needs
+//! no tick: a bucket is one instant, the *theoretical arrival time*, at which it is full again.
 
 use std::time::Duration;
 
@@ -21,9 +21,10 @@ pub(super) struct Buckets {
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     at: Instant,
-    /// How long after `at` the last request passes that took tokens. Longer than zero if one waits.
+    /// How long after `at` the last request that took tokens passes. Above zero if that request
+    /// waits.
     turn: Duration,
-    /// How long from `at` until the bucket is full.
+    /// How long after `at` the bucket is full.
     debt: Duration,
 }
 
@@ -32,7 +33,7 @@ impl Buckets {
         self.buckets.clear();
     }
 
-    /// How many are not full.
+    /// The number of buckets that are not full.
     pub(super) fn count(&self, now: Instant) -> usize {
         let open = self.buckets.values().filter(|bucket| !bucket.is_full(now));
         open.count()
@@ -55,13 +56,13 @@ impl Bucket {
     }
 }
 
-/// The reply, and the bucket after it if it changes.
+/// The reply, and the new state of the bucket if it changes.
 fn decide(known: Option<&Bucket>, now: Instant, request: &RateRequest) -> (Rated, Option<Bucket>) {
     let window = request.interval * request.burst;
     let (turn, debt) = known.map_or_else(Default::default, |bucket| {
         let elapsed = now.saturating_duration_since(bucket.at);
-        // Another rate may have been in force: when the last one passed, the bucket was at worst
-        // empty.
+        // Another rate may have been in force. At worst, the bucket was empty when the last taker
+        // passed.
         let debt = bucket.debt.min(bucket.turn + window);
         (
             bucket.turn.saturating_sub(elapsed),

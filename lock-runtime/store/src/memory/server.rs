@@ -1,4 +1,4 @@
-//! One server: its locks, buckets and latches, its clock, and its clients.
+//! One server: its locks, buckets, latches, clock and clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
@@ -11,7 +11,7 @@ use super::space::Space;
 use crate::instant::Instant;
 use crate::{ClientId, Mutex};
 
-/// A server in this process. Cloning gives another handle to the same one.
+/// A server in this process. A clone is another handle to the same server.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     server: Arc<Mutex<Server>>,
@@ -23,12 +23,12 @@ pub(super) struct Server {
     pub(super) rates: Buckets,
     pub(super) latches: Latches,
     pub(super) listeners: BTreeMap<ClientId, Connected>,
-    /// Whether the places of clients that stand still, and of ended waits, are passed over.
+    /// True if places of clients that stand still, and of ended waits, are passed over.
     pub(super) passes_over: bool,
-    /// What the server's clock said at `started`, in microseconds since 1970.
+    /// The server's clock at `started`, in microseconds since 1970.
     started_micros: u64,
     started: Option<Instant>,
-    /// The latest that its clock has said.
+    /// The latest time that its clock has shown.
     latest_micros: u64,
 }
 
@@ -48,7 +48,7 @@ impl MemoryStore {
         Self::started_at(u64::try_from(micros).unwrap_or(0))
     }
 
-    /// An empty store whose clock begins with so many microseconds since 1970.
+    /// An empty store whose clock starts at this time, in microseconds since 1970.
     #[must_use]
     pub fn started_at(started_micros: u64) -> Self {
         let server = Server {
@@ -66,8 +66,8 @@ impl MemoryStore {
         }
     }
 
-    /// Gives each place its turn, also of clients that stand still or wait no more. So a simulation
-    /// can show what that costs.
+    /// Gives each place its turn, even if its client stands still or its wait has ended. This lets
+    /// a simulation show what that costs.
     #[cfg(feature = "__internals")]
     #[must_use]
     pub fn passing_nobody_over(self) -> Self {
@@ -92,8 +92,8 @@ impl MemoryStore {
         }
     }
 
-    /// How many keys, places in queues and buckets that are not full there are, expired ones not
-    /// counted at `now`.
+    /// The number of keys, places in queues and buckets that are not full. What has expired at
+    /// `now` does not count.
     #[must_use]
     pub fn leftovers(&self, now: Instant) -> usize {
         let server = self.lock();
@@ -107,7 +107,7 @@ impl MemoryStore {
 }
 
 impl Server {
-    /// Where the locks of a namespace are; none is ever removed.
+    /// The index of a namespace's locks. No index is ever removed.
     pub(super) fn space(&mut self, namespace: &str) -> usize {
         let spaces = &mut self.spaces;
         let known = spaces.iter().position(|one| &*one.namespace == namespace);
@@ -117,8 +117,8 @@ impl Server {
         })
     }
 
-    /// Its clock, in microseconds since 1970. Never goes back: tokens below it are forgotten, and
-    /// must not come again when a simulation sets the clock back.
+    /// The server's clock, in microseconds since 1970. It never goes back, even if a simulation
+    /// sets the clock back: tokens below it are forgotten, and must not be given again.
     pub(super) fn micros(&mut self, now: Instant) -> u64 {
         let started = *self.started.get_or_insert(now);
         let elapsed = now.saturating_duration_since(started).as_micros();

@@ -28,7 +28,7 @@ impl Space {
         self.locks.get_mut(key)
     }
 
-    /// The lock, free if it is new. `micros` is what the server's clock says.
+    /// The lock, free if it is new. `micros` is the time on the server's clock.
     pub(super) fn lock(&mut self, key: &LockKey, now: Instant, micros: u64) -> &mut Lock {
         self.locks.sweep(|lock| !lock.is_idle(now, micros));
         self.locks.entry(key.clone()).or_default()
@@ -38,7 +38,7 @@ impl Space {
         self.locks.clear();
     }
 
-    /// How many holds and places in queues there are, expired ones not counted.
+    /// The number of holds and places in queues, without expired ones.
     pub(super) fn leftovers(&self, now: Instant) -> usize {
         let count = |lock: &Lock| lock.holders.live(now) + lock.queue.lasting(now);
         self.locks.values().map(count).sum()

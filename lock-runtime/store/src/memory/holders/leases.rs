@@ -1,12 +1,12 @@
-//! Holds by their names, and in the order in which their leases end.
+//! Holds by name, and in the order in which their leases end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::instant::Instant;
 use crate::{Owner, Permits};
 
-/// The owner of a hold, and whether it was released and is kept for the rest of `hold_at_least`.
-/// Then it is nobody's.
+/// The owner of a hold, and true if it was released and stays taken for the rest of
+/// `hold_at_least`. Then it belongs to no owner.
 pub(super) type HoldId = (Owner, bool);
 
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Hold {
     pub(super) expires: Instant,
 }
 
-/// Nearly always there is one, or none.
+/// Most keys have one hold or none.
 #[derive(Debug, Default)]
 pub(super) enum Leases {
     #[default]
@@ -44,7 +44,7 @@ impl Leases {
         }
     }
 
-    /// Adds a hold whose name is not there.
+    /// Adds a hold with a new name.
     pub(super) fn insert(&mut self, name: HoldId, hold: Hold) {
         match self {
             Self::None => *self = Self::One(name, hold),
@@ -78,7 +78,7 @@ impl Leases {
         }
     }
 
-    /// The one whose lease ends first.
+    /// The hold whose lease ends first.
     pub(super) fn first(&self) -> Option<(Instant, HoldId)> {
         match self {
             Self::None => None,
@@ -87,7 +87,7 @@ impl Leases {
         }
     }
 
-    /// The one whose lease ends last.
+    /// The hold whose lease ends last.
     pub(super) fn last(&self) -> Option<(HoldId, Hold)> {
         match self {
             Self::None => None,
@@ -99,7 +99,7 @@ impl Leases {
         }
     }
 
-    /// How many end after this time.
+    /// The number of holds whose lease ends after this time.
     pub(super) fn ending_after(&self, now: Instant) -> usize {
         match self {
             Self::None => 0,
