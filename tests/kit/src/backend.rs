@@ -1,4 +1,4 @@
-//! The stores under test, behind one face.
+//! The stores under test, behind one interface.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use lock_store::memory::MemoryStore;
 
 use crate::{RedisCluster, RedisQuorum, RedisServer, SentinelGroup};
 
-/// Who the clients of a [`Backend`] are.
+/// The user of a [`Backend`]'s clients.
 const USER: &str = "app";
 
-/// One store, which any number of clients share.
+/// One store, shared by any number of clients.
 #[derive(Clone, Debug)]
 pub enum Backend {
     /// The embedded store.
     Memory(MemoryStore),
-    /// A `redis-server` process of this test's own.
+    /// A separate `redis-server` process for this test.
     Redis(Arc<RedisServer>),
-    /// A master, and its replica, which has to confirm each hold.
+    /// A master, and a replica that must confirm each hold.
     Replicated(Arc<[RedisServer; 2]>),
     /// A master with replicas under sentinels.
     Sentinels(Arc<SentinelGroup>),
     /// Three masters with replicas.
     Cluster(Arc<RedisCluster>),
-    /// Three servers that know nothing of each other.
+    /// Three independent servers.
     Quorum(Arc<RedisQuorum>),
 }
 
-/// The clients of every one but the embedded store have the rights that the page about Redis
-/// documents and no others.
+/// All clients, except those of the embedded store, have exactly the permissions that the page
+/// about Redis documents.
 impl Backend {
     /// An empty embedded store.
     #[must_use]
@@ -45,7 +45,7 @@ impl Backend {
         Self::Redis(Arc::new(server)).with_documented_rights().await
     }
 
-    /// A master whose replica confirms.
+    /// A master with a replica that confirms holds.
     pub async fn replicated() -> Self {
         let master = RedisServer::start().await;
         let replica = master.start_replica().await;
@@ -53,7 +53,7 @@ impl Backend {
         pair.with_documented_rights().await
     }
 
-    /// A master under sentinels that do not take a busy machine for a dead master.
+    /// A master under sentinels that do not mistake a busy machine for a dead master.
     pub async fn sentinels() -> Self {
         let group = SentinelGroup::builder().patient().start().await;
         Self::Sentinels(Arc::new(group))
@@ -98,7 +98,7 @@ impl Backend {
         }
     }
 
-    /// Those of them that have locks which no other has.
+    /// The servers with locks that no other server has.
     fn masters(&self) -> &[RedisServer] {
         match self {
             Self::Replicated(pair) => &pair[..1],
@@ -108,10 +108,10 @@ impl Backend {
         }
     }
 
-    /// Where it is, for a client that may do everything.
+    /// The URL for a client that may do everything.
     ///
     /// # Panics
-    /// For the embedded store, which is nowhere.
+    /// For the embedded store, which has no URL.
     #[must_use]
     pub fn url(&self) -> String {
         match self {
@@ -147,21 +147,21 @@ impl Backend {
 
     fn as_user(url: &str) -> LockClientBuilder {
         let url = url.replace("://", &format!("://{USER}:word@"));
-        // On a busy machine servers are slow now and then, and nothing here is about how soon that
-        // is told.
+        // Servers are slow now and then on a busy machine, and these tests are not about how soon
+        // clients report that.
         LockClient::builder()
             .url(url)
             .command_timeout(Duration::from_secs(3))
             .connect_timeout(Duration::from_secs(10))
     }
 
-    /// One more client with the default settings.
+    /// One more client, with the default settings.
     pub async fn client(&self) -> LockClient {
         self.builder().connect().await.expect("the store is up")
     }
 
-    /// Locks, latches and places in queues that are in the store; not counted are fence counters,
-    /// which stay for a day, and what calls came to, which is remembered for a minute.
+    /// The number of locks, latches and places in queues in the store. Fence counters, which stay
+    /// for a day, and remembered calls, which stay for two minutes, do not count.
     pub async fn leftovers(&self) -> usize {
         match self {
             Self::Memory(store) => store.leftovers(Instant::now()),
@@ -177,8 +177,8 @@ impl Backend {
         }
     }
 
-    /// The server that has this name and can be asked what is in it: none for the embedded store,
-    /// and several for a quorum.
+    /// The server that has this name and can show what is stored there. `None` for the embedded
+    /// store, and for a quorum, where several have it.
     pub async fn server_of(&self, name: &str) -> Option<&RedisServer> {
         match self {
             Self::Memory(_) | Self::Quorum(_) => None,
@@ -187,12 +187,12 @@ impl Backend {
         }
     }
 
-    /// How many channels the clients hear of their locks on. None for the embedded store, where
-    /// they are told directly.
+    /// The number of channels on which clients hear of their locks. Zero for the embedded store,
+    /// which calls its clients directly.
     pub async fn channels(&self) -> usize {
         let mut heard = BTreeSet::new();
         for server in self.servers() {
-            // What sentinels tell each other is not counted.
+            // Do not count messages between sentinels.
             let mut channels: Vec<String> = server.query(&["PUBSUB", "CHANNELS", "lock:*"]).await;
             if matches!(self, Self::Cluster(_)) {
                 channels.extend(
@@ -208,10 +208,10 @@ impl Backend {
         heard.len()
     }
 
-    /// As new, for the next test, when all clients are gone.
+    /// Empties the store for the next test, when all clients are gone.
     ///
     /// # Panics
-    /// If one of them stays.
+    /// If a client stays.
     pub async fn emptied(&self) {
         for server in self.servers() {
             crate::eventually("all clients are gone", async || {
@@ -233,14 +233,14 @@ impl Backend {
         }
     }
 
-    /// Waits until nothing is left.
+    /// Waits until the store is empty.
     pub async fn until_empty(&self) {
         crate::eventually("the store is empty", async || self.leftovers().await == 0).await;
     }
 }
 
 /// # Panics
-/// If a client did something that the documented rights do not allow.
+/// If a client did something that the documented permissions do not allow.
 impl Drop for Backend {
     fn drop(&mut self) {
         if std::thread::panicking() {

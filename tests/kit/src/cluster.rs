@@ -8,17 +8,16 @@ use crate::{RedisServer, eventually, eventually_within};
 
 const MASTERS: usize = 3;
 const SLOTS: u16 = 16384;
-/// How long a node may be silent before its replica takes over. Shorter, and a loaded machine does
-/// it by accident.
+/// How long a node may be silent before its replica takes over. With less, it happens by accident
+/// on a loaded machine.
 const NODE_TIMEOUT_MS: &str = "1500";
 /// The default of Redis.
 const PATIENT_TIMEOUT_MS: &str = "15000";
-/// A replica takes over only after some time of silence and an election, and more of them if one is
-/// missed.
+/// A replica takes over after some time of silence and an election. A failed election is repeated.
 const FAILOVER_LIMIT: Duration = Duration::from_secs(60);
 
-/// Three masters that share the slots evenly, and a replica of each: all of them `redis-server`
-/// processes of this test's own.
+/// Three masters that share the slots evenly, each with a replica: separate `redis-server`
+/// processes for this test.
 ///
 /// # Examples
 ///
@@ -35,18 +34,18 @@ const FAILOVER_LIMIT: Duration = Duration::from_secs(60);
 /// ```
 #[derive(Debug)]
 pub struct RedisCluster {
-    /// The masters at the start, and then their replicas in the same order.
+    /// The initial masters, then their replicas in the same order.
     pub nodes: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts one; returns when all nodes agree that it is complete.
+    /// Starts a cluster. Returns when all nodes agree that it is complete.
     pub async fn start() -> Self {
         Self::start_with(NODE_TIMEOUT_MS).await
     }
 
-    /// One in which no replica takes over: for a test that is about something else, on a machine
-    /// that is busy.
+    /// Starts a cluster in which no replica takes over: for tests of something else, on a busy
+    /// machine.
     pub async fn start_patient() -> Self {
         Self::start_with(PATIENT_TIMEOUT_MS).await
     }
@@ -56,7 +55,7 @@ impl RedisCluster {
         for _ in 0..2 * MASTERS {
             let node = RedisServer::builder().cluster_node();
             let node = node.arg("--cluster-node-timeout").arg(timeout);
-            // One part that is down leaves the others at work, and every replica may take over.
+            // If one part is down, the others still work. Every replica may take over.
             let node = node.arg("--cluster-require-full-coverage").arg("no");
             let node = node.arg("--cluster-replica-validity-factor").arg("0");
             let node = node.arg("--cluster-allow-replica-migration").arg("no");
@@ -132,7 +131,7 @@ impl RedisCluster {
         }
     }
 
-    /// `redis-cluster://…`, with the masters of the start.
+    /// `redis-cluster://…`, with the initial masters.
     #[must_use]
     pub fn url(&self) -> String {
         let masters = self.nodes[..MASTERS].iter();
@@ -150,7 +149,7 @@ impl RedisCluster {
         panic!("no node answers");
     }
 
-    /// The master of a slot, by the word of the first node that answers at once.
+    /// The master of a slot, according to the first node that answers at once.
     pub async fn master_of(&self, slot: u16) -> &RedisServer {
         for node in &self.nodes {
             if node.responds_within(Duration::from_secs(1)).await
@@ -165,7 +164,7 @@ impl RedisCluster {
         panic!("no node knows who has slot {slot}");
     }
 
-    /// Waits until all nodes that answer have another master than `old` for a slot.
+    /// Waits until all nodes that answer name another master than `old` for a slot.
     pub async fn until_failed_over(&self, slot: u16, old: &RedisServer) {
         let what = "another node has the slot for everybody";
         eventually_within(FAILOVER_LIMIT, what, async || {
@@ -186,14 +185,14 @@ impl RedisCluster {
         .await;
     }
 
-    /// Moves a slot with its keys to another master, as `redis-cli --cluster reshard` does.
+    /// Moves a slot with its keys to another master, like `redis-cli --cluster reshard`.
     pub async fn move_slot(&self, slot: u16, to: &RedisServer) {
         let from = self.begin_move(slot, to).await;
         self.end_move(slot, from, to).await;
     }
 
-    /// The first half of it: from now on the keys of the slot may be here or there. Returns where
-    /// it comes from.
+    /// The first half of a move: from now on, each key of the slot may be on either node. Returns
+    /// the node that the slot comes from.
     pub async fn begin_move(&self, slot: u16, to: &RedisServer) -> &RedisServer {
         let from = self.master_of(slot).await;
         let slot = slot.to_string();
@@ -205,7 +204,7 @@ impl RedisCluster {
         from
     }
 
-    /// The second half: the keys go over, one by one, and then the slot.
+    /// The second half of a move: first the keys, one by one, then the slot.
     pub async fn end_move(&self, slot: u16, from: &RedisServer, to: &RedisServer) {
         let (slot, port) = (slot.to_string(), to.port().to_string());
         loop {
@@ -240,7 +239,7 @@ async fn bus_port(node: &RedisServer) -> String {
     port
 }
 
-/// The port of the master of a slot, as this node has it.
+/// The port of a slot's master, according to this node.
 async fn port_of(node: &RedisServer, slot: u16) -> Option<u16> {
     let ranges: Vec<Vec<Value>> = node.query(&["CLUSTER", "SLOTS"]).await;
     let number = |value: &Value| redis::from_redis_value::<u16>(value.clone()).ok();

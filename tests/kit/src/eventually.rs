@@ -3,18 +3,18 @@
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-/// Generous: a machine under load must not fail a test, only a condition that never comes true.
+/// Generous: a loaded machine must not fail a test, only a condition that never comes true.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Short enough that a test loses nothing by asking.
+/// Short enough that polling costs a test no time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Waits until `condition` holds, asking every few milliseconds, for up to 30 s.
+/// Waits until `condition` holds. Checks it every few milliseconds, for up to 30 s.
 ///
 /// `what` completes the sentence "it never happened that …".
 ///
 /// # Panics
 ///
-/// When the condition does not hold in time; the message names `what` and the caller.
+/// When the condition does not hold in time. The message names `what` and the caller.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ pub fn eventually(what: &str, condition: impl AsyncFnMut() -> bool) -> impl Futu
     eventually_within(LIMIT, what, condition)
 }
 
-/// Like [`eventually`], with a limit of its own: for a promise that has a deadline.
+/// Like [`eventually`], with another limit: for a promise that has a deadline.
 ///
 /// # Panics
 ///

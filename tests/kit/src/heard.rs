@@ -1,10 +1,10 @@
-//! What a store tells a client.
+//! The messages that a store sends to a client.
 
 use std::sync::Mutex;
 
 use lock_store::{Link, Listener, Owner, WakeUp};
 
-/// The grants that a client was told of, with their fencing tokens.
+/// The grants that a client heard of, with their fencing tokens.
 #[derive(Debug, Default)]
 pub struct Heard(pub Mutex<Vec<(Owner, Option<u64>)>>);
 

@@ -1,4 +1,4 @@
-//! The verbs of a latch as values, for tests that draw, repeat or tabulate them.
+//! The operations on a latch as values, for tests that draw, repeat or tabulate them.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use lock_store::{
     Owner, Store,
 };
 
-/// Something to do with a latch.
+/// One operation on a latch.
 #[derive(Clone, Debug)]
 pub struct LatchRequest {
-    /// The latch, without namespace.
+    /// The latch's key, without namespace.
     pub key: LockKey,
-    /// The call, or the place.
+    /// The owner token of the call or the place.
     pub owner: Owner,
-    /// What to do.
+    /// The operation.
     pub verb: LatchVerb,
-    /// When it was sent, by the store's clock; see [`LatchCall::made`].
+    /// When it was sent, on the store's clock; see [`LatchCall::made`].
     pub made: Option<u64>,
 }
 
-/// The verbs of the store contract.
+/// The operations of the store contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchVerb {
     /// [`Store::latch_set`]
     Set {
-        /// How often it must be counted down.
+        /// The number of counts.
         count: u32,
-        /// How long it exists.
+        /// How long the latch exists.
         ttl: Duration,
     },
     /// [`Store::latch_count_down`]
@@ -40,25 +40,25 @@ pub enum LatchVerb {
     Leave,
 }
 
-/// The reply to any of them.
+/// The reply to any of these operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Latched {
-    /// Whether this call set it.
+    /// True if this call set the latch.
     Set(bool),
-    /// How many are left to count.
+    /// The number of counts left.
     Counted(u32),
-    /// What it is.
+    /// The latch's state.
     Is(LatchState),
-    /// It is not there.
+    /// The latch is not set.
     NotSet,
-    /// It came at a time at which it is not valid.
+    /// The call was not valid at that time.
     Untimely {
         /// The store's time, in microseconds since 1970.
         now: u64,
     },
-    /// The place is given up.
+    /// The place was given up.
     Left,
-    /// The key is something else.
+    /// The key holds something else.
     Conflict,
 }
 
@@ -66,7 +66,7 @@ impl LatchRequest {
     /// Sends it to this store.
     ///
     /// # Errors
-    /// The store's own.
+    /// The error of the store.
     pub async fn send(self, store: &dyn Store, by: Instant) -> Result<Answer<Latched>, Failure> {
         let Self {
             key,

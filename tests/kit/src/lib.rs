@@ -1,28 +1,27 @@
-//! What the tests of this workspace stand on: real servers and real processes that can be made
-//! to fail on purpose.
+//! Support for this workspace's tests: real servers and real processes that can be made to fail on
+//! purpose.
 //!
-//! - [`RedisServer`]: a `redis-server` of its own, which can be killed, paused and restarted.
+//! - [`RedisServer`]: a separate `redis-server`, which can be killed, paused and restarted.
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
 //! - [`RedisCluster`]: three masters with a replica each.
-//! - [`RedisQuorum`]: servers that know nothing of each other.
-//! - [`RequestLog`]: every request that clients sent to such a server, told apart from what ran
-//!   inside scripts.
+//! - [`RedisQuorum`]: independent servers.
+//! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
+//!   scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
-//! - [`Backend`]: a store under test, embedded or Redis, behind one face.
-//! - [`history`]: what processes did with locks, and the checks that find what must not have
-//!   happened.
-//! - [`nemesis`]: processes under load, and faults at random while their histories are written.
-//! - [`polled`]: drops a future after so many polls.
-//! - [`store_decorator`]: a store whose every command a test sees and decides about.
+//! - [`Backend`]: a store under test, embedded or Redis, behind one interface.
+//! - [`history`]: what processes did with locks, and checks that find violations.
+//! - [`nemesis`]: processes under load with random faults, which write histories.
+//! - [`polled`]: drops a future after a number of polls.
+//! - [`store_decorator`]: a store that shows every command to a test, which decides about it.
 //! - [`eventually`]: waits for something to become true instead of sleeping.
 //!
-//! Everything here ends with the value that stands for it, also when a test panics.
+//! Everything here ends when the value that stands for it is dropped, even if a test panics.
 //!
 //! # Panics
 //!
-//! A harness that cannot do what a test asked for panics and says why: a test has nothing
-//! better to do with such an error.
+//! If the harness cannot do what a test asks, it panics and says why: a test could do nothing
+//! better with such an error.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -69,8 +68,8 @@ pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 
-/// `unsafe` is forbidden to every crate of the workspace; examples in documentation are compiled
-/// without its lints.
+/// `unsafe` is forbidden in every crate of the workspace. Examples in documentation are compiled
+/// without the workspace's lints.
 #[cfg(doctest)]
 #[doc = concat!("```\n", include_str!("../../ui/pass/unsafe_async_fn.rs"), "```")]
 pub mod unsafe_async_fn {}

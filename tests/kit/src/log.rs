@@ -1,14 +1,14 @@
-//! What is logged, for tests to read.
+//! A log that tests can read.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A log in memory: a clone of it is the writer of a subscriber.
+/// A log in memory. A clone of it is the writer of a subscriber.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// All that was logged until now.
+    /// Everything logged so far.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()

@@ -1,4 +1,4 @@
-//! One process that this test started, and the signals it can be sent.
+//! One process that this test started, and its signals.
 
 use std::process::{Child, Command, ExitStatus};
 
@@ -10,7 +10,8 @@ use nix::unistd::Pid;
 #[derive(Debug)]
 pub(crate) struct OsProcess {
     child: Child,
-    /// The exit was seen behind `child`'s back: its id may already belong to somebody else.
+    /// The exit was seen without `child`'s knowledge, so its id may already belong to another
+    /// process.
     reaped: bool,
 }
 
@@ -33,28 +34,28 @@ impl OsProcess {
         self.child.id()
     }
 
-    /// How the process ended, or `None` while it lives (paused or not).
+    /// The exit status, or `None` while the process lives (paused or not).
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child
             .try_wait()
             .expect("a child's state can be asked for")
     }
 
-    /// SIGKILL, also for a paused process; returns when it is gone.
+    /// SIGKILL, even if the process is paused. Returns when the process is gone.
     pub(crate) fn kill(&mut self) {
         if !self.reaped {
-            // Fails only for a process that has already ended, which is what is wanted.
+            // Fails only if the process has already ended, which is the goal.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }
 
-    /// SIGTERM: asks the process to end in its own way.
+    /// SIGTERM: asks the process to end.
     pub(crate) fn terminate(&mut self) {
         self.signal(Signal::SIGTERM);
     }
 
-    /// SIGSTOP; returns when the process stands still, not merely when the signal is on its way.
+    /// SIGSTOP. Returns when the process stands still, not when the signal is on its way.
     pub(crate) fn pause(&mut self) {
         let pid = self.signal(Signal::SIGSTOP);
         match waitpid(pid, Some(WaitPidFlag::WUNTRACED)) {
@@ -67,13 +68,13 @@ impl OsProcess {
         }
     }
 
-    /// SIGCONT; harmless for a process that runs.
+    /// SIGCONT. Harmless if the process runs.
     pub(crate) fn resume(&mut self) {
         self.signal(Signal::SIGCONT);
     }
 
     fn signal(&mut self, signal: Signal) -> Pid {
-        // Until its end has been asked for, an ended child keeps its id, so this hits no stranger.
+        // A child that ended keeps its id until its status is read, so this hits no other process.
         let status = self.exit_status();
         assert!(
             status.is_none(),

@@ -1,11 +1,11 @@
-//! Dropping a future at a chosen point.
+//! Drops a future at a chosen point.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-/// Polls a future at most `polls` times, each when it asked to be, and then drops it. Its output,
-/// if it came.
+/// Polls a future at most `polls` times, each time after it was woken, and then drops it. Returns
+/// its output if it finished.
 pub async fn polled<F: Future>(polls: usize, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut left = polls;

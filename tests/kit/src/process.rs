@@ -14,32 +14,32 @@ use crate::os_process::OsProcess;
 /// Generous, as in [`eventually`](crate::eventually).
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A worker process that reads commands as lines and answers with events as lines.
+/// A worker process. It reads commands as lines and answers with events as lines.
 ///
 /// An integration test starts the worker of this package with
 /// `ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[])`. Dropping it kills the process,
-/// also a paused one. Should the test process itself be killed, the worker's input ends, and with
-/// it the worker.
+/// even if it is paused. If the test process itself is killed, the worker's input ends, and so does
+/// the worker.
 #[derive(Debug)]
 pub struct ChildProcess {
     process: OsProcess,
     input: Option<ChildStdin>,
     events: mpsc::UnboundedReceiver<(Instant, String)>,
-    /// Events that arrived while others were waited for.
+    /// Events that arrived while the test waited for others.
     passed_over: VecDeque<(Instant, String)>,
 }
 
 /// A line that a worker wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What follows the prefix that was waited for, trimmed.
+    /// The text after the prefix that the test waited for, trimmed.
     pub text: String,
     /// When it arrived in the test's process.
     pub at: Instant,
 }
 
 impl ChildProcess {
-    /// Starts `program`. What it writes to its standard error goes to the test's.
+    /// Starts `program`. Its standard error goes to that of the test.
     pub fn start(program: impl AsRef<OsStr>, arguments: &[&str]) -> Self {
         let mut process = OsProcess::spawn(
             Command::new(program)
@@ -50,8 +50,8 @@ impl ChildProcess {
         let input = process.child().stdin.take();
         let output = process.child().stdout.take().expect("it is piped");
         let (sender, events) = mpsc::unbounded_channel();
-        // A thread, so that an event has its own time even while the test's runtime is busy.
-        // It ends with the process, whose output then ends.
+        // A thread, so that events get correct times even while the test's runtime is busy. It ends
+        // with the process, which ends the output.
         std::thread::Builder::new()
             .name("worker-output".to_owned())
             .spawn(move || {
@@ -83,26 +83,27 @@ impl ChildProcess {
     /// When the process no longer reads.
     pub fn send(&mut self, line: &str) {
         let input = self.input.as_mut().expect("the input is still open");
-        // In one piece: the worker must not see half a command if the test is slow.
+        // In one write: a slow test must not make the worker see half a command.
         let written = input.write_all(format!("{line}\n").as_bytes());
         written.unwrap_or_else(|error| panic!("the worker cannot be told {line:?}: {error}"));
     }
 
-    /// Waits for an event that begins with `prefix`. Events that were passed over before count,
-    /// the oldest first; each event is given out once.
+    /// Waits for an event that begins with `prefix`. Events passed over earlier count too, the
+    /// oldest first. Each event is returned once.
     ///
     /// # Panics
     ///
-    /// When the process ends or 30 s pass without one; the message shows what came instead.
+    /// When the process ends or 30 s pass without such an event. The message shows the other
+    /// events.
     pub async fn wait_for(&mut self, prefix: &str) -> Event {
         self.wait_within(LIMIT, prefix).await
     }
 
-    /// Like [`wait_for`](Self::wait_for), with a limit of its own.
+    /// Like [`wait_for`](Self::wait_for), with another limit.
     ///
     /// # Panics
     ///
-    /// When the process ends or the limit passes without one.
+    /// When the process ends or the limit passes without such an event.
     pub async fn wait_within(&mut self, limit: Duration, prefix: &str) -> Event {
         let earlier = self.passed_over.iter();
         let position = earlier
@@ -131,7 +132,7 @@ impl ChildProcess {
         }
     }
 
-    /// The events that have arrived and were not waited for. Does not wait.
+    /// The events that have arrived and were not waited for. Does not block.
     pub fn take_events(&mut self) -> Vec<Event> {
         while let Ok(other) = self.events.try_recv() {
             self.passed_over.push_back(other);
@@ -140,11 +141,11 @@ impl ChildProcess {
         events.map(|(at, line)| event(at, &line, "")).collect()
     }
 
-    /// Ends the worker's input, which asks it to end, and waits until it has; returns all events
+    /// Closes the worker's input, which asks it to end, and waits for its end. Returns all events
     /// not waited for.
     pub async fn finish(mut self) -> (ExitStatus, Vec<Event>) {
         drop(self.input.take());
-        // Its output ends with it, so all events are there then.
+        // The output ends with the process, so all events have arrived then.
         let all = async {
             while let Some(other) = self.events.recv().await {
                 self.passed_over.push_back(other);
@@ -163,17 +164,17 @@ impl ChildProcess {
         (status.expect("it has ended"), events)
     }
 
-    /// SIGKILL; returns when the process is gone. Harmless when it is already.
+    /// SIGKILL. Returns when the process is gone. Harmless if it already is.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// SIGSTOP; returns when the process stands still.
+    /// SIGSTOP. Returns when the process stands still.
     pub fn pause(&mut self) {
         self.process.pause();
     }
 
-    /// SIGCONT after [`pause`](Self::pause).
+    /// SIGCONT, after [`pause`](Self::pause).
     pub fn resume(&mut self) {
         self.process.resume();
     }

@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 
 use self::network::{Admitted, CutAfter, Network};
 
-/// A TCP proxy in front of a Redis server, with a thread of its own: it works on while a test
-/// blocks its runtime, and its delays are real also where tokio's clock is paused.
+/// A TCP proxy in front of a Redis server. It has its own thread: it works while a test blocks its
+/// runtime, and its delays are real even if tokio's clock is paused.
 ///
-/// A fault is in force when the method that asks for it returns: from then on no byte passes
-/// that should not. Everything ends when the proxy is dropped.
+/// A fault is in force when the method that requests it returns: from then on, the bytes that it
+/// holds back do not pass. Everything ends when the proxy is dropped.
 ///
 /// # Examples
 ///
@@ -29,7 +29,7 @@ use self::network::{Admitted, CutAfter, Network};
 ///
 /// let server = RedisServer::start().await;
 /// let proxy = Proxy::start(server.addr()).await;
-/// // Connect the code under test to `proxy.url()`. The lock will be taken, and nobody is told:
+/// // Connect the code under test to `proxy.url()`. The server takes the lock; its reply is lost:
 /// proxy.cut_after_next("SET");
 /// # }
 /// ```
@@ -42,7 +42,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port of the loopback interface and passes connections on to `target`.
+    /// Listens on a free port of the loopback interface, and passes connections on to `target`.
     pub async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let addr = listener.local_addr().expect("a listener has an address");
@@ -65,7 +65,7 @@ impl Proxy {
         }
     }
 
-    /// Where the proxy listens.
+    /// The address on which the proxy listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
@@ -77,8 +77,8 @@ impl Proxy {
         format!("redis://{}/", self.addr)
     }
 
-    /// Every byte arrives this much later, in both directions: a round trip costs twice that.
-    /// Zero to end it. Bytes that are under way already keep the delay they were sent with.
+    /// Every byte arrives this much later, in both directions, so a round trip takes twice as long.
+    /// Zero ends the delay. Bytes already under way keep the delay that they were sent with.
     pub fn delay(&self, delay: Duration) {
         self.network.change(|state| {
             state.delay_requests = delay;
@@ -86,7 +86,7 @@ impl Proxy {
         });
     }
 
-    /// Requests arrive at once, replies this much later: the server has done what the client
+    /// Requests arrive at once, and replies this much later: the server has done what the client
     /// still waits for.
     pub fn delay_replies(&self, delay: Duration) {
         self.network.change(|state| {
@@ -95,8 +95,8 @@ impl Proxy {
         });
     }
 
-    /// No byte passes in either direction, new connections included, and none is lost. All
-    /// connections stay open; a connection that one side closes stays open on the other.
+    /// No byte passes in either direction, and none is lost. This includes new connections. All
+    /// connections stay open; if one side closes a connection, it stays open on the other.
     pub fn freeze(&self) {
         self.network.change(|state| state.frozen = true);
     }
@@ -106,12 +106,12 @@ impl Proxy {
         self.network.change(|state| state.frozen = false);
     }
 
-    /// Whether what the server sends is lost, while requests arrive.
+    /// Loses the server's replies, or stops doing so. Requests still arrive.
     pub fn drop_replies(&self, drop: bool) {
         self.network.change(|state| state.drop_replies = drop);
     }
 
-    /// Closes all current connections on both sides. New ones are accepted.
+    /// Closes all present connections on both sides. New ones are accepted.
     pub fn cut(&self) {
         self.network.change(|state| {
             self.network.admit_pending(state);
@@ -119,7 +119,7 @@ impl Proxy {
         });
     }
 
-    /// Whether new connections are closed as soon as they are made. Those that exist stay.
+    /// Closes new connections at once, or stops doing so. Existing connections stay.
     pub fn refuse(&self, refuse: bool) {
         self.network.change(|state| {
             self.network.admit_pending(state);
@@ -127,14 +127,14 @@ impl Proxy {
         });
     }
 
-    /// Passes the next request of this name on (`"SET"`, `"EVALSHA"`, …) and then closes its
-    /// connection: the server carries it out, and the client never learns. Once; what the client
-    /// sent after that request is lost.
+    /// Passes on the next request with this name (`"SET"`, `"EVALSHA"`, …), then closes its
+    /// connection. So the server carries it out, and the client never learns of it. Happens once.
+    /// What the client sent after that request is lost.
     pub fn cut_after_next(&self, command: &str) {
         self.arm(Some(command));
     }
 
-    /// [`cut_after_next`](Self::cut_after_next), whatever the request is.
+    /// Like [`cut_after_next`](Self::cut_after_next), for any request.
     pub fn cut_after_next_request(&self) {
         self.arm(None);
     }
@@ -145,7 +145,7 @@ impl Proxy {
             .change(|state| state.cut_after = Some(cut_after));
     }
 
-    /// How many connections have been accepted, the refused ones not counted.
+    /// The number of accepted connections, without refused ones.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.network.change(|state| {
@@ -154,7 +154,7 @@ impl Proxy {
         })
     }
 
-    /// How many connections are open.
+    /// The number of open connections.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.network.change(|state| {
@@ -163,13 +163,13 @@ impl Proxy {
         })
     }
 
-    /// How many requests have been passed on to the server in full.
+    /// The number of requests that were passed on to the server completely.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.network.state.borrow().requests.values().sum()
     }
 
-    /// How many requests of one name have been passed on, such as `"SET"`.
+    /// The number of requests with one name that were passed on, such as `"SET"`.
     #[must_use]
     pub fn requests_named(&self, command: &str) -> u64 {
         let state = self.network.state.borrow();
@@ -177,13 +177,13 @@ impl Proxy {
         count.copied().unwrap_or(0)
     }
 
-    /// How many bytes have been passed on to the server.
+    /// The number of bytes passed on to the server.
     #[must_use]
     pub fn bytes_to_server(&self) -> u64 {
         self.network.state.borrow().bytes_to_server
     }
 
-    /// How many bytes have been passed on to clients, the dropped ones not counted.
+    /// The number of bytes passed on to clients, without dropped ones.
     #[must_use]
     pub fn bytes_to_client(&self) -> u64 {
         self.network.state.borrow().bytes_to_client
@@ -194,7 +194,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, it has already said so.
+            // If it panicked, it has already reported that.
             let _ = thread.join();
         }
     }
@@ -216,7 +216,7 @@ fn run(
         tokio::select! {
             () = accept(network) => {}
             () = serve(target, network, connections) => {}
-            // The proxy was dropped; with the runtime everything else goes.
+            // The proxy was dropped. Everything else ends with the runtime.
             _ = ended => {}
         }
     });
@@ -226,7 +226,7 @@ async fn accept(network: &Network) {
     let listener = network.listener.try_clone().expect("can be cloned");
     let listener = tokio::net::TcpListener::from_std(listener).expect("can be waited for");
     loop {
-        // Accepting and admitting are one step, or a fault could come between them.
+        // Accept and admit in one step, so that no fault can come between them.
         let accept = |context: &mut Context<'_>| {
             network.change_quietly(|state| {
                 let accepted = listener.poll_accept(context).map(|accepted| {
@@ -250,7 +250,7 @@ async fn serve(
         while connections.try_join_next().is_some() {}
         let network = Arc::clone(network);
         connections.spawn(async move {
-            // A server that is down closes the connection just made, as a load balancer would.
+            // If the server is down, the new connection is closed, as a load balancer would do.
             let _ = connection::serve(client, target, id, &network).await;
             network.change(|state| state.open.remove(&id));
         });

@@ -1,8 +1,8 @@
-//! Servers that know nothing of each other.
+//! Independent servers.
 
 use crate::RedisServer;
 
-/// Independent masters, all of them `redis-server` processes of this test's own.
+/// Independent masters: separate `redis-server` processes for this test.
 ///
 /// # Examples
 ///
@@ -17,12 +17,12 @@ use crate::RedisServer;
 /// ```
 #[derive(Debug)]
 pub struct RedisQuorum {
-    /// All of them.
+    /// All servers.
     pub servers: Vec<RedisServer>,
 }
 
 impl RedisQuorum {
-    /// Starts so many.
+    /// Starts this many servers.
     pub async fn start(servers: usize) -> Self {
         let mut started = Vec::new();
         for _ in 0..servers {
@@ -31,14 +31,14 @@ impl RedisQuorum {
         Self { servers: started }
     }
 
-    /// `redis-quorum://…`, where a server that was restarted counts at once: all of them were
-    /// started just now.
+    /// `redis-quorum://…`, in which a restarted server counts at once: all of them have just been
+    /// started.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_with("0s")
     }
 
-    /// The same, where it counts after so long.
+    /// The same, in which a restarted server counts after this time.
     #[must_use]
     pub fn url_with(&self, rejoin_after: &str) -> String {
         let hosts = self.servers.iter().map(|server| server.addr().to_string());
@@ -49,7 +49,7 @@ impl RedisQuorum {
         )
     }
 
-    /// Who has a lock of the default namespace, at each server that answers.
+    /// The holder of a lock of the default namespace, on each server that answers.
     pub async fn holders(&self, key: &str) -> Vec<Option<String>> {
         let mut holders = Vec::new();
         for server in &self.servers {

@@ -19,15 +19,15 @@ use self::builder::Settings;
 use crate::eventually;
 use crate::os_process::OsProcess;
 
-/// How long a server may take until it answers.
+/// The time limit for a server's first answer.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// A `redis-server` process with a free port of the loopback interface and a temporary folder
-/// of its own.
+/// A `redis-server` process with its own free port on the loopback interface and its own temporary
+/// folder.
 ///
-/// It keeps nothing on disk unless [`appendonly`](RedisServerBuilder::appendonly) was asked for.
-/// Dropping it kills the process, also a paused one, and removes the folder. Only a test process
-/// that is itself killed leaves it behind.
+/// It keeps nothing on disk without [`appendonly`](RedisServerBuilder::appendonly). Dropping it
+/// kills the process, even if it is paused, and removes the folder. Only if the test process itself
+/// is killed do they stay.
 ///
 /// # Examples
 ///
@@ -52,12 +52,12 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server with the harness's defaults; returns when it answers.
+    /// Starts a server with the harness's defaults. Returns when it answers.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
 
-    /// A server with settings of its own.
+    /// A builder for a server with other settings.
     #[must_use]
     pub fn builder() -> RedisServerBuilder {
         RedisServerBuilder::default()
@@ -79,33 +79,32 @@ impl RedisServer {
                         folder,
                     };
                 }
-                // Somebody was faster between finding the port and binding it.
+                // Another process took the port after it was found free.
                 Err(log) if log.contains("Address already in use") => {}
                 Err(log) => panic!("redis-server did not start; it wrote:\n{log}"),
             }
         }
     }
 
-    /// Where the server listens.
+    /// The address on which the server listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
 
-    /// The TCP port; it stays the same over restarts.
+    /// The TCP port. It stays the same over restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `redis://…`, with the password if one was asked for.
+    /// `redis://…`, with the password if there is one.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_at(self.addr())
     }
 
-    /// The same as [`url`](Self::url) by way of another address, such as a
-    /// [`Proxy`](crate::Proxy)'s.
+    /// Like [`url`](Self::url), with another address, such as a [`Proxy`](crate::Proxy)'s.
     #[must_use]
     pub fn url_at(&self, addr: SocketAddr) -> String {
         match &self.settings.password {
@@ -114,7 +113,7 @@ impl RedisServer {
         }
     }
 
-    /// The Unix socket.
+    /// The path of the Unix socket.
     ///
     /// # Panics
     ///
@@ -134,7 +133,7 @@ impl RedisServer {
         self.folder.path()
     }
 
-    /// Everything the server has written to its log, over all restarts.
+    /// Everything that the server has written to its log, over all restarts.
     #[must_use]
     pub fn log(&self) -> String {
         read_log(self.folder.path())
@@ -146,14 +145,14 @@ impl RedisServer {
         self.process().id()
     }
 
-    /// SIGKILL, as a crash would; returns when the process is gone. Harmless when it is already.
+    /// SIGKILL, like a crash. Returns when the process is gone. Harmless if it already is.
     pub fn kill(&self) {
         self.process().kill();
     }
 
-    /// SIGTERM: an orderly shutdown (no snapshot is saved); returns when the process is gone.
+    /// SIGTERM: an orderly shutdown (no snapshot is saved). Returns when the process is gone.
     ///
-    /// A paused server is resumed for that.
+    /// A paused server is resumed first.
     pub async fn stop(&self) {
         {
             let mut process = self.process();
@@ -166,19 +165,20 @@ impl RedisServer {
         .await;
     }
 
-    /// SIGSTOP: connections stay open and nothing is answered any more.
+    /// SIGSTOP: connections stay open, and nothing is answered any more.
     pub fn pause(&self) {
         self.process().pause();
     }
 
-    /// SIGCONT after [`pause`](Self::pause): the server does now what it was sent meanwhile.
+    /// SIGCONT, after [`pause`](Self::pause): the server now carries out what it was sent
+    /// meanwhile.
     pub fn resume(&self) {
         self.process().resume();
     }
 
-    /// Starts the server again with the same port, folder and settings, after an orderly
-    /// [`stop`](Self::stop) if it still runs. Data survives with
-    /// [`appendonly`](RedisServerBuilder::appendonly) only.
+    /// Starts the server again with the same port, folder and settings. If it still runs, it is
+    /// [stopped](Self::stop) first. Data survives only with
+    /// [`appendonly`](RedisServerBuilder::appendonly).
     pub async fn restart(&self) {
         let running = self.process().exit_status().is_none();
         if running {
@@ -191,7 +191,7 @@ impl RedisServer {
                     *self.process() = process;
                     return;
                 }
-                // Whoever borrowed the port meanwhile may give it back.
+                // A process that took the port meanwhile may give it back.
                 Err(log)
                     if log.contains("Address already in use")
                         && started.elapsed() < START_LIMIT =>
@@ -203,8 +203,8 @@ impl RedisServer {
         }
     }
 
-    /// Like [`restart`](Self::restart), but a server that still runs is killed and whatever lies
-    /// on disk is removed: the server comes back without any data.
+    /// Like [`restart`](Self::restart), but kills a server that still runs and removes its files:
+    /// the server comes back without any data.
     pub async fn restart_empty(&self) {
         self.kill();
         for entry in fs::read_dir(self.folder.path()).expect("the folder can be listed") {
@@ -223,14 +223,14 @@ impl RedisServer {
     }
 
     fn process(&self) -> MutexGuard<'_, OsProcess> {
-        // A panic in here leaves nothing half done that a test could still want to keep.
+        // A panic in here leaves nothing half done that a test could still need.
         self.process
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// Starts one process; returns when it answers, or what it wrote to its log before it ended.
+/// Starts one process. Returns when it answers; if it ends first, returns its log.
 async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProcess, String> {
     let earlier = read_log(folder).len();
     let mut log = fs::File::options()
@@ -266,7 +266,7 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     }
 }
 
-/// Redis 7 refuses `DEBUG` unless told otherwise, and older versions do not know the setting.
+/// Redis 7 refuses `DEBUG` unless a setting allows it. Older versions do not know that setting.
 fn debug_must_be_enabled() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {

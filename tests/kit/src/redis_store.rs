@@ -7,14 +7,14 @@ use lock_store::timing::Timeouts;
 use lock_store::{ClientId, Clock, Listener, Namespace, Store};
 use lock_store_redis::{Settings, open};
 
-/// For tests of single commands: however busy the machine is, no connection is replaced because an
-/// answer is late, by which places in queues would be lost.
+/// For tests of single commands. However busy the machine is, a late answer must not replace a
+/// connection: places in queues would be lost.
 pub const PATIENT: Timeouts = Timeouts {
     connect: Duration::from_secs(5),
     command: Duration::from_secs(5),
 };
 
-/// The store of this URL.
+/// The store with this URL.
 ///
 /// # Panics
 /// For a bad URL or namespace.

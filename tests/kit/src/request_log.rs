@@ -1,4 +1,4 @@
-//! What clients asked a server for, as the server saw it.
+//! The requests of clients, as the server saw them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,17 +11,17 @@ use tokio::time::timeout;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// A record of requests by `MONITOR`, begun with [`RedisServer::requests`].
+/// A record of requests by `MONITOR`. Begins with [`RedisServer::requests`].
 ///
-/// Unlike `INFO commandstats` it tells what clients sent from what ran inside scripts, and who
-/// sent it with which arguments. Redis leaves out administration (`CONFIG`, `DEBUG`, …). What the
-/// test itself asks the server is recorded like everybody else's requests.
+/// Unlike `INFO commandstats`, it separates clients' requests from the commands of scripts, and has
+/// each request's sender and arguments. Redis leaves out administration (`CONFIG`, `DEBUG`, …). The
+/// test's own questions to the server are recorded as well.
 ///
 /// [`RedisServer::requests`]: crate::RedisServer::requests
 #[derive(Debug)]
 pub struct RequestLog {
     lines: Lines<BufReader<OwnedReadHalf>>,
-    /// Open for as long as the log: a closed half would end the other one.
+    /// Kept open as long as the log: closing this half would end the other.
     _requests: OwnedWriteHalf,
     server: SocketAddr,
     password: Option<String>,
@@ -30,11 +30,11 @@ pub struct RequestLog {
 /// One request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Where it came from, such as `127.0.0.1:50100` or `unix:/tmp/redis.sock`.
+    /// Its origin, such as `127.0.0.1:50100` or `unix:/tmp/redis.sock`.
     pub client: String,
     /// The command, in lower case.
     pub command: String,
-    /// The command and all arguments, each in quotes, as Redis writes them.
+    /// The command and all arguments, each in quotes, in Redis' format.
     pub text: String,
 }
 
@@ -55,10 +55,9 @@ impl RequestLog {
         }
     }
 
-    /// Every request that has been answered since the last call, in the order of execution.
+    /// Every request answered since the last call, in the order of execution.
     pub async fn take(&mut self) -> Vec<Request> {
-        // A request nobody else sends marks the end: whatever was answered before it is recorded
-        // before it.
+        // A unique request marks the end: all requests answered earlier are recorded before it.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mark = format!("request-log-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let (mut answers, mut requests) = connect(self.server, self.password.as_deref()).await;
@@ -75,7 +74,7 @@ impl RequestLog {
                 continue;
             };
             if request.text.contains(&mark) {
-                // The connection that set the mark may have had to log in before.
+                // The connection that set the mark may have sent its password first.
                 found.retain(|earlier: &Request| earlier.client != request.client);
                 return found;
             }
@@ -84,7 +83,7 @@ impl RequestLog {
     }
 }
 
-/// Inline commands and answers of one line are all that is needed here.
+/// Inline commands and one-line answers are all that is needed here.
 async fn connect(
     server: SocketAddr,
     password: Option<&str>,
@@ -113,8 +112,8 @@ async fn next_line(lines: &mut Lines<BufReader<OwnedReadHalf>>) -> String {
         .expect("the server does not close the connection")
 }
 
-/// `+1339518083.107412 [0 127.0.0.1:60866] "SET" "key" "value"`; a script's own commands have
-/// `lua` in the place of an address, and are no requests.
+/// `+1339518083.107412 [0 127.0.0.1:60866] "SET" "key" "value"`. A script's commands have `lua`
+/// instead of an address, and are no requests.
 fn parse(line: &str) -> Option<Request> {
     let (_, rest) = line.split_once(" [")?;
     let (origin, text) = rest.split_once("] ")?;

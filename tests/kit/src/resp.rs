@@ -1,12 +1,12 @@
 //! Just enough of the Redis protocol to tell one request from the next.
 
-/// Finds the requests in the bytes that a client sends, however they are cut into chunks.
+/// Finds the requests in the bytes that a client sends, however they are split into chunks.
 #[derive(Debug, Default)]
 pub(crate) struct RequestParser {
     state: State,
     /// The line being read, without its end.
     line: Vec<u8>,
-    /// Arguments of the current request that are still to come.
+    /// The number of the current request's arguments that are still to come.
     arguments: u64,
     /// The first argument, once it is known.
     command: Option<String>,
@@ -14,12 +14,12 @@ pub(crate) struct RequestParser {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// `*3` or an inline command: what a request begins with.
+    /// `*3` or an inline command: the beginning of a request.
     #[default]
     Start,
     /// `$5`: the length of an argument.
     Length,
-    /// An argument's bytes, gathered in `line`, and the two that end its line.
+    /// An argument's bytes, gathered in `line`, and the two bytes that end its line.
     Argument { left: u64 },
 }
 
@@ -28,12 +28,12 @@ enum State {
 pub(crate) struct CompleteRequest {
     /// The command's name in upper case.
     pub(crate) command: String,
-    /// How many bytes of the chunk belong to it and to the requests before it.
+    /// The end of this request within the chunk, in bytes.
     pub(crate) end: usize,
 }
 
 impl RequestParser {
-    /// Reads on; returns the requests that are complete by the end of `chunk`.
+    /// Reads a chunk. Returns the requests that are complete at its end.
     ///
     /// # Panics
     ///
@@ -51,7 +51,7 @@ impl RequestParser {
 
     fn read_byte(&mut self, byte: u8) -> Option<String> {
         if let State::Argument { left } = self.state {
-            // Only the command's name is of interest; keys and values can be of any size.
+            // Only the command's name matters. Keys and values can have any size.
             if self.command.is_none() {
                 self.line.push(byte);
             }
@@ -68,7 +68,7 @@ impl RequestParser {
         match self.state {
             State::Start => match line.strip_prefix('*') {
                 Some(count) => {
-                    // Like Redis, take an array without elements for nothing at all.
+                    // Like Redis, ignore an array without elements.
                     let count: i64 = number(count);
                     if let Some(arguments) = u64::try_from(count).ok().filter(|count| *count > 0) {
                         self.arguments = arguments;

@@ -1,13 +1,12 @@
-//! What the page about Redis says a client needs to be allowed.
+//! The permissions that a client needs, according to the page about Redis.
 
 const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
 
-/// The rights that the page documents for one use: what stands behind its rule as a comment, and
-/// the commands.
+/// The permissions that the page documents for one use. `of` is the comment after its rule.
 ///
 /// # Panics
-/// If it has no such rule.
+/// If the page has no such rule.
 #[must_use]
 pub fn documented_rights(of: &str) -> Vec<&'static str> {
     let rule = PAGE
@@ -21,7 +20,7 @@ pub fn documented_rights(of: &str) -> Vec<&'static str> {
     rights.filter(|word| word.starts_with('+')).collect()
 }
 
-/// All of its rules together.
+/// The permissions of all rules together.
 #[must_use]
 pub fn all_documented_rights() -> Vec<&'static str> {
     let rules = PAGE

@@ -1,4 +1,4 @@
-//! Random choices that come again with their seed.
+//! Random choices that a seed reproduces.
 
 use std::time::Duration;
 
@@ -28,12 +28,12 @@ impl Seeded {
         usize::try_from(self.any() % end).unwrap_or(0)
     }
 
-    /// True in so many of a hundred cases.
+    /// True in this many of a hundred cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.any() % 100 < percent
     }
 
-    /// A time from `from` to before `to` milliseconds, short ones more often.
+    /// A time of at least `from` and less than `to` milliseconds. Short times come more often.
     pub fn millis(&mut self, from: u64, to: u64) -> Duration {
         let span = (to - from).max(1);
         Duration::from_millis(from + (self.any() % span).min(self.any() % span))
@@ -44,7 +44,7 @@ impl Seeded {
         &of[self.below(of.len())]
     }
 
-    /// All of several, in any order.
+    /// All of several, in random order.
     pub fn shuffled<T: Clone>(&mut self, of: &[T]) -> Vec<T> {
         let mut left = of.to_vec();
         let mut shuffled = Vec::with_capacity(left.len());

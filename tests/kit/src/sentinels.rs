@@ -1,17 +1,17 @@
-//! A master, its replicas, and the sentinels that watch over them.
+//! A master, its replicas, and the sentinels that watch them.
 
 use std::net::SocketAddr;
 
 use crate::{RedisServer, eventually};
 
-/// What the sentinels call the master.
+/// The sentinels' name for the master.
 const NAME: &str = "mymaster";
-/// How long a master may be silent before the sentinels replace it. Shorter, and a loaded machine
-/// does it by accident.
+/// How long a master may be silent before the sentinels replace it. With less, it happens by
+/// accident on a loaded machine.
 const DOWN_AFTER_MS: u32 = 1000;
 
-/// One master and two replicas under three sentinels, all of them `redis-server` processes of this
-/// test's own.
+/// One master and two replicas under three sentinels: separate `redis-server` processes for this
+/// test.
 ///
 /// # Examples
 ///
@@ -28,14 +28,14 @@ const DOWN_AFTER_MS: u32 = 1000;
 /// ```
 #[derive(Debug)]
 pub struct SentinelGroup {
-    /// The master at the start, and its replicas.
+    /// The initial master, then its replicas.
     pub servers: Vec<RedisServer>,
     /// The sentinels.
     pub sentinels: Vec<RedisServer>,
     settings: SentinelGroupBuilder,
 }
 
-/// Settings of a [`SentinelGroup`] that is still to be started.
+/// Settings of a [`SentinelGroup`] before its start.
 #[derive(Clone, Debug, Default)]
 pub struct SentinelGroupBuilder {
     password: Option<String>,
@@ -59,21 +59,21 @@ impl SentinelGroupBuilder {
         self
     }
 
-    /// One more word on the command line of the master and of its replicas.
+    /// One more word on the command line of the master and its replicas.
     #[must_use]
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
     }
 
-    /// No master is replaced: for a test that is about something else, on a machine that is busy.
+    /// No master is replaced: for tests of something else, on a busy machine.
     #[must_use]
     pub fn patient(mut self) -> Self {
         self.patient = true;
         self
     }
 
-    /// Starts all of them; returns when the sentinels know the replicas and each other.
+    /// Starts all servers. Returns when the sentinels know the replicas and each other.
     pub async fn start(self) -> SentinelGroup {
         let master = self.server(None).await;
         let (first, second) = tokio::join!(self.server(Some(&master)), self.server(Some(&master)));
@@ -108,7 +108,7 @@ impl SentinelGroupBuilder {
 
     async fn server(&self, of: Option<&RedisServer>) -> RedisServer {
         let mut builder = RedisServer::builder()
-            // No waiting for more replicas before a full copy is sent.
+            // Do not wait for more replicas before a full copy is sent.
             .arg("--repl-diskless-sync-delay")
             .arg("0");
         for arg in &self.args {
@@ -154,7 +154,7 @@ impl SentinelGroup {
         Self::builder().start().await
     }
 
-    /// A group with settings of its own.
+    /// A builder for a group with other settings.
     #[must_use]
     pub fn builder() -> SentinelGroupBuilder {
         SentinelGroupBuilder::default()
@@ -166,7 +166,7 @@ impl SentinelGroup {
         self.url_of(NAME)
     }
 
-    /// The same for a master of another name.
+    /// The same for a master with another name.
     #[must_use]
     pub fn url_of(&self, name: &str) -> String {
         let hosts: Vec<String> = self
@@ -183,7 +183,7 @@ impl SentinelGroup {
         format!("redis-sentinel://{user}{}/{name}{option}", hosts.join(","))
     }
 
-    /// Who the sentinels say is the master; the first that answers counts.
+    /// The master, according to the first sentinel that answers.
     pub async fn master(&self) -> &RedisServer {
         for sentinel in &self.sentinels {
             if let Some(addr) = master_of(sentinel).await {
@@ -196,7 +196,7 @@ impl SentinelGroup {
         panic!("no sentinel answers");
     }
 
-    /// Waits until every sentinel has another master than `old`, and that takes writes.
+    /// Waits until every sentinel names another master than `old`, and that master takes writes.
     pub async fn until_failed_over(&self, old: &RedisServer) {
         eventually("all sentinels agree on a new master", async || {
             let mut masters = Vec::new();

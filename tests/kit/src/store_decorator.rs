@@ -1,4 +1,4 @@
-//! One decorator over any store: every verb goes through one place, where a test sees the command
+//! A decorator for any store: every operation goes through one place, where a test sees the command
 //! and decides about it.
 
 use std::fmt;
@@ -16,11 +16,11 @@ use lock_store::{
 
 use crate::clock::sleep_until;
 
-/// What a test does with each command of a client: record, delay or fail it, drop its reply, answer
-/// something else.
+/// A test's decision about each command of a client: record, delay or fail it, drop its reply, or
+/// answer something else.
 pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
-    /// Called when the client sends the command. [`Request::send`] carries it out; whoever does not
-    /// call it decides about the answer.
+    /// Called when the client sends the command. [`Request::send`] carries it out. Without that
+    /// call, the interceptor itself makes the answer.
     fn intercept<'s>(
         &'s self,
         store: &'s dyn Store,
@@ -38,7 +38,7 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         self.link(own)
     }
 
-    /// Whether another server takes over when one fails; `own` is the store's.
+    /// True if another server takes over when one fails; `own` is the store's answer.
     fn fails_over(&self, own: bool) -> bool {
         own
     }
@@ -46,25 +46,25 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
     /// Called before the store itself is closed.
     fn close(&self) {}
 
-    /// Whether the client can't be answered any more, besides a store that is closed.
+    /// True if the client can't be answered any more, although the store is not closed.
     fn is_closed(&self) -> bool {
         false
     }
 }
 
-/// The store, with this decision about each of its commands.
+/// The store with an interceptor for each of its commands.
 pub fn decorated(store: Arc<dyn Store>, interceptor: Arc<impl Interceptor>) -> Arc<dyn Store> {
     Arc::new(Decorated { store, interceptor })
 }
 
-/// No reply, for a reason of this kind; `unknown` as in [`Failure::unknown`].
+/// A failure of this kind, with [`Failure::unknown`].
 #[must_use]
 pub fn failure(kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
     let error = StoreError::new(kind, "it was its fate");
     Failure { error, unknown }
 }
 
-/// A command that is not answered in its time.
+/// A command that is not answered in time.
 pub fn silence<T>(by: Instant, unknown: Option<Link>) -> StoreFuture<'static, T> {
     Box::pin(async move {
         sleep_until(by).await;
@@ -78,7 +78,7 @@ struct Decorated<I> {
     interceptor: Arc<I>,
 }
 
-/// The verbs: a method of [`Store`], what it asks, and the type of the reply.
+/// The operations: a method of [`Store`], its arguments, and the type of the reply.
 macro_rules! verbs {
     ($($method:ident($($argument:ident: $type:ty),*) -> $Verb:ident($reply:ty);)*) => {
         /// A command of the store contract.
@@ -114,7 +114,7 @@ macro_rules! verbs {
         }
 
         impl Reply {
-            /// The name of the method that it is a reply of.
+            /// The name of the method that this replies to.
             #[must_use]
             pub fn method(&self) -> &'static str {
                 match self {
@@ -123,7 +123,7 @@ macro_rules! verbs {
             }
         }
 
-        /// As the store's own types are printed.
+        /// Prints what the store's own types print.
         impl fmt::Debug for Reply {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
@@ -203,14 +203,14 @@ verbs! {
 }
 
 impl Request {
-    /// The name of the method, which says of a latch only what is done with it.
+    /// The name of the method, without the prefix of latches.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         let method = self.method();
         method.strip_prefix("latch_").unwrap_or(method)
     }
 
-    /// The call on a latch, or the place of one that waits.
+    /// The call on a latch, or the place among its waiters.
     #[must_use]
     pub fn latch_call(&self) -> Option<&LatchCall> {
         match self {
@@ -220,7 +220,7 @@ impl Request {
         }
     }
 
-    /// The holds, wished for or had, that it is about.
+    /// The claims in it, for holds that exist or are wanted.
     pub fn claims(&self) -> Box<dyn Iterator<Item = &Claim> + '_> {
         match self {
             Self::Acquire(request) | Self::Abandon(request) => {
@@ -234,7 +234,7 @@ impl Request {
         }
     }
 
-    /// The keys that it is about.
+    /// The keys in it.
     #[must_use]
     pub fn keys(&self) -> Vec<&LockKey> {
         match self {
@@ -247,7 +247,7 @@ impl Request {
         }
     }
 
-    /// The shortest lease that it asks for.
+    /// The shortest lease in it.
     #[must_use]
     pub fn lease(&self) -> Option<Duration> {
         match self {

@@ -1,42 +1,42 @@
-//! Records put together to attempts and holds.
+//! Attempts and holds, made from records.
 
 use std::collections::HashMap;
 
 use super::record::{Kind, Operation, Outcome, Record};
 
-/// What one process did about one key, from the request to the end.
+/// What one process did with one key, from the request to the end.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Which process.
+    /// The process.
     pub process: u32,
-    /// Which attempt of it.
+    /// The number of this attempt in its process.
     pub number: u64,
-    /// What was to be locked.
+    /// The key to lock.
     pub key: String,
-    /// As what.
+    /// The kind of lock.
     pub kind: Kind,
-    /// When it was asked for.
+    /// The time of the request.
     pub asked: u64,
-    /// When the request must have ended.
+    /// The time by which the request must have ended.
     pub by: Option<u64>,
-    /// When the request ended, and how; `None` if the process never came so far.
+    /// When and how the request ended; `None` if the process ended first.
     pub answer: Option<(u64, Outcome)>,
-    /// The fencing token, if it was granted with one.
+    /// The fencing token, if the grant had one.
     pub token: Option<u64>,
-    /// When the process believed that it holds the lock.
+    /// When the process believed that it held the lock.
     pub hold: Option<Hold>,
 }
 
-/// A period in which a process believes that it holds a lock: `from` counts, `to` does not.
+/// A period in which a process believes that it holds a lock, from `from` to before `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// When the process was told that it holds the lock.
+    /// When the process learned that it holds the lock.
     pub from: u64,
-    /// When it gave it back, was told that it is lost, or could trust it no longer.
+    /// When the process gave the lock back, learned of its loss, or could no longer trust it.
     pub to: u64,
 }
 
-/// What all processes did.
+/// The actions of all processes.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     attempts: Vec<Attempt>,
@@ -44,11 +44,11 @@ pub struct History {
 }
 
 impl History {
-    /// Puts the records of several processes together, in whatever order they come.
+    /// Merges the records of several processes, in any order.
     #[must_use]
     pub fn merge(records: impl IntoIterator<Item = Record>) -> Self {
         let mut records: Vec<Record> = records.into_iter().collect();
-        // Stable: what one process recorded within a nanosecond stays in order.
+        // The sort is stable: records of one process with the same time stay in order.
         records.sort_by_key(|record| record.at);
         let end = records.last().map_or(0, |record| record.at);
         let mut found: HashMap<(u32, u64, String), usize> = HashMap::new();
@@ -74,13 +74,13 @@ impl History {
         Self { attempts, end }
     }
 
-    /// All attempts, in the order in which they were asked for.
+    /// All attempts, in the order of their requests.
     #[must_use]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
 
-    /// When the last record was written.
+    /// The time of the last record.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
@@ -111,7 +111,8 @@ impl Attempt {
                 }
             }
             (Operation::Hold, Outcome::Ok) => {
-                // It acts now, whatever its deadline was, and trusts the hold that long.
+                // The process acts now, whatever its deadline was, and trusts the hold until the
+                // new one.
                 if let Some(hold) = &mut self.hold {
                     hold.to = hold.to.max(record.at).max(record.deadline.unwrap_or(0));
                 }
@@ -121,18 +122,18 @@ impl Attempt {
                     hold.to = hold.to.min(record.at);
                 }
             }
-            // How a release ended says nothing more about what the process believes.
+            // How a release ended tells nothing more about what the process believes.
             (Operation::Hold | Operation::Release, _) => {}
         }
     }
 }
 
-/// What the tests of the checks write histories with.
+/// Helpers with which the tests of the checks write histories.
 #[cfg(test)]
 pub(super) mod by_hand {
     use super::*;
 
-    /// One process's line of a history: times, in whatever unit, of one attempt.
+    /// One process's attempt in a history, with times in any unit.
     pub(crate) struct Line {
         records: Vec<Record>,
     }

@@ -1,40 +1,38 @@
-//! What was done to the processes of a history.
+//! The faults that the processes of a history met.
 
-/// A time in which something was wrong.
+/// A period with a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disturbance {
-    /// Before it began, in nanoseconds of the machine's monotonic clock.
+    /// A time before it began, in nanoseconds of the machine's monotonic clock.
     pub from: u64,
-    /// After it had ended.
+    /// A time after it ended.
     pub to: u64,
-    /// What was wrong.
+    /// The kind of fault.
     pub effect: Effect,
 }
 
-/// What a disturbance means to the checks.
+/// The meaning of a disturbance for the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// A process stood still.
     Stopped {
-        /// Which.
+        /// The process.
         process: u32,
     },
     /// A process was killed.
     Killed {
-        /// Which.
+        /// The process.
         process: u32,
     },
-    /// The store lost writes that it had acknowledged, which a lock can't bear; tokens rise
-    /// nevertheless.
+    /// The store lost acknowledged writes. A lock can't survive that, but tokens still rise.
     DataLost,
-    /// The store's clock jumped, which a lock can't bear; tokens rise nevertheless.
+    /// The store's clock jumped. A lock can't survive that, but tokens still rise.
     ClockMoved,
-    /// Something else that a lock must bear.
+    /// Another fault, which a lock must survive.
     Other,
 }
 
-/// Whether an overlap of periods that began at `from` and was seen at `to` has a cause outside of
-/// the model.
+/// True if an overlap that began at `from` and was seen at `to` has a cause outside of the model.
 pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) -> bool {
     disturbances.iter().any(|disturbance| {
         matches!(disturbance.effect, Effect::DataLost | Effect::ClockMoved)
@@ -43,9 +41,9 @@ pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) 
     })
 }
 
-/// Whether a token that was asked for at `from` may be repeated, or undercut, by one that was given
-/// at `to`: only where data was lost **and** the clock moved in between. A counter that is still
-/// there rises on any clock, and one that is gone on a clock that goes on.
+/// True if a token requested at `from` may repeat one given at `to`, or be lower: only if data was
+/// lost **and** the clock moved in between. A counter that still exists rises on any clock. Without
+/// the counter, tokens rise on a clock that was not moved.
 pub(super) fn excuses_tokens(disturbances: &[Disturbance], from: u64, to: u64) -> bool {
     let between = |effect| {
         disturbances
@@ -55,7 +53,7 @@ pub(super) fn excuses_tokens(disturbances: &[Disturbance], from: u64, to: u64) -
     between(Effect::DataLost) && between(Effect::ClockMoved)
 }
 
-/// For how long of a time a process stood still.
+/// How long a process stood still within a period.
 pub(super) fn stopped_for(disturbances: &[Disturbance], process: u32, from: u64, to: u64) -> u64 {
     disturbances
         .iter()

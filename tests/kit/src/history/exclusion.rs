@@ -1,12 +1,12 @@
-//! No two hold at once what excludes each other.
+//! Mutual exclusion: no two holds at once that exclude each other.
 
 use super::attempts::{Attempt, History, Hold};
 use super::disturbance::excuses_overlap;
 use super::{Check, Disturbance, Violation};
 
 impl History {
-    /// Every hold that began while others believed that they have what it took, key by key:
-    /// exclusive locks, readers and writers, permits, each key of several.
+    /// Every hold that began while other processes believed that they held what it took. Keys are
+    /// checked one by one: exclusive locks, readers and writers, permits, and each key of several.
     #[must_use]
     pub fn overlaps(&self, disturbances: &[Disturbance]) -> Vec<Violation> {
         let mut found = Vec::new();
@@ -43,7 +43,7 @@ impl History {
                             .join(", ")
                     ),
                 });
-                // Told once: what comes next is measured against those that were there before.
+                // Report each once: later holds are compared with those that were there before.
                 if active.len() > 1 {
                     active.retain(|(_, other)| !std::ptr::eq(*other, *attempt));
                 }
@@ -154,9 +154,9 @@ mod tests {
         };
         assert_eq!(overlaps([silent(30), hold(2, ONE, 30, 40)]), []);
         assert_eq!(overlaps([silent(31), hold(2, ONE, 30, 40)]).len(), 1);
-        // It woke up, saw that its time was over, and did nothing more.
+        // The process woke up, saw that its time was over, and stopped.
         assert_eq!(overlaps([silent(30).lost(90), hold(2, ONE, 30, 40)]), []);
-        // It worked on.
+        // The process continued to work.
         assert_eq!(
             overlaps([silent(30).works(35, 30), hold(2, ONE, 30, 40)]).len(),
             1

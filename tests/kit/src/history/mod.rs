@@ -1,18 +1,18 @@
-//! Histories of what processes did with locks, and what must be true of each.
+//! Histories of what processes did with locks, and the checks on them.
 //!
-//! Every process writes a [`Record`] for everything it asks, gets, believes and gives back, with
-//! the machine's monotonic clock, which is the same in all of them. [`History::merge`] puts them
-//! together, and the checks, each named by a [`Check`], go through the whole:
+//! Every process writes a [`Record`] of everything that it requests, gets, believes and gives back.
+//! Times are those of the machine's monotonic clock, which all processes share. [`History::merge`]
+//! combines the records. The checks, each named by a [`Check`], examine the whole:
 //!
-//! - [`History::overlaps`]: no two believe at the same time that they hold what excludes each
-//!   other;
+//! - [`History::overlaps`]: no two processes believe at the same time that they hold locks that
+//!   exclude each other;
 //! - [`History::token_faults`]: fencing tokens are unique and rise in real time;
 //! - [`stale_accesses`]: a resource that refuses older tokens never let a stale one in;
-//! - [`History::endless_waits`]: every attempt came to its end in the time it was given.
+//! - [`History::endless_waits`]: every attempt ended within its time.
 //!
-//! What a process believes is what it acts upon: from the grant to the moment when it gives the
-//! lock back or is told of its loss, and no longer than its own deadline, also if it is stopped or
-//! killed meanwhile.
+//! What a process believes is what it acts upon: from the grant until it gives the lock back or
+//! learns of its loss. The belief never outlasts the process's own deadline, even if the process is
+//! stopped or killed meanwhile.
 
 mod attempts;
 mod disturbance;
@@ -29,33 +29,33 @@ pub use self::disturbance::{Disturbance, Effect};
 pub use self::record::{Kind, Operation, Outcome, Record, Recorder, read_records};
 pub use self::resource::{Access, stale_accesses};
 
-/// What can be wrong with a history.
+/// A violated promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// Two held at once what excludes each other.
+    /// Two processes held at once what excludes each other.
     Exclusion,
-    /// A token was given twice, or a later hold got a lower one.
+    /// A token was given twice, or a later hold got a lower token.
     TokenOrder,
-    /// The guarded resource let somebody in who had been overtaken.
+    /// The guarded resource accepted an access by a holder that was overtaken.
     StaleAccess,
     /// An attempt did not end in its time.
     Waiting,
-    /// After the faults, somebody did not get a lock that nobody else needed for long.
+    /// After the faults, a process did not get a lock that no other needed for long.
     Progress,
-    /// Something stayed in the store, or in a client, that nobody uses any more.
+    /// Something unused stayed in the store or in a client.
     Leftovers,
-    /// An answer that no fault explains, such as a key conflict where all use the key alike.
+    /// An answer that no fault explains, such as a key conflict although all use the key alike.
     Answer,
 }
 
-/// Something that must not have happened.
+/// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which check found it.
+    /// The check that found it.
     pub check: Check,
-    /// Whether it happened under faults that the lock promises to bear.
+    /// True if a lock must survive the faults that were in force.
     pub in_model: bool,
-    /// What happened, to whom and when.
+    /// What happened, where and when.
     pub text: String,
 }
 

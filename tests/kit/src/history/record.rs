@@ -6,26 +6,26 @@ use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
 
-/// What a key is taken as.
+/// The kind of lock on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By one holder.
+    /// An exclusive lock.
     Exclusive,
-    /// By one of many readers.
+    /// A read lock.
     Read,
-    /// By the one writer.
+    /// A write lock.
     Write,
     /// Some permits of a semaphore.
     Permits {
-        /// How many.
+        /// The number of permits taken.
         take: u32,
-        /// How many there are.
+        /// The semaphore's capacity.
         of: u32,
     },
 }
 
 impl Kind {
-    /// How much it takes, of how much.
+    /// What it takes, and the total.
     pub(super) fn share(self) -> (u64, u64) {
         const READERS: u64 = 1 << 32;
         match self {
@@ -37,53 +37,54 @@ impl Kind {
     }
 }
 
-/// What is done.
+/// The operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Getting the lock.
+    /// Acquiring the lock.
     Acquire,
-    /// Working under it.
+    /// Working under the lock.
     Hold,
-    /// Giving it back.
+    /// Releasing the lock.
     Release,
 }
 
-/// What came of it.
+/// The outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Not known yet: it begins.
+    /// The operation begins, and its outcome is not known yet.
     Asked,
-    /// Done; of a hold: it still lasts.
+    /// Done. For a hold: it still lasts.
     Ok,
-    /// Somebody else has it.
+    /// Another holder has the lock.
     Busy,
-    /// Not done; of a hold: it is lost.
+    /// Not done. For a hold: it is lost.
     Failed,
     /// Given up without an answer.
     Unknown,
 }
 
-/// Something that one process did or came to know.
+/// Something that one process did or learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, in nanoseconds of [`monotonic_nanos`](crate::monotonic_nanos).
+    /// The time, in nanoseconds of [`monotonic_nanos`](crate::monotonic_nanos).
     pub at: u64,
-    /// Which process, unique in a history also where process ids come again.
+    /// The process. The number is unique in a history, even if process ids are used again.
     pub process: u32,
-    /// Which attempt of this process. One for several keys has a record for each of them.
+    /// The attempt's number in its process. An attempt at several keys has a record for each of
+    /// them.
     pub attempt: u64,
-    /// What is locked.
+    /// The key.
     pub key: String,
-    /// As what.
+    /// The kind of lock.
     pub kind: Kind,
-    /// What is done.
+    /// The operation.
     pub operation: Operation,
-    /// And what came of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// The fencing token of a grant.
     pub token: Option<u64>,
-    /// Of an attempt that is asked for: when it must have ended. Of a hold: until when it is
-    /// trusted.
+    /// For a requested attempt: the time by which it must have ended. For a hold: the time until
+    /// which it is trusted.
     pub deadline: Option<u64>,
 }
 
@@ -195,18 +196,17 @@ impl FromStr for Record {
     }
 }
 
-/// Writes the history of one process. What was recorded is there whatever happens to the process
-/// next.
+/// Writes the history of one process. Records stay, whatever happens to the process next.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
 }
 
 impl Recorder {
-    /// Appends to a file, which is made if it is not there.
+    /// Appends to a file, and makes it if it does not exist.
     ///
     /// # Panics
-    /// If it can't be opened.
+    /// If the file can't be opened.
     #[must_use]
     pub fn append_to(path: &Path) -> Self {
         let file = OpenOptions::new().create(true).append(true).open(path);
@@ -218,9 +218,10 @@ impl Recorder {
     /// Writes one record.
     ///
     /// # Panics
-    /// If it can't be written.
+    /// If the record can't be written.
     pub fn record(&self, record: &Record) {
-        // One write, so that records of several threads don't mix and a kill leaves whole lines.
+        // One write, so that records of several threads do not mix and a kill leaves only whole
+        // lines.
         let line = format!("{record}\n");
         (&self.file)
             .write_all(line.as_bytes())
@@ -228,10 +229,10 @@ impl Recorder {
     }
 }
 
-/// The records of a file. What a killed process did not finish writing is not one.
+/// The records of a file. An unfinished line of a killed process is ignored.
 ///
 /// # Panics
-/// If there is no such file, or it has a whole line that is no record.
+/// If there is no such file, or a whole line is no record.
 #[must_use]
 pub fn read_records(path: &Path) -> Vec<Record> {
     let text = std::fs::read_to_string(path)

@@ -1,4 +1,4 @@
-//! What a resource that checks fencing tokens let in.
+//! The accesses that a resource accepted, which checks fencing tokens.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -6,25 +6,25 @@ use std::str::FromStr;
 use super::disturbance::excuses_tokens;
 use super::{Check, Disturbance, Violation};
 
-/// Something that the guarded resource accepted.
+/// An access that the guarded resource accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// When its sender sent it.
+    /// When the sender sent it.
     pub at: u64,
-    /// Of what.
+    /// The key.
     pub key: String,
-    /// With which fencing token.
+    /// The fencing token.
     pub token: u64,
-    /// Of a write: the version that its sender had read. `None` for a read.
+    /// For a write: the version that its sender had read. `None` for a read.
     pub base: Option<u64>,
-    /// The version that was there.
+    /// The version at that time.
     pub version: u64,
 }
 
 impl FromStr for Access {
     type Err = ();
 
-    /// `at key token base version`, the base `-` for a read.
+    /// `at key token base version`. For a read, the base is `-`.
     fn from_str(line: &str) -> Result<Self, ()> {
         let words: Vec<&str> = line.split(' ').collect();
         let [at, key, token, base, version] = words[..] else {
@@ -44,8 +44,8 @@ impl FromStr for Access {
     }
 }
 
-/// Every access, in the order in which the resource took them, whose sender had been overtaken:
-/// somebody with a higher token had been there, or had written since it read.
+/// Every access by a sender that was overtaken, in the order of the resource: a higher token had
+/// been there before, or another write had come since the sender's read.
 #[must_use]
 pub fn stale_accesses(accesses: &[Access], disturbances: &[Disturbance]) -> Vec<Violation> {
     let mut found = Vec::new();

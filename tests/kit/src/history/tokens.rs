@@ -7,8 +7,8 @@ use super::disturbance::excuses_tokens;
 use super::{Check, Disturbance, Violation};
 
 impl History {
-    /// Every token that was given twice for a key, and every hold with a lower token than one that
-    /// was granted before it was asked for.
+    /// Every token given twice for a key, and every hold whose token is lower than one granted
+    /// before its request.
     #[must_use]
     pub fn token_faults(&self, disturbances: &[Disturbance]) -> Vec<Violation> {
         let mut found = Vec::new();
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn tokens_that_rise_are_fine_and_so_are_those_of_attempts_side_by_side() {
         assert_eq!(faults([grant(1, 1, 5, 7), grant(2, 6, 9, 8)]), []);
-        // Who heard of its grant later may have been the first all the same.
+        // The process that learned of its grant later may still have been first.
         assert_eq!(faults([grant(1, 1, 9, 7), grant(2, 2, 5, 8)]), []);
         let other = attempt(2, 0, "other", Kind::Exclusive);
         let other = other.asked(6, 9).granted(8, Some(7), 20);

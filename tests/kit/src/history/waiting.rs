@@ -1,4 +1,4 @@
-//! Nobody waits for ever.
+//! No attempt waits for ever.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use super::disturbance::stopped_for;
 use super::{Check, Disturbance, Effect, Violation};
 
 impl History {
-    /// Every attempt that took longer than it was given and `slack`, not counted the time in which
-    /// its process stood still. The attempts of a killed process may lack their end.
+    /// Every attempt that took longer than its time and `slack`. The time in which its process
+    /// stood still does not count. Attempts of a killed process may lack their end.
     #[must_use]
     pub fn endless_waits(&self, slack: Duration, disturbances: &[Disturbance]) -> Vec<Violation> {
         let slack = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX);
@@ -53,7 +53,7 @@ mod tests {
         attempt(1, 0, "k", Kind::Exclusive).asked(100, 200)
     }
 
-    /// Something happens long after.
+    /// An event long after.
     fn later() -> Line {
         attempt(2, 0, "k", Kind::Exclusive).asked(900, 950)
     }

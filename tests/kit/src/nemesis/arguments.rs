@@ -2,7 +2,7 @@
 
 use super::mistake::Mistake;
 
-/// What a worker is started with.
+/// The arguments with which a worker is started.
 #[derive(Clone, Debug)]
 pub(super) struct Arguments {
     pub(super) url: String,

@@ -1,4 +1,4 @@
-//! A wall clock that can be moved, for a server only.
+//! A movable wall clock, for a server only.
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What a server is started with so that its wall clock can be moved while it runs.
+/// The files with which a server is started, so that its wall clock can be moved while it runs.
 #[derive(Debug)]
 pub struct ClockShim {
     folder: TempDir,
@@ -14,10 +14,10 @@ pub struct ClockShim {
 }
 
 impl ClockShim {
-    /// Compiles it, or says why there is none.
+    /// Compiles the library, or returns why that is not possible.
     ///
     /// # Errors
-    /// Without a C compiler, or on a system that can't preload what it makes.
+    /// Without a C compiler, or on a system that can't preload the library.
     pub fn compile() -> Result<Self, String> {
         if !cfg!(target_os = "linux") {
             return Err("clocks are moved on Linux only".to_owned());
@@ -49,7 +49,7 @@ impl ClockShim {
         Ok(Self { folder, file })
     }
 
-    /// The environment of the server.
+    /// The environment variables of the server.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, PathBuf); 2] {
         let path = self.folder.path();
@@ -59,7 +59,7 @@ impl ClockShim {
         ]
     }
 
-    /// From now on the clock is so much ahead, or behind.
+    /// Sets how far the clock is ahead (or behind, if negative) from now on.
     ///
     /// # Panics
     /// If the file can't be written.

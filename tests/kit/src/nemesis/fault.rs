@@ -1,4 +1,4 @@
-//! The faults, and which of them a lock must bear.
+//! The faults, and which of them a lock must survive.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub enum Fault {
     /// SIGSTOP of a client, SIGCONT later.
     ClientStop,
-    /// SIGKILL of a client; another takes its place.
+    /// SIGKILL of a client. Another takes its place.
     ClientKill,
-    /// The network of some clients is slow both ways.
+    /// The network of some clients is slow in both directions.
     Delay,
     /// Replies are late: the server has done what the client still waits for.
     DelayReplies,
@@ -25,9 +25,9 @@ pub enum Fault {
     Refuse,
     /// SIGSTOP of the server, SIGCONT later.
     ServerStop,
-    /// SIGKILL of the server; it comes back with its data.
+    /// SIGKILL of the server. It comes back with its data.
     ServerKill,
-    /// SIGTERM of the server; it comes back with its data.
+    /// SIGTERM of the server. It comes back with its data.
     ServerRestart,
     /// `CLIENT KILL TYPE normal`.
     KillNormal,
@@ -39,11 +39,11 @@ pub enum Fault {
     DebugSleep,
     /// `SCRIPT FLUSH`.
     ScriptFlush,
-    /// Memory is used up, and nothing may be evicted.
+    /// Memory is full, and nothing may be evicted.
     OutOfMemory,
-    /// SIGKILL of the server; it comes back without data.
+    /// SIGKILL of the server. It comes back without data.
     LoseData,
-    /// Memory is used up, and keys are evicted.
+    /// Memory is full, and keys are evicted.
     Evict,
     /// The server's wall clock is ahead for a while.
     ClockAhead,
@@ -51,7 +51,7 @@ pub enum Fault {
     ClockBehind,
 }
 
-/// What a fault works on: faults of different places can come together.
+/// The place where a fault acts. Faults in different places can come together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Client,
@@ -60,7 +60,7 @@ pub(super) enum Place {
 }
 
 impl Fault {
-    /// What a lock must bear: no two holders at once, whatever of these comes together.
+    /// Faults that a lock must survive: no two holders at once, in any combination of these.
     pub const IN_MODEL: [Self; 18] = [
         Self::ClientStop,
         Self::ClientKill,
@@ -81,13 +81,13 @@ impl Fault {
         Self::ScriptFlush,
         Self::OutOfMemory,
     ];
-    /// The store forgets what it acknowledged. Two holders are possible then, but not for a
+    /// The store forgets what it acknowledged. Then two holders are possible, but not for a
     /// resource that checks tokens.
     pub const DATA_LOST: [Self; 2] = [Self::LoseData, Self::Evict];
-    /// The store's clock jumps. The same.
+    /// The store's clock jumps. The same holds.
     pub const CLOCK_MOVED: [Self; 2] = [Self::ClockAhead, Self::ClockBehind];
 
-    /// Whether a lock must bear it.
+    /// True if a lock must survive it.
     #[must_use]
     pub fn is_in_model(self) -> bool {
         Self::IN_MODEL.contains(&self)

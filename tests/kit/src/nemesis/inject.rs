@@ -1,4 +1,4 @@
-//! How each fault is injected, and healed again.
+//! The injection of each fault, and its end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::monotonic_nanos;
 use crate::seeded::Seeded;
 
 impl Service {
-    /// One fault, from its beginning to its end.
+    /// Injects one fault, from its beginning to its end.
     pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
         let from = monotonic_nanos();
         let effect = match fault {
@@ -68,7 +68,7 @@ impl Service {
         self.note(fault, from, effect);
     }
 
-    /// Everything as it should be.
+    /// Ends all faults.
     pub(super) async fn heal(&self) {
         for proxy in &self.proxies {
             quiet(proxy);
@@ -79,7 +79,7 @@ impl Service {
         self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
     }
 
-    /// What is refused is no fault, so it must not be counted as one.
+    /// Panics if the command is refused: a refused command is no fault, and must not count as one.
     async fn ask(&self, words: &[&str]) {
         self.server.command(words).await;
     }
@@ -107,7 +107,7 @@ impl Service {
     }
 
     async fn disturb_network(&self, fault: Fault, random: &mut Seeded) {
-        // One client's network, or that of some, or of all.
+        // Choose the network of one client, of some, or of all.
         let some = 1 + random.below(self.proxies.len());
         let all: Vec<&Proxy> = self.proxies.iter().collect();
         let mut chosen = random.shuffled(&all);
@@ -136,8 +136,7 @@ impl Service {
         }
         tokio::time::sleep(lasts).await;
         for proxy in chosen {
-            // Replies that were lost are missing for ever: no later one may pass over the same
-            // connection.
+            // The lost replies stay lost: no later reply may pass over the same connection.
             if fault == Fault::DropReplies {
                 proxy.refuse(true);
                 proxy.cut();
@@ -146,7 +145,7 @@ impl Service {
         }
     }
 
-    /// Too little memory for all, and a policy that makes room.
+    /// Leaves too little memory for all keys, with a policy that evicts.
     async fn evict(&self, random: &mut Seeded) {
         let information: String = self.server.query(&["INFO", "memory"]).await;
         let used = information
@@ -165,7 +164,7 @@ impl Service {
         self.ask(&["CONFIG", "SET", "maxmemory", &limit]).await;
         let junk = "x".repeat(2000);
         for number in 0..30 {
-            // Refused when nothing is left to be evicted.
+            // Refused when nothing is left to evict.
             let words = ["SET", &format!("junk:{number}"), &junk];
             let _ = self.server.try_command(&words).await;
         }
@@ -178,14 +177,13 @@ impl Service {
         }
     }
 
-    /// False without a clock that can be moved.
+    /// Returns false if there is no movable clock.
     async fn move_clock(&self, fault: Fault, random: &mut Seeded) -> bool {
         let Some(clock) = &self.clock else {
             return false;
         };
-        // Redis ends leases by its wall clock: what a client that died left there on a clock that
-        // was ahead stays so much longer. That must be less than the patience with which everything
-        // is asked for at the end.
+        // Redis ends leases by its wall clock. If a client died while the clock was ahead, its lock
+        // stays that much longer. This must be less than the patience of the requests at the end.
         let by = random.millis(100, 8_000).as_millis();
         let by = i64::try_from(by).unwrap_or(0);
         let by = if fault == Fault::ClockAhead { by } else { -by };
@@ -199,7 +197,7 @@ impl Service {
         );
         tokio::time::sleep(random.millis(100, 2000)).await;
         clock.shift(0);
-        // So that whatever the server had begun on the moved clock has ended.
+        // Wait until what the server began on the moved clock has ended.
         tokio::time::sleep(Duration::from_millis(20)).await;
         true
     }

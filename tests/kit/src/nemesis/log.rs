@@ -1,4 +1,4 @@
-//! What a worker writes down about one use of a lock.
+//! A worker's records of one use of a lock.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::worker::Worker;
 use crate::history::{Operation, Outcome, Record};
 use crate::monotonic_nanos;
 
-/// What one use of a lock writes down.
+/// Writes the records of one use of a lock.
 pub(super) struct Log<'w> {
     pub(super) worker: &'w Worker,
     pub(super) plan: &'w Plan,
@@ -17,7 +17,7 @@ pub(super) struct Log<'w> {
 }
 
 impl Log<'_> {
-    /// The same of every key.
+    /// Records the same for every key.
     pub(super) fn all(
         &self,
         at: u64,
@@ -30,10 +30,10 @@ impl Log<'_> {
         }
     }
 
-    /// The grant, with the tokens of the guard or another one.
+    /// Records the grant, with the guard's tokens or another token.
     pub(super) fn granted(&self, guard: &Guard, instead: Option<u64>) {
         let now = monotonic_nanos();
-        // A grant whose deadline has passed already is one all the same, and its tokens count.
+        // A grant whose deadline has passed is still a grant, and its tokens count.
         let (at, deadline) = trusted(guard).unwrap_or((now, now));
         let tokens = guard.fencing_tokens();
         for at_key in 0..self.plan.keys.len() {
@@ -74,7 +74,7 @@ impl Log<'_> {
     }
 }
 
-/// Now, and until when a guard is trusted; `None` if it is no more.
+/// The present time, and until when a guard is trusted; `None` if it is not.
 pub(super) fn trusted(guard: &Guard) -> Option<(u64, u64)> {
     loop {
         let before = monotonic_nanos();
@@ -83,7 +83,7 @@ pub(super) fn trusted(guard: &Guard) -> Option<(u64, u64)> {
         if remaining.is_zero() {
             return None;
         }
-        // If the process was stopped in between, the two say nothing about each other.
+        // If the process was stopped in between, the two times do not belong together.
         if after - before < 1_000_000 {
             return Some((before, before + nanos(remaining)));
         }

@@ -1,25 +1,25 @@
-//! What a worker can be told to do wrong, to show that the checks find it.
+//! Deliberate mistakes of a worker, to show that the checks find them.
 
 /// A deliberate mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
-    /// Releases with a plain `DEL`, also what is somebody else's by now.
+    /// Releases with a plain `DEL`, even if another owner has the lock by now.
     ReleaseByDel,
-    /// Renews with `SET`, without looking whether the lock is still its own.
+    /// Renews with `SET`, without checking that the lock is still its own.
     RenewBySet,
     /// Trusts a hold for a second longer than its lease.
     TrustPastDeadline,
-    /// Is told of the loss, and works on.
+    /// Learns of the loss, and works on.
     IgnoreLoss,
-    /// The resource takes whatever it is sent.
+    /// The resource accepts every access.
     NoTokenCheck,
-    /// The fencing token is what a plain `INCR` gives.
+    /// The fencing token comes from a plain `INCR`.
     TokenByIncr,
     /// The lock has no lease.
     NoLease,
-    /// A guard is forgotten, and renewed for ever.
+    /// A guard is leaked, and renewed for ever.
     ForgetGuard,
-    /// Waits as long as it takes, whatever wait was agreed.
+    /// Waits without end, whatever wait was agreed.
     WaitForever,
 }
 

@@ -1,11 +1,11 @@
-//! Several real processes take locks of all kinds while faults are injected at random, and what
-//! they wrote down is checked.
+//! Several real processes take locks of all kinds while random faults are injected, and their
+//! records are checked.
 //!
-//! A [`run`] has its choices from a seed: which faults, when, for how long, on whom. What the
-//! processes and the machine make of it is different each time. First come the faults that a lock
-//! must bear, in all combinations; then, too, those that it can't bear, where the store forgets
-//! what it acknowledged; last, the store's clock is moved. Then everything is healed, each process
-//! must get each key again, and nothing may be left behind.
+//! A [`run`] takes its choices from a seed: which faults, when, for how long, and on which
+//! processes. What the processes and the machine make of it differs each time. First come the
+//! faults that a lock must survive, in all combinations. Then faults are added that it can't
+//! survive, in which the store forgets what it acknowledged. Last, the store's clock is moved. Then
+//! all faults end, each process must get each key again, and nothing may be left behind.
 
 mod arguments;
 mod clock_shim;
@@ -32,29 +32,30 @@ use self::service::Service;
 pub use self::worker::run_worker;
 use crate::seeded::Seeded;
 
-/// What a run is like.
+/// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The program whose first argument `worker` makes it a worker process, see [`run_worker`].
+    /// The program, which becomes a worker process if its first argument is `worker`; see
+    /// [`run_worker`].
     pub program: PathBuf,
-    /// What all choices come from.
+    /// The seed of all choices.
     pub seed: u64,
-    /// For how long faults are injected, and at least until each of them was.
+    /// How long faults are injected, and at least until each was injected once.
     pub length: Duration,
-    /// How many processes take locks.
+    /// The number of processes that take locks.
     pub processes: usize,
-    /// How many tasks each of them has.
+    /// The number of tasks in each process.
     pub tasks: usize,
-    /// Which faults there are.
+    /// The faults to inject.
     pub faults: Vec<Fault>,
-    /// For how long each process may then wait for each key, and all that it left to be gone.
+    /// How long each process may then wait for each key, and for its leftovers to go.
     pub patience: Duration,
-    /// What the processes do wrong.
+    /// A mistake that the processes make.
     pub mistake: Option<Mistake>,
 }
 
 impl Settings {
-    /// A run of the whole length with all faults.
+    /// A run of this length with all faults.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, seed: u64, length: Duration) -> Self {
         let faults = [
@@ -78,7 +79,7 @@ impl Settings {
 /// One run, from an empty server to the verdict.
 ///
 /// # Panics
-/// If the harness can't do what it is to do. What the locks do wrong is in the report.
+/// If the harness fails. What the locks do wrong is in the report.
 pub async fn run(settings: &Settings) -> Report {
     let mut random = Seeded::new(settings.seed);
     let service = Service::start(settings, &mut random).await;
@@ -92,20 +93,20 @@ pub async fn run(settings: &Settings) -> Report {
     service.finish().await
 }
 
-/// For so long at most a run goes on in search of a stale access.
+/// The maximum time that a run continues in search of a stale access.
 const SEARCH: Duration = Duration::from_secs(180);
 
 /// Part of a run, with its faults.
 struct Phase {
     faults: Vec<Fault>,
     until: Duration,
-    /// Holders are stopped until one of them has come back too late: what fencing tokens are for.
+    /// Holders are stopped until one of them has come back too late: the case for fencing tokens.
     wants_stale_access: bool,
 }
 
 impl Phase {
-    /// From one to another percentage of the run. What a lock must bear goes on beside the faults
-    /// of the phase.
+    /// The part of the run between two percentages. Besides the phase's own faults, those that a
+    /// lock must survive continue.
     fn new(settings: &Settings, from: u32, to: u32, own: &[Fault]) -> Self {
         let among = |faults: &[Fault]| -> Vec<Fault> {
             let chosen = settings.faults.iter().copied();
@@ -114,7 +115,7 @@ impl Phase {
         let mut faults = among(own);
         let wants_stale_access =
             from == 0 && settings.mistake.is_none() && faults.contains(&Fault::ClientStop);
-        // A phase without faults of its own goes to the others.
+        // Without faults of its own, a phase's time goes to the others.
         if from > 0 {
             let besides = among(&Fault::IN_MODEL);
             let some = (2 * faults.len().max(2)).min(besides.len());
@@ -132,7 +133,7 @@ impl Phase {
         if self.faults.is_empty() {
             return tokio::time::sleep(self.until.saturating_sub(started.elapsed())).await;
         }
-        // Each of them once, in any order, before one comes again or the time is up.
+        // Each fault once, in random order, before any is repeated or the time is up.
         let mut coming = random.shuffled(&self.faults);
         loop {
             if coming.is_empty() {
@@ -160,7 +161,7 @@ impl Phase {
             } else {
                 service.inject(fault, random).await;
             }
-            // Now and then long enough to see when all is well again.
+            // Now and then, a pause long enough to see when everything works again.
             let calm = if random.chance(40) {
                 (800, 2500)
             } else {

@@ -1,4 +1,4 @@
-//! What a worker does next.
+//! A worker's next action.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use lock_runtime::{Lock, LockClient};
 use crate::history::Kind;
 use crate::seeded::Seeded;
 
-/// How many permits the semaphore has.
+/// The semaphore's capacity.
 const PERMITS: u32 = 3;
 
-/// What is locked: three exclusive locks that are also taken together, one in strict order of
-/// arrival, one of each other kind.
+/// The keys: three exclusive locks that are also taken together, one in strict order of arrival,
+/// and one of each other kind.
 pub(super) const KEYS: [&str; 6] = ["a", "b", "c", "fair", "rw", "sem"];
 
-/// How a lock is used.
+/// The way in which a lock is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// A guard in hand, released.
+    /// A guard that is released.
     Release,
-    /// A guard in hand, dropped.
+    /// A guard that is dropped.
     Drop,
     /// A body that the library runs and stops.
     Body,
@@ -34,16 +34,17 @@ pub(super) struct Plan {
     pub(super) renew: bool,
     pub(super) fenced: bool,
     pub(super) wait: Duration,
-    /// The request is dropped after this.
+    /// Drops the request after this time.
     pub(super) gives_up: Option<Duration>,
     pub(super) hold: Duration,
     pub(super) style: Style,
-    /// A writer goes on as a reader.
+    /// The writer continues as a reader.
     pub(super) downgrade: bool,
 }
 
 impl Plan {
-    /// So many of a hundred last until the lease ends by itself, or far beyond it with renewals.
+    /// A random plan. `long` percent of the plans last until the lease expires, or far beyond it
+    /// with renewals.
     pub(super) fn random(random: &mut Seeded, long: u64) -> Self {
         let key = *random.pick(&[
             "a", "b", "c", "a", "b", "c", "all", "all", "fair", "rw", "sem",
@@ -86,7 +87,7 @@ impl Plan {
         }
     }
 
-    /// What shows that a key can be had again.
+    /// A plan that shows that a key can be acquired again.
     pub(super) fn proof(key: &'static str, wait: Duration) -> Self {
         let kind = match key {
             "rw" => Kind::Write,
@@ -107,7 +108,7 @@ impl Plan {
         }
     }
 
-    /// What is left to do after a downgrade, if there is to be one.
+    /// The plan after a downgrade, if there is one.
     pub(super) fn as_reader(&self) -> Option<Self> {
         let (key, kind) = self.keys[0];
         (self.downgrade && kind == Kind::Write).then(|| Self {
@@ -117,7 +118,7 @@ impl Plan {
         })
     }
 
-    /// As a request.
+    /// The plan as a request.
     pub(super) fn request(&self, client: &LockClient) -> Lock {
         let (key, kind) = self.keys[0];
         let lock = match kind {
@@ -134,7 +135,7 @@ impl Plan {
         if self.fenced { lock.fenced() } else { lock }
     }
 
-    /// Whether the holder may change what the lock guards.
+    /// True if the holder may change what the lock guards.
     pub(super) fn writes(&self) -> bool {
         self.fenced && matches!(self.keys[0].1, Kind::Exclusive | Kind::Write)
     }

@@ -1,4 +1,4 @@
-//! What there is to tell about a run, or about many.
+//! The results of one run, or of many.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,50 +26,50 @@ impl Injected {
     }
 }
 
-/// How long a key was not granted after a fault had ended.
+/// How long a key was not granted after the end of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// From the end of the fault.
+    /// The time since the end of the fault.
     pub lasted: Duration,
-    /// Which key.
+    /// The key.
     pub key: String,
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Requests, one for each key.
     pub attempts: u64,
-    /// Those that got the lock.
+    /// Requests that got the lock.
     pub granted: u64,
-    /// Those that found it held for their whole wait.
+    /// Requests that found the lock held for their whole wait.
     pub busy: u64,
-    /// Those that the store did not answer, or refused.
+    /// Requests that the store refused or did not answer.
     pub failed: u64,
-    /// Those that were dropped, or died with their process.
+    /// Requests that were dropped, or ended with their process.
     pub unknown: u64,
-    /// Reads and writes that the guarded resource took.
+    /// Reads and writes that the guarded resource accepted.
     pub accesses: u64,
-    /// Those that it refused because of an older token.
+    /// Accesses that it refused because of an older token.
     pub refused: u64,
     /// How often each fault was injected.
     pub faults: BTreeMap<Fault, u64>,
-    /// What must not have happened, that under faults that a lock must bear first.
+    /// What must not happen. Violations under faults that a lock must survive come first.
     pub violations: Vec<Violation>,
     /// The longest stall after each fault.
     pub stalls: BTreeMap<Fault, Stall>,
 }
 
 impl Report {
-    /// Violations under faults that a lock must bear.
+    /// Violations under faults that a lock must survive.
     pub fn in_model(&self) -> impl Iterator<Item = &Violation> {
         self.violations.iter().filter(|found| found.in_model)
     }
 
-    /// What a test of a whole run asks for.
+    /// Asserts what a test of a whole run expects.
     ///
     /// # Panics
-    /// If anything was found that a lock must bear, or too little happened to find it.
+    /// If there are violations that a lock must prevent, or if too little happened to find any.
     pub fn must_be_clean_and_hard_enough(&self, settings: &Settings) {
         let found: Vec<_> = self.in_model().map(ToString::to_string).collect();
         assert!(found.is_empty(), "{found:#?}");
@@ -84,7 +84,7 @@ impl Report {
         assert!(missing.is_empty(), "never injected: {missing:?}");
     }
 
-    /// Takes what another run came to in addition.
+    /// Adds the results of another run.
     pub fn add(&mut self, other: Self) {
         self.attempts += other.attempts;
         self.granted += other.granted;
@@ -149,7 +149,7 @@ impl fmt::Display for Report {
             "violations: {in_model} in the model, {} outside",
             self.violations.len() - in_model
         )?;
-        // Those outside of the model are many where there are any.
+        // Violations outside of the model come in large numbers.
         let outside = self.violations.iter().filter(|found| !found.in_model);
         for violation in self.in_model().take(20).chain(outside.take(3)) {
             writeln!(f, "  {violation}")?;

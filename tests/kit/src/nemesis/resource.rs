@@ -1,4 +1,4 @@
-//! What the locks guard: a place that checks fencing tokens, on a server that no fault touches.
+//! The guarded resource: it checks fencing tokens, on a server without faults.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, RedisError};
@@ -6,8 +6,8 @@ use redis::{Client, RedisError};
 use crate::RedisServer;
 use crate::history::Access;
 
-/// As README has it for a database: what is written down with the token of whoever reads or writes;
-/// an older one is refused, with -1.
+/// As the documentation shows for a database: each read and write stores its token. An access with
+/// an older token is refused with -1.
 const ACCESS: &str = "
 local at, key, token, base, check = ARGV[1], KEYS[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local last = tonumber(redis.call('HGET', key, 'token') or '0')
@@ -22,7 +22,7 @@ redis.call('RPUSH', '%log', at .. ' ' .. key .. ' ' .. ARGV[2] .. ' ' .. base ..
 return version
 ";
 
-/// A worker's way to the guarded resource.
+/// A worker's connection to the guarded resource.
 #[derive(Clone, Debug)]
 pub(super) struct Resource {
     connection: MultiplexedConnection,
@@ -37,7 +37,7 @@ impl Resource {
         Ok(Self { connection, checks })
     }
 
-    /// The version that is there, or `None` for an older token.
+    /// The present version, or `None` for an older token.
     pub(super) async fn read(&self, at: u64, key: &str, token: u64) -> Option<u64> {
         self.access(at, key, token, "-").await
     }
@@ -52,13 +52,13 @@ impl Resource {
         let mut command = redis::cmd("EVAL");
         command.arg(ACCESS).arg(1).arg(key).arg(at);
         command.arg(token).arg(base).arg(u8::from(self.checks));
-        // Whoever got no answer does not know; the resource's own log does.
+        // Without a reply, the sender does not know the outcome; the resource's own log does.
         let reply: i64 = command.query_async(&mut connection).await.unwrap_or(-1);
         u64::try_from(reply).ok()
     }
 }
 
-/// Everything that the resource took, in order, and how much it refused.
+/// Every accepted access, in order, and the number of refused ones.
 pub(super) async fn accesses(server: &RedisServer) -> (Vec<Access>, u64) {
     let lines: Vec<String> = server.query(&["LRANGE", "%log", "0", "-1"]).await;
     let accesses = lines.iter().map(|line| {
@@ -68,7 +68,7 @@ pub(super) async fn accesses(server: &RedisServer) -> (Vec<Access>, u64) {
     (accesses.collect(), refused(server).await)
 }
 
-/// How much it has refused so far.
+/// The number of accesses refused so far.
 pub(super) async fn refused(server: &RedisServer) -> u64 {
     let refused: Option<u64> = server.query(&["GET", "%refused"]).await;
     refused.unwrap_or(0)

@@ -1,5 +1,4 @@
-//! What a run is made of: the server, the resource, and the processes, each behind a network of its
-//! own.
+//! The parts of a run: the server, the resource, and the processes, each behind its own network.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -24,7 +23,7 @@ pub(super) struct Slot {
     pub(super) number: u32,
 }
 
-/// Everything that a run has started. It ends with this.
+/// Everything that a run has started. It ends with this value.
 pub(super) struct Service {
     settings: Settings,
     pub(super) server: RedisServer,
@@ -101,7 +100,7 @@ impl Service {
         self.histories.path().join(number.to_string())
     }
 
-    /// Notes a fault and what it means to the checks.
+    /// Records a fault and its meaning for the checks.
     pub(super) fn note(&self, fault: Fault, from: u64, effect: Effect) {
         let to = monotonic_nanos();
         let injected = Injected {
@@ -116,7 +115,7 @@ impl Service {
             .push(injected);
     }
 
-    /// Notes a violation that is not found in the histories.
+    /// Records a violation that the histories do not show.
     pub(super) fn notice(&self, check: Check, text: String) {
         let violation = Violation {
             check,
@@ -129,7 +128,7 @@ impl Service {
             .push(violation);
     }
 
-    /// What a process said that must not be.
+    /// Records messages of a process about violations.
     pub(super) fn hear(&self, slot: &mut Slot) {
         for event in slot.process.take_events() {
             let text = format!("process {}: {}", slot.number, event.text);
@@ -141,19 +140,19 @@ impl Service {
         }
     }
 
-    /// Whether the resource has refused a stale access.
+    /// True if the resource has refused a stale access.
     pub(super) async fn has_refused(&self) -> bool {
         super::resource::refused(&self.resource).await > 0
     }
 
-    /// After the faults: everybody gets everything again, nothing is left, and the histories are
+    /// After the faults: every process gets every key again, nothing is left, and the histories are
     /// checked.
     pub(super) async fn finish(self) -> Report {
         self.heal().await;
         let mut slots = std::mem::take(&mut *self.slots.lock().await);
         let patience = self.settings.patience;
         let millis = patience.as_millis();
-        // Key after key, and a little for what the machine is slow with.
+        // One key after the other, and some extra time for a slow machine.
         let limit = 7 * patience + Duration::from_secs(30);
         for slot in &mut slots {
             slot.process.send(&format!("prove {millis}"));
@@ -188,7 +187,7 @@ impl Service {
         verdict::report(records, &accesses, refused, injected, noticed)
     }
 
-    /// Nothing of a lock stays in the server when nobody uses it, but its fence counter.
+    /// When no process uses a lock, only its fence counter stays in the server.
     async fn look_for_leftovers(&self, processes: usize) {
         let left = verdict::until_none(self.settings.patience, async || {
             let keys = self.server.keys("*").await;

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The verdict on a run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use crate::history::{
     Access, Check, Disturbance, Effect, History, Outcome, Record, Violation, stale_accesses,
 };
 
-/// What an attempt may take longer than it was given, on a machine that is busy with all this.
+/// How much longer than its time an attempt may take, on a machine under this load.
 const SLACK: Duration = Duration::from_secs(3);
-/// For so long, in nanoseconds, a clock that was moved can still be noticed.
+/// How long the effect of a moved clock lasts, in nanoseconds.
 const AFTER_CLOCK: u64 = 10_000_000_000;
 
-/// What is left when it became nothing, or when patience has ended.
+/// Waits until nothing is left or patience has ended. Returns what is left.
 pub(super) async fn until_none(
     patience: Duration,
     mut look: impl AsyncFnMut() -> Vec<String>,
@@ -62,7 +62,7 @@ pub(super) fn report(
     for one in &injected {
         *report.faults.entry(one.fault).or_default() += 1;
     }
-    // A run in which nothing was done proves nothing.
+    // A run in which nothing happened proves nothing.
     for (what, number) in [("granted", report.granted), ("accessed", report.accesses)] {
         if number == 0 {
             report.violations.push(Violation {
@@ -75,8 +75,8 @@ pub(super) fn report(
     report
 }
 
-/// For each kind of fault the longest time from its end until every key had been granted again,
-/// where no other fault came between.
+/// For each kind of fault, the longest time from its end until every key was granted again. Only
+/// cases without other faults in between count.
 fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, Stall> {
     let mut grants: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for attempt in history.attempts() {
@@ -98,7 +98,7 @@ fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, St
             continue;
         };
         let disturbed = injected.iter().any(|other| {
-            // What was written on a clock that was ahead lasts longer than its lease.
+            // Keys written while the clock was ahead last longer than their lease.
             let until = match other.effect {
                 Effect::ClockMoved => other.to.saturating_add(AFTER_CLOCK),
                 _ => other.to,

@@ -1,10 +1,14 @@
-//! One process of a service under load, which writes down what it does.
+//! One process of a service under load, which records what it does.
 //!
-//! It takes locks from its start on. On its standard input: `prove MS` makes it take each key once
-//! more, with so long a wait, and `stop MS` ends the load, and gives the client so long to become
-//! idle. When its input ends, it ends. What it says: `up`; `unproved KEY ERROR` for each key that
-//! it could not have, then `proved`; `unexpected ERROR` for an answer that no fault explains;
-//! `stopped HELD WAITING`.
+//! It takes locks from its start on. Commands on its standard input:
+//! - `prove MS`: take each key once more, with this wait.
+//! - `stop MS`: end the load, and give the client this time to become idle.
+//!
+//! It ends when its input ends. Its output:
+//! - `up`
+//! - `unproved KEY ERROR` for each key that it could not get, then `proved`
+//! - `unexpected ERROR` for an answer that no fault explains
+//! - `stopped HELD WAITING`
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +32,7 @@ use crate::seeded::Seeded;
 /// Shorter than the default, so that a minute has many timeouts.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// What all tasks of the process share.
+/// The state that all tasks of the process share.
 pub(super) struct Worker {
     pub(super) client: LockClient,
     pub(super) resource: Resource,
@@ -39,10 +43,10 @@ pub(super) struct Worker {
     pub(super) wrongly: Option<Wrongly>,
 }
 
-/// Runs a worker process; `words` are its arguments after the word `worker`.
+/// Runs a worker process. `words` are its arguments after the word `worker`.
 ///
 /// # Panics
-/// If it can't begin; what started it then fails.
+/// If it can't start. Then the process that started it fails as well.
 pub async fn run_worker(words: &[String]) {
     let arguments = Arguments::parse(words).expect("the arguments of a worker");
     let client = LockClient::builder()
@@ -112,7 +116,8 @@ impl Worker {
         say("proved");
     }
 
-    /// What the client still holds and waits for, when that changes no more.
+    /// The numbers of locks that the client still holds and waits for, once it is idle or patience
+    /// has ended.
     async fn until_idle(&self, patience: Duration) -> (usize, usize) {
         let started = Instant::now();
         loop {
@@ -159,7 +164,7 @@ impl Worker {
         result
     }
 
-    /// Not granted.
+    /// Records a request that was not granted.
     fn answered(&self, log: &Log<'_>, error: &LockError) {
         let outcome = match error {
             LockError::Busy { .. } => Outcome::Busy,
@@ -217,8 +222,8 @@ impl Worker {
         log.all(monotonic_nanos(), Operation::Release, outcome, None);
     }
 
-    /// From the call on, and whatever comes of it, it is a reader's guard: in the history a hold of
-    /// its own.
+    /// From this call on, whatever its result, it is a reader's guard: a separate hold in the
+    /// history.
     async fn go_on_as_reader(&self, writer: &Log<'_>, plan: &Plan, guard: Guard) {
         let now = monotonic_nanos();
         writer.all(now, Operation::Release, Outcome::Asked, None);
@@ -249,8 +254,7 @@ impl Worker {
             Some(patience) => match tokio::time::timeout(patience, run.as_mut()).await {
                 Ok(result) => result,
                 Err(_) => {
-                    // It is dropped after this is written down: nobody else may have the lock
-                    // before.
+                    // Record this before the drop: no other process may have the lock earlier.
                     let operation = if began.load(Ordering::Relaxed) {
                         (Operation::Hold, Outcome::Failed)
                     } else {
@@ -272,7 +276,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Works under a guard, as long as it can be trusted: false if it was lost.
+    /// Works under a guard as long as it is trusted. Returns false if it was lost.
     async fn work(&self, log: &Log<'_>, guard: &Guard) -> bool {
         let until = Instant::now() + log.plan.hold;
         loop {
@@ -294,11 +298,11 @@ impl Worker {
         }
     }
 
-    /// Reads, decides, and writes, as a body does that has no time to look at its guard in between.
+    /// Reads, decides and writes, like a body without time to check its guard in between.
     pub(super) async fn read_and_write(&self, key: &str, token: u64) {
         let read = self.resource.read(monotonic_nanos(), key, token).await;
         if let Some(base) = read {
-            // Most mistakes show when something comes in between.
+            // Most mistakes show when another access comes in between.
             let decides = if self.wrongly.is_some() { 20 } else { 2 };
             tokio::time::sleep(Duration::from_millis(decides)).await;
             let _ = self
@@ -309,7 +313,7 @@ impl Worker {
     }
 }
 
-/// One event, as one line, at once.
+/// Writes one event as one line, at once.
 fn say(event: &str) {
     println!("{event}");
 }

@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::history::{Kind, Operation, Outcome};
 use crate::monotonic_nanos;
 
-/// How a worker goes wrong.
+/// A worker's mistake, and what it needs for it.
 #[derive(Debug)]
 pub(super) struct Wrongly {
     mistake: Mistake,
@@ -31,7 +31,7 @@ impl Wrongly {
         }
     }
 
-    /// What comes after the grant, in place of the right thing.
+    /// Makes the mistake after a grant, instead of the usual work.
     pub(super) async fn work(&self, worker: &Worker, log: &Log<'_>, guard: Guard) {
         let plain = log
             .plan
@@ -105,7 +105,7 @@ impl Wrongly {
         }
         log.all(monotonic_nanos(), Operation::Release, Outcome::Asked, None);
         if self.mistake == Mistake::ReleaseByDel && plain {
-            // Whoever comes late has most to destroy.
+            // A late release destroys the most.
             tokio::time::sleep(Duration::from_millis(50)).await;
             for (key, _) in &log.plan.keys {
                 let _: Option<i64> = self.ask(&["DEL", &lock(key)]).await;
@@ -115,7 +115,7 @@ impl Wrongly {
         log.all(monotonic_nanos(), Operation::Release, outcome, None);
     }
 
-    /// One command over a connection of its own.
+    /// Sends one command over a new connection.
     async fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> Option<T> {
         let mut connection = self.client.get_multiplexed_async_connection().await.ok()?;
         let mut command = redis::cmd(words[0]);

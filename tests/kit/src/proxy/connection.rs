@@ -1,4 +1,4 @@
-//! One connection through the proxy: bytes in order, each as late as it must be.
+//! One connection through the proxy: bytes in order, each with its delay.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,7 +14,8 @@ use super::network::{Network, State};
 use crate::resp::{CompleteRequest, RequestParser};
 
 const CHUNK: usize = 16 * 1024;
-/// Chunks under way in one direction; beyond that the sender feels the pressure, as in a network.
+/// The number of chunks under way in one direction. Beyond that, the sender is slowed down, as in a
+/// network.
 const UNDER_WAY: usize = 64;
 
 /// Passes bytes both ways until both directions have ended or the connection is cut.
@@ -27,7 +28,7 @@ pub(super) async fn serve(
     client.set_nonblocking(true)?;
     let client = TcpStream::from_std(client)?;
     let server = TcpStream::connect(target).await?;
-    // Without this the proxy would add delays of its own.
+    // Otherwise the proxy would add its own delays.
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (mut from_client, mut to_client) = client.into_split();
@@ -44,8 +45,8 @@ pub(super) async fn serve(
     };
     let was_cut = tokio::select! {
         _ = async {
-            // Each direction ends on its own: a request under way arrives, whether or not its
-            // sender still waits for the reply.
+            // Each direction ends on its own: a request under way arrives, even if its sender no
+            // longer waits for the reply.
             tokio::join!(
                 requests.run(&mut from_client, &mut to_server),
                 replies.run(&mut from_server, &mut to_client),
@@ -55,8 +56,8 @@ pub(super) async fn serve(
     };
     drop((from_client, to_client));
     if was_cut {
-        // Closing with replies unread would reset the connection, and the server could lose
-        // requests that have been passed on. So read until the server closes, too.
+        // Closing with unread replies would reset the connection, and the server could lose
+        // requests that were passed on. So read until the server closes as well.
         to_server.shutdown().await?;
         tokio::io::copy(&mut from_server, &mut tokio::io::sink()).await?;
     }
@@ -71,12 +72,12 @@ struct Passage<'a> {
     requests: Option<RequestParser>,
 }
 
-/// What became of an attempt to pass bytes on.
+/// The outcome of an attempt to pass bytes on.
 enum Attempt {
     Passed(usize),
     /// Not now: the network is frozen.
     Frozen,
-    /// The receiver takes nothing at the moment.
+    /// The receiver can't take more at the moment.
     Full,
     Broken(io::Error),
 }
@@ -84,11 +85,11 @@ enum Attempt {
 impl Passage<'_> {
     async fn run(self, from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf) -> io::Result<()> {
         let (sender, receiver) = mpsc::channel(UNDER_WAY);
-        // Reading on while earlier bytes are under way: a delay must not limit the throughput.
+        // Read on while earlier bytes are under way: a delay must not limit the throughput.
         let read = async move {
             loop {
                 let mut chunk = Vec::with_capacity(CHUNK);
-                // A connection that breaks is at its end, too: what it sent before arrives.
+                // A connection that breaks ends as well. What it sent before still arrives.
                 let Ok(1..) = from.read_buf(&mut chunk).await else {
                     return;
                 };
@@ -117,7 +118,7 @@ impl Passage<'_> {
             }
             self.pass_on(&chunk, to).await?;
         }
-        // The sender is done; so that the receiver learns, but not earlier than it may.
+        // The sender is done. Tell the receiver, but not earlier than allowed.
         self.network.wait_for(|state| !state.frozen).await;
         to.shutdown().await
     }
@@ -150,8 +151,8 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// Passes on what may pass; counts it and takes the requests that are through from `requests`.
-    /// Second value: whether others must look again.
+    /// Passes on what may pass, counts it, and removes the passed requests from `requests`. The
+    /// second value is true if others must check the state again.
     fn attempt(
         &self,
         state: &mut State,

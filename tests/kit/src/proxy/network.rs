@@ -1,4 +1,4 @@
-//! The state of the network: which faults are in force, and what has passed.
+//! The state of the network: the faults in force, and what has passed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-/// What the proxy does and has done. All connections look at it and wait for its changes.
+/// The proxy's settings and counts. All connections read it and wait for its changes.
 ///
-/// Bytes are passed on and connections are accepted under its lock ([`Network::change`]), so that
-/// no change can come between looking whether something may pass and passing it.
+/// Bytes are passed on and connections are accepted under its lock ([`Network::change`]). So no
+/// change can come between checking whether something may pass and passing it.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) state: watch::Sender<State>,
@@ -19,7 +19,7 @@ pub(super) struct Network {
     admitted: mpsc::UnboundedSender<Admitted>,
 }
 
-/// A connection's number and the client's end of it.
+/// A connection's number and its client side.
 pub(super) type Admitted = (u64, TcpStream);
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) drop_replies: bool,
     pub(super) refuse: bool,
     pub(super) cut_after: Option<CutAfter>,
-    /// The connections that have not been cut and have not ended.
+    /// The connections that were not cut and have not ended.
     pub(super) open: BTreeSet<u64>,
     pub(super) connections: u64,
     pub(super) requests: BTreeMap<String, u64>,
@@ -38,7 +38,7 @@ pub(super) struct State {
     pub(super) bytes_to_client: u64,
 }
 
-/// After which request a connection is cut: one of this name, or any.
+/// The request after which a connection is cut: one with this name, or any.
 #[derive(Debug)]
 pub(super) struct CutAfter(pub(super) Option<String>);
 
@@ -62,8 +62,8 @@ impl Network {
         (Arc::new(network), connections)
     }
 
-    /// Accepts the connections that clients have already made. For a client a connection exists
-    /// as soon as the system has queued it, so a fault must not overlook those.
+    /// Accepts the connections that clients have already made. A client sees a connection as soon
+    /// as the system has queued it, so a fault must include those.
     pub(super) fn admit_pending(&self, state: &mut State) {
         loop {
             match self.listener.accept() {
@@ -76,7 +76,7 @@ impl Network {
     pub(super) fn admit(&self, state: &mut State, accepted: io::Result<TcpStream>) {
         let client = match accepted {
             Ok(client) => client,
-            // It was there and is gone again.
+            // The client has closed it already.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => return,
             Err(error) => panic!("the proxy cannot accept connections: {error}"),
         };
@@ -85,19 +85,19 @@ impl Network {
         }
         state.connections += 1;
         state.open.insert(state.connections);
-        // Nobody takes it only if the proxy's thread has ended, and then it is to be closed.
+        // Sending fails only if the proxy's thread has ended. Then the connection must be closed.
         let _ = self.admitted.send((state.connections, client));
     }
 
-    /// Changes the state and lets every connection look at it again.
+    /// Changes the state and makes every connection check it again.
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut result = None;
         self.state.send_modify(|state| result = Some(change(state)));
         result.expect("the change was made")
     }
 
-    /// Changes what no connection waits for, such as a count, unless `change` says that
-    /// connections must look again.
+    /// Changes what no connection waits for, such as a count. If `change` returns true, connections
+    /// check the state again.
     pub(super) fn change_quietly<T>(&self, change: impl FnOnce(&mut State) -> (T, bool)) -> T {
         let mut result = None;
         self.state.send_if_modified(|state| {

@@ -1,4 +1,4 @@
-//! How a server is started: its settings, its command line, its port.
+//! The start of a server: its settings, command line and port.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,7 +10,7 @@ use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
 use super::RedisServer;
 
-/// Settings of a [`RedisServer`] that is still to be started.
+/// Settings of a [`RedisServer`] before its start.
 ///
 /// # Default
 ///
@@ -23,8 +23,8 @@ pub struct RedisServerBuilder {
 }
 
 impl RedisServerBuilder {
-    /// Adds one word to the command line, after all that the harness puts there:
-    /// `.arg("--maxmemory").arg("1mb")`. For the password use [`password`](Self::password):
+    /// Adds one word to the command line, after those of the harness:
+    /// `.arg("--maxmemory").arg("1mb")`. For the password use [`password`](Self::password), since
     /// the harness needs to know it.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
@@ -39,30 +39,30 @@ impl RedisServerBuilder {
         self
     }
 
-    /// Writes every command to disk before it is answered, so that data survives
-    /// [`restart`](RedisServer::restart) also after a [`kill`](RedisServer::kill).
+    /// Writes every command to disk before the reply. Then data survives a
+    /// [`restart`](RedisServer::restart), even after a [`kill`](RedisServer::kill).
     #[must_use]
     pub fn appendonly(mut self, appendonly: bool) -> Self {
         self.settings.appendonly = appendonly;
         self
     }
 
-    /// The password of the default user. It goes into [`url`](RedisServer::url) as it is, so it
-    /// must consist of characters that need no escape there.
+    /// The password of the default user. It goes into [`url`](RedisServer::url) unescaped, so it
+    /// must not have characters that need an escape there.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.settings.password = Some(password.into());
         self
     }
 
-    /// Listens on a Unix socket, too: [`socket_path`](RedisServer::socket_path).
+    /// Also listens on a Unix socket: [`socket_path`](RedisServer::socket_path).
     #[must_use]
     pub fn unix_socket(mut self, unix_socket: bool) -> Self {
         self.settings.unix_socket = unix_socket;
         self
     }
 
-    /// Makes it a node of a cluster that is still to be formed.
+    /// Makes it a node of a cluster that is not formed yet.
     #[must_use]
     pub fn cluster_node(self) -> Self {
         self.arg("--cluster-enabled")
@@ -71,18 +71,18 @@ impl RedisServerBuilder {
             .arg(free_port().to_string())
     }
 
-    /// Makes it a sentinel, which keeps its configuration in a file of its own.
+    /// Makes it a sentinel, which keeps its configuration in its own file.
     #[must_use]
     pub fn sentinel(mut self, configuration: String) -> Self {
         self.settings.sentinel = Some(configuration);
         self
     }
 
-    /// Starts the server; returns when it answers.
+    /// Starts the server. Returns when it answers.
     ///
     /// # Panics
     ///
-    /// If it does not start; the message contains its log.
+    /// If it does not start. The message contains its log.
     pub async fn start(self) -> RedisServer {
         RedisServer::start_with(self.settings).await
     }
@@ -103,7 +103,7 @@ impl Settings {
         let mut arguments: Vec<OsString> = Vec::new();
         if let Some(configuration) = &self.sentinel {
             let file = folder.join("sentinel.conf");
-            // It writes there what it learns, which a restart must find again.
+            // The sentinel writes there what it learns, and a restart must find that again.
             if !file.exists() {
                 fs::write(&file, configuration).expect("the configuration can be written");
             }
@@ -122,7 +122,7 @@ impl Settings {
         }
         if self.appendonly {
             set("appendonly", "yes".into());
-            // With the default a reply can be ahead of the file for up to two seconds.
+            // With the default, a reply can be ahead of the file for up to two seconds.
             set("appendfsync", "always".into());
         }
         if let Some(password) = &self.password {
@@ -138,7 +138,7 @@ impl Settings {
         arguments
     }
 
-    /// A client that sends nothing of its own accord but the password.
+    /// A client that sends nothing on its own but the password.
     pub(super) fn client(&self, port: u16) -> redis::Client {
         let mut session = RedisConnectionInfo::default().set_skip_set_lib_name();
         if let Some(password) = &self.password {
@@ -156,15 +156,15 @@ pub(super) fn socket_path(folder: &Path) -> PathBuf {
     folder.join("redis.sock")
 }
 
-/// A port that nobody listens on.
+/// A free port.
 ///
-/// It lies below the range from which systems take the ports of outgoing connections (Linux:
-/// from 32768, macOS: from 49152), so that no client can take it while the server is down.
+/// It is below the range that systems use for outgoing connections (Linux: from 32768, macOS: from
+/// 49152). So no client can take it while the server is down.
 pub(super) fn free_port() -> u16 {
     const FIRST: u32 = 10_000;
     const COUNT: u32 = 22_000;
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Test processes that run side by side begin far from each other.
+    // Test processes that run in parallel start far from each other.
     let offset = std::process::id().wrapping_mul(251);
     for _ in 0..COUNT {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a test can ask a server, by connections that have nothing to do with the code under test.
+//! A test's questions to a server, over connections independent of the code under test.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use redis::{Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use super::RedisServer;
 use crate::RequestLog;
 
-/// Longer than any `DEBUG SLEEP` a test may want.
+/// Longer than any `DEBUG SLEEP` of a test.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 impl RedisServer {
-    /// Sends one command over a fresh connection of its own.
+    /// Sends one command over a new connection.
     ///
     /// # Panics
     ///
@@ -24,7 +24,7 @@ impl RedisServer {
     ///
     /// # Panics
     ///
-    /// As [`command`](Self::command), and when the reply is not a `T`.
+    /// As for [`command`](Self::command), and if the reply is not a `T`.
     pub async fn query<T: FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_command(words)
             .await
@@ -32,26 +32,27 @@ impl RedisServer {
             .unwrap_or_else(|error| panic!("{} at {}: {error}", words.join(" "), self.addr()))
     }
 
-    /// Like [`command`](Self::command) for a command that may be refused, or a server that may
-    /// be down.
+    /// Like [`command`](Self::command), for a command that may be refused or a server that may be
+    /// down.
     ///
     /// # Errors
     ///
-    /// What the server answered, or that it could not be reached.
+    /// The server's error reply, or the failure to reach it.
     pub async fn try_command(&self, words: &[&str]) -> Result<Value, RedisError> {
         ask(self.settings.client(self.port), words, ANSWER_LIMIT).await
     }
 
-    /// Whether a `PING` is answered within `limit`.
+    /// True if a `PING` is answered within `limit`.
     pub async fn responds_within(&self, limit: Duration) -> bool {
         ask(self.settings.client(self.port), &["PING"], limit)
             .await
             .is_ok()
     }
 
-    /// How often a command has run since the start or [`reset_stats`](Self::reset_stats),
-    /// **also inside scripts** (`INFO commandstats`). The name is written as there:
-    /// `"set"`, `"client|list"`. For what clients sent, see [`requests`](Self::requests).
+    /// The number of times that a command has run since the start or
+    /// [`reset_stats`](Self::reset_stats), **including runs inside scripts** (`INFO commandstats`).
+    /// The name has the form used there: `"set"`, `"client|list"`. For requests of clients, see
+    /// [`requests`](Self::requests).
     pub async fn command_calls(&self, name: &str) -> u64 {
         let statistics: String = self.query(&["INFO", "commandstats"]).await;
         let prefix = format!("cmdstat_{}:calls=", name.to_lowercase());
@@ -61,7 +62,7 @@ impl RedisServer {
             .map_or(0, |calls| calls.parse().expect("calls is a number"))
     }
 
-    /// `CONFIG RESETSTAT`: all counts start from zero.
+    /// `CONFIG RESETSTAT`: all counts restart at zero.
     pub async fn reset_stats(&self) {
         self.command(&["CONFIG", "RESETSTAT"]).await;
     }
@@ -71,40 +72,40 @@ impl RedisServer {
         RequestLog::start(self.addr(), self.settings.password.as_deref()).await
     }
 
-    /// The keys that match a pattern, sorted. All of them: `"*"`.
+    /// The keys that match a pattern, sorted. `"*"` matches all.
     pub async fn keys(&self, pattern: &str) -> Vec<String> {
         let mut keys: Vec<String> = self.query(&["KEYS", pattern]).await;
         keys.sort();
         keys
     }
 
-    /// The channels that somebody is subscribed to, sorted.
+    /// The channels with subscribers, sorted.
     pub async fn channels(&self) -> Vec<String> {
         let mut channels: Vec<String> = self.query(&["PUBSUB", "CHANNELS"]).await;
         channels.sort();
         channels
     }
 
-    /// The same without those on which clients hear each other: where they hear of their locks.
+    /// The same, without the channels on which clients hear each other: those on which they hear of
+    /// their locks.
     pub async fn grant_channels(&self) -> Vec<String> {
         let mut channels = self.channels().await;
         channels.retain(|channel| !channel.contains("%client:"));
         channels
     }
 
-    /// How many clients are connected, the one that asks not counted.
+    /// The number of connected clients, without the one that asks.
     ///
-    /// On a busy machine the system can be slow to tell the server of a connection's end, also of
-    /// those that were made to ask something: expect a number with
-    /// [`eventually`](crate::eventually).
+    /// On a busy machine, the system may be slow to tell the server that a connection has ended,
+    /// even one of these questions. So expect a number with [`eventually`](crate::eventually).
     pub async fn client_count(&self) -> usize {
         let clients: String = self.query(&["CLIENT", "LIST"]).await;
         clients.lines().count() - 1
     }
 }
 
-/// Whether the process `process_id` answers at `client`'s address and has its data loaded. The
-/// id matters: on a port lost in a race somebody else's server answers as well.
+/// True if the process `process_id` answers at `client`'s address and has loaded its data. The id
+/// matters: if the port was lost in a race, another server answers there.
 pub(super) async fn is_ready(client: redis::Client, process_id: u32) -> bool {
     let answer = ask(client, &["INFO"], Duration::from_secs(1)).await;
     let Ok(Ok(information)) = answer.map(String::from_redis_value) else {
@@ -115,14 +116,14 @@ pub(super) async fn is_ready(client: redis::Client, process_id: u32) -> bool {
     has(&format!("process_id:{process_id}")) && ready
 }
 
-/// One request over a connection that is closed when this returns.
+/// Sends one request over a connection that is closed when this returns.
 async fn ask(client: redis::Client, words: &[&str], limit: Duration) -> RedisResult<Value> {
     let mut command = Cmd::new();
     for word in words {
         command.arg(*word);
     }
-    // The blocking client: closed at once and not some time later by a task, so it is never
-    // counted among the clients; and it works in any runtime, also one with a paused clock.
+    // The blocking client closes at once, not some time later in a task, so it is never counted
+    // among the clients. It works in any runtime, even one with a paused clock.
     tokio::task::spawn_blocking(move || {
         let mut connection = client.get_connection_with_timeout(limit)?;
         connection.set_read_timeout(Some(limit))?;

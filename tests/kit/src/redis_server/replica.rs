@@ -6,14 +6,14 @@ use super::RedisServer;
 use crate::eventually;
 
 impl RedisServer {
-    /// Starts a replica of this server; returns when it has everything that this one has.
+    /// Starts a replica of this server. Returns when it has all the data of this one.
     pub async fn start_replica(&self) -> Self {
         self.start_replica_by(self.addr()).await
     }
 
-    /// The same by way of another address, such as a [`Proxy`](crate::Proxy)'s.
+    /// The same through another address, such as a [`Proxy`](crate::Proxy)'s.
     pub async fn start_replica_by(&self, addr: SocketAddr) -> Self {
-        // No waiting for more of them before a full copy is sent.
+        // Do not wait for more replicas before a full copy is sent.
         self.command(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"])
             .await;
         let (host, port) = (addr.ip().to_string(), addr.port().to_string());
@@ -27,8 +27,8 @@ impl RedisServer {
             information.contains("master_link_status:up")
         })
         .await;
-        // A replica that has just been copied to says so a moment later, and only then gets what
-        // comes after. A message goes to replicas, and leaves nothing.
+        // A replica that got its copy reports that a moment later, and only then gets what follows.
+        // A message is replicated, and leaves nothing behind.
         self.command(&["PUBLISH", "replica", "welcome"]).await;
         let port = format!("port={},state=online,offset=", replica.port());
         eventually("the master knows that", async || {
@@ -48,7 +48,7 @@ impl RedisServer {
         replica
     }
 
-    /// Makes a replica a master, as a failover does.
+    /// Makes a replica a master, like a failover.
     pub async fn promote(&self) {
         self.command(&["REPLICAOF", "NO", "ONE"]).await;
     }
