@@ -4,7 +4,11 @@ impl Store for Memory {
         &'life0 self,
         id: u32,
     ) -> ::core::pin::Pin<
-        Box<dyn ::core::future::Future<Output = Result<(), Error>> + ::core::marker::Send + 'async_trait>,
+        Box<
+            dyn ::core::future::Future<Output = Result<(), Error>>
+                + ::core::marker::Send
+                + 'async_trait,
+        >,
     >
     where
         'life0: 'async_trait,

@@ -1,5 +1,10 @@
 impl Gateway {
-    #[distributed_lock(key = "api:<app_id>", permits = self.limits.calls, client = &self.locks, wait = "0s")]
+    #[distributed_lock(
+        key = "api:<app_id>",
+        permits = self.limits.calls,
+        client = &self.locks,
+        wait = "0s"
+    )]
     async fn call(&self, app_id: u64, request: Request) -> Result<Reply, CallError> {
         self.upstream.send(request).await
     }

@@ -6,7 +6,14 @@ pub async fn search(app_id: u64, mut text: String) -> Result<u32, ApiError> {
     find(text).await
 }
 
-#[rate_limited(key = KEY, rate = plan.rate(), burst = size, wait = "1s500ms", client = locks, on_error = |error| Reply::from(error))]
+#[rate_limited(
+    key = KEY,
+    rate = plan.rate(),
+    burst = size,
+    wait = "1s500ms",
+    client = locks,
+    on_error = |error| Reply::from(error)
+)]
 async fn from_expressions(plan: &Plan, size: u32, locks: &LockClient) -> Reply {
     Reply::Done
 }
@@ -17,7 +24,11 @@ impl Store for Memory {
         &'life0 self,
         id: u32,
     ) -> ::core::pin::Pin<
-        Box<dyn ::core::future::Future<Output = Result<u32, LockError>> + ::core::marker::Send + 'async_trait>,
+        Box<
+            dyn ::core::future::Future<Output = Result<u32, LockError>>
+                + ::core::marker::Send
+                + 'async_trait,
+        >,
     >
     where
         'life0: 'async_trait,

@@ -149,14 +149,16 @@ const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::Permits, "permits", ValueKind::Permits, "permits = 5"),
     spelling(Opt::Reentrant, "reentrant", ValueKind::Bool, "reentrant = false"),
     spelling(Opt::Fair, "fair", ValueKind::Bool, "fair = true"),
-    spelling(Opt::OnLost, "on_lost", ValueKind::OneOf(&[CANCEL, CONTINUE]), "on_lost = \"continue\""),
+    spelling(Opt::OnLost, "on_lost", ValueKind::OneOf(&[CANCEL, CONTINUE]),
+        "on_lost = \"continue\""),
     spelling(Opt::OnBusy, "on_busy", ValueKind::OneOf(&[ERROR, SKIP]), "on_busy = \"skip\""),
     spelling(Opt::OnError, "on_error", ValueKind::Expression("called with a `LockError`"),
         "on_error = |error| Reply::from(error)"),
     spelling(Opt::HoldAtLeast, "hold_at_least", ValueKind::Duration, "hold_at_least = \"5s\""),
     spelling(Opt::Fence, "fence", ValueKind::Name, "fence = token"),
     spelling(Opt::Guard, "guard", ValueKind::Name, "guard = lock"),
-    spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"), "client = &self.locks"),
+    spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"),
+        "client = &self.locks"),
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),
 ];
 
@@ -168,7 +170,8 @@ const RATE_OPTIONS: [Spelling; 7] = [
     spelling(Opt::Wait, "wait", ValueKind::Duration, "wait = \"1s\""),
     spelling(Opt::OnError, "on_error", ValueKind::Expression("called with a `LockError`"),
         "on_error = |error| Reply::from(error)"),
-    spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"), "client = &self.locks"),
+    spelling(Opt::Client, "client", ValueKind::Expression("a `&LockClient`"),
+        "client = &self.locks"),
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),
 ];
 

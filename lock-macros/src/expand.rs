@@ -154,7 +154,8 @@ impl Expansion<'_> {
             let #name: fn() -> _ = <#output as #runtime::__private::Skippable>::skipped;
         };
         let arm = quote_spanned! {Span::mixed_site()=>
-            ::core::result::Result::Err(error) if #runtime::__private::is_busy(&error) => return #name(),
+            ::core::result::Result::Err(error) if #runtime::__private::is_busy(&error) =>
+                return #name(),
         };
         (value, arm)
     }

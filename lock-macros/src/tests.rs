@@ -197,7 +197,8 @@ fn a_half_typed_option_leaves_the_function() {
 #[test]
 fn every_mistake_in_keys_is_reported_in_one_build() {
     let expanded = expand(
-        "keys = [\"a:<form>\", \"\", 5, \"<from>-<to>\", \"b:<\", \"c\", \"c\", \"d:<x>\"], fence = tokens",
+        "keys = [\"a:<form>\", \"\", 5, \"<from>-<to>\", \"b:<\", \"c\", \"c\", \"d:<x>\"], \
+         fence = tokens",
         "async fn transfer(from: u64, to: u64) -> Result<[FencingToken; 8], E> { Ok(tokens) }",
     );
     assert!(

@@ -197,9 +197,11 @@ pub fn is_busy(error: &LockError) -> bool {
 
 /// A return type that can say why there was no lock.
 #[diagnostic::on_unimplemented(
-    message = "a function under `#[distributed_lock]` or `#[rate_limited]` must be able to return a `LockError`",
+    message = "a function under `#[distributed_lock]` or `#[rate_limited]` must be able to return \
+        a `LockError`",
     label = "this return type can't carry a `LockError`",
-    note = "return `Result<T, E>` with `E: From<LockError>` (as `anyhow::Result<T>`), or give `on_error = |error| …`"
+    note = "return `Result<T, E>` with `E: From<LockError>` (as `anyhow::Result<T>`), or give \
+        `on_error = |error| …`"
 )]
 pub trait FromLockError: Sized {
     /// The value that says it.

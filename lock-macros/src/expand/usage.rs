@@ -155,7 +155,11 @@ pub(crate) fn allow_unused(
 ) {
     let is_parameter = |name: &Ident| {
         sig.inputs.iter().any(|input| {
-            matches!(input, FnArg::Typed(typed) if matches!(&*typed.pat, Pat::Ident(pat) if pat.ident == *name))
+            matches!(
+                input,
+                FnArg::Typed(typed)
+                    if matches!(&*typed.pat, Pat::Ident(pat) if pat.ident == *name)
+            )
         })
     };
     for statement in statements {

@@ -98,8 +98,11 @@ fn rate(args: &Args) -> TokenStream {
         }
         _ => (
             quote_spanned!(Span::mixed_site()=> __lock_given_rate),
-            args.expression(Opt::Rate)
-                .map(|given| quote_spanned!(Span::mixed_site()=> let __lock_given_rate: #runtime::Rate = #given;)),
+            args.expression(Opt::Rate).map(|given| {
+                quote_spanned!(Span::mixed_site()=>
+                    let __lock_given_rate: #runtime::Rate = #given;
+                )
+            }),
         ),
     };
     let (rate, given_burst) = match value(Opt::Burst) {

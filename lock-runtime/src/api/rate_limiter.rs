@@ -45,7 +45,9 @@ const MAX_WAIT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// limiter.acquire().await?;
 /// limiter.acquire().await?;
 /// match limiter.acquire().await {
-///     Err(LockError::RateLimited { retry_after, .. }) => assert!(retry_after <= Duration::from_secs(12)),
+///     Err(LockError::RateLimited { retry_after, .. }) => {
+///         assert!(retry_after <= Duration::from_secs(12));
+///     }
 ///     other => panic!("{other:?}"),
 /// }
 /// # Ok(())
@@ -176,8 +178,12 @@ impl RateLimiter {
     /// # let client = LockClient::in_memory();
     /// let limiter = client.rate_limiter("search", Rate::per_hour(1000).burst(10));
     /// let status = match limiter.try_acquire().await? {
-    ///     Decision::Passed { remaining, .. } => format!("200, X-RateLimit-Remaining: {remaining}"),
-    ///     Decision::Limited { retry_after, .. } => format!("429, Retry-After: {}", retry_after.as_secs() + 1),
+    ///     Decision::Passed { remaining, .. } => {
+    ///         format!("200, X-RateLimit-Remaining: {remaining}")
+    ///     }
+    ///     Decision::Limited { retry_after, .. } => {
+    ///         format!("429, Retry-After: {}", retry_after.as_secs() + 1)
+    ///     }
     /// };
     /// assert_eq!(status, "200, X-RateLimit-Remaining: 9");
     /// # Ok(())

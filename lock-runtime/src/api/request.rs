@@ -181,7 +181,8 @@ impl Lock {
     /// let _ = client.lock("k").acquire().await?;
     /// assert!(client.lock("k").try_acquire().await?.is_some(), "it is free again");
     /// let _guard = client.lock("k").acquire().await?;
-    /// assert!(client.lock("k").try_acquire().await?.is_none(), "it is held to the end of the block");
+    /// let second = client.lock("k").try_acquire().await?;
+    /// assert!(second.is_none(), "it is held to the end of the block");
     /// # Ok(())
     /// # }
     /// ```
@@ -267,7 +268,8 @@ impl Lock {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), LockError> {
     /// let client = LockClient::in_memory();
-    /// let token = client.lock("a").fenced().run_with(async |guard: &Guard| guard.fencing_token()).await?;
+    /// let lock = client.lock("a").fenced();
+    /// let token = lock.run_with(async |guard: &Guard| guard.fencing_token()).await?;
     /// assert!(token.is_some());
     /// # Ok(())
     /// # }

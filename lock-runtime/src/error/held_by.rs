@@ -51,9 +51,10 @@ impl fmt::Display for HeldBy {
             } => write!(f, "held by {name} for {held_for:.1?}"),
             Self::Client { name, .. } => write!(f, "held by {name} until just now"),
             Self::AnotherClient => f.write_str("held by another client"),
-            Self::Disconnected => {
-                f.write_str("held by a client that does not listen at the store (it may be gone; then the lock is free when its lease ends)")
-            }
+            Self::Disconnected => f.write_str(
+                "held by a client that does not listen at the store (it may be gone; then the \
+                     lock is free when its lease ends)",
+            ),
             Self::Kept => f.write_str("kept for a while after its release (`hold_at_least`)"),
             Self::Foreign => f.write_str("held by a client that is not this library"),
         }

@@ -32,7 +32,8 @@ impl LockClient {
     /// ```
     /// # use std::time::Duration;
     /// # use lock_runtime::{LockClient, LockError};
-    /// #[tokio::main(flavor = "current_thread", start_paused = true)] // of a test: #[tokio::test(start_paused = true)]
+    /// // In a test: #[tokio::test(start_paused = true)]
+    /// #[tokio::main(flavor = "current_thread", start_paused = true)]
     /// async fn main() -> Result<(), LockError> {
     ///     let client = LockClient::in_memory_paused();
     ///     let guard = client.lock("k").acquire().await?;
@@ -52,7 +53,8 @@ impl LockClient {
         let Some(runtime) = Clock::paused_runtime() else {
             panic!(
                 "`LockClient::in_memory_paused` follows a paused clock, and there is none here: \
-                 write `#[tokio::test(start_paused = true)]`, or call `tokio::time::pause()` before it"
+                 write `#[tokio::test(start_paused = true)]`, or call `tokio::time::pause()` \
+                 before it"
             );
         };
         LockClientBuilder::for_one_process()

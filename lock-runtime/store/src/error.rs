@@ -143,7 +143,7 @@ impl fmt::Display for StoreError {
                 "it denied access",
                 "check user, password and the ACL rule (`~ns:* &ns:*`)",
             ),
-            StoreErrorKind::Refused => ("it refused the command", "see its own words"),
+            StoreErrorKind::Refused => ("it refused the command", "see its own message"),
             StoreErrorKind::NotReplicated => (
                 "too few replicas confirmed it",
                 "check the replicas and their links to the master, or ask for fewer",

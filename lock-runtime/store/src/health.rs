@@ -160,8 +160,8 @@ impl fmt::Display for Finding {
         match self {
             Self::Evicting { policy } => write!(
                 f,
-                "`maxmemory-policy` is `{policy}`, which throws locks away when memory is out; \
-                 set it to `noeviction`"
+                "`maxmemory-policy` is `{policy}`, which evicts locks when memory is full; set it \
+                 to `noeviction`"
             ),
             Self::NoPersistence => f.write_str(
                 "it keeps nothing on disk, so a restart frees every lock that is held; set \
@@ -170,19 +170,19 @@ impl fmt::Display for Finding {
             ),
             Self::SnapshotsUnknown => f.write_str(
                 "it writes no append-only file, and whether it saves snapshots can't be checked; \
-                 set `appendonly yes`, or see that its `save` is set (the right `+config|get` \
-                 would tell, and give away the server's passwords as well)",
+                 set `appendonly yes`, or make sure that its `save` is set (the permission \
+                 `+config|get` would show that, but also the server's passwords)",
             ),
             Self::NoMinReplicas { replicas } => write!(
                 f,
-                "it has {replicas} replica(s) and `min-replicas-to-write 0`, so that it goes on \
-                 granting locks when it is cut off from them and another takes over; set \
+                "it has {replicas} replica(s) and `min-replicas-to-write 0`, so it continues to \
+                 grant locks when it is cut off from them and another takes over; set \
                  `min-replicas-to-write 1`"
             ),
             Self::TooFewReplicas { asked, connected } => write!(
                 f,
-                "{asked} replica(s) are to confirm each lock and {connected} are connected, so \
-                 that no lock can be had; add replicas, or ask for fewer"
+                "{asked} replica(s) are to confirm each lock and {connected} are connected, so no \
+                 lock can be acquired; add replicas, or ask for fewer"
             ),
             Self::ClockDifference {
                 difference,
@@ -198,14 +198,14 @@ impl fmt::Display for Finding {
             }
             Self::NoAnswer { reason } => write!(
                 f,
-                "it does not answer ({reason}): a quorum goes on without it as long as a majority \
-                 is left, and a cluster has no locks of its slots; start it, or mend the way to \
-                 it"
+                "it does not answer ({reason}): a quorum works without it as long as a majority is \
+                 left, and in a cluster the locks of its slots can't be acquired; start it, or \
+                 repair the network"
             ),
             Self::InProcess => f.write_str(
-                "its locks are in the memory of this process, so that no other process sees them \
-                 and a restart frees them; give the URL of a store that processes share, or write \
-                 `LockClient::in_memory()` if this is what is meant",
+                "its locks are in the memory of this process, so no other process sees them and a \
+                 restart frees them; give the URL of a store that processes share, or write \
+                 `LockClient::in_memory()` if this is intended",
             ),
             Self::Unknown { what, right } => write!(
                 f,

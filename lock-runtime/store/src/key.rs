@@ -97,7 +97,7 @@ impl fmt::Display for KeyFault {
                  front, as \"stock:…\"",
             ),
             Self::HelperName => f.write_str(
-                "it is named as the helper key of a namespace (`lock:%queue:…`); leave out the \
+                "it has the form of a helper key of a namespace (`lock:%queue:…`); leave out the \
                  `%`",
             ),
             Self::Braces => f.write_str(

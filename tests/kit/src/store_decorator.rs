@@ -60,7 +60,7 @@ pub fn decorated(store: Arc<dyn Store>, interceptor: Arc<impl Interceptor>) -> A
 /// A failure of this kind, with [`Failure::unknown`].
 #[must_use]
 pub fn failure(kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
-    let error = StoreError::new(kind, "it was its fate");
+    let error = StoreError::new(kind, "the test failed this command");
     Failure { error, unknown }
 }
 
@@ -140,7 +140,9 @@ macro_rules! verbs {
                     let Answer { value, link } = reply.await?;
                     match value {
                         Reply::$Verb(value) => Ok(Answer { value, link }),
-                        other => panic!("{} gets a reply to {}", stringify!($method), other.method()),
+                        other => {
+                            panic!("{} gets a reply to {}", stringify!($method), other.method())
+                        }
                     }
                 })
             })*

@@ -86,7 +86,8 @@ impl LockClientBuilder {
     ///
     /// /// A token of the cloud for this user, good for 15 minutes.
     /// async fn token() -> Result<Credentials, std::io::Error> {
-    ///     let token = std::fs::read_to_string("/run/secrets/redis-token")?; // in a service: ask the cloud's SDK
+    ///     // In a service: ask the cloud's SDK.
+    ///     let token = std::fs::read_to_string("/run/secrets/redis-token")?;
     ///     Ok(Credentials::new("app", token.trim()).valid_for(Duration::from_secs(15 * 60)))
     /// }
     ///
@@ -126,7 +127,8 @@ impl LockClientBuilder {
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
             Some((option, _)) => Err(LockError::config(format!(
-                "`{option}` is for a server, and `memory:` is a store of its own in this process; leave it out"
+                "`{option}` is for a server, and `memory:` is a store of its own in this process; \
+                 leave it out"
             ))),
         }
     }

@@ -60,7 +60,8 @@ impl LockClientBuilder {
         self.read_url_settings()?;
         if self.strict_checks {
             return Err(LockError::config(
-                "`strict_checks` refuses a store before the service starts, and `connect_lazy` does not wait for one: use `connect`",
+                "`strict_checks` refuses a store before the service starts, and `connect_lazy` \
+                 does not wait for one: use `connect`",
             ));
         }
         self.start().map(|(client, _)| client)
@@ -83,7 +84,8 @@ impl LockClientBuilder {
         ] {
             if given.is_some() && in_url.is_some() {
                 return Err(LockError::config(format!(
-                    "`{option}` is given by the builder and in the store's URL; leave one of them out"
+                    "`{option}` is given by the builder and in the store's URL; leave one of them \
+                     out"
                 )));
             }
             *given = given.take().or(in_url);
@@ -211,19 +213,22 @@ impl LockClientBuilder {
         }
         let Some(url) = &self.url else {
             return Err(LockError::config(
-                "the client has no URL; add `.url(\"redis://…\")`, or use `LockClient::in_memory()`",
+                "the client has no URL; add `.url(\"redis://…\")`, or use \
+                 `LockClient::in_memory()`",
             ));
         };
         if let Some(rest) = url.strip_prefix("memory:") {
             if self.has_replicas() || rest.contains("replicas=") {
                 return Err(LockError::config(
-                    "`replicas` asks for replicas, and `memory:` is a store of its own in this process, which has none",
+                    "`replicas` asks for replicas, and `memory:` is a store of its own in this \
+                     process, which has none",
                 ));
             }
             self.expect_no_access()?;
             if !rest.trim_start_matches('/').is_empty() {
                 return Err(LockError::config(
-                    "the URL `memory:` has a host, a path or an unknown option; behind it may stand `?namespace=…` and `?name=…` only",
+                    "the URL `memory:` has a host, a path or an unknown option; only \
+                     `?namespace=…` and `?name=…` may follow it",
                 ));
             }
             return Ok(MemoryStore::new().connect(namespace.as_str(), id, listener, clock));
@@ -274,7 +279,8 @@ impl LockClientBuilder {
         _clock: Clock,
     ) -> Result<Arc<dyn Store>, LockError> {
         Err(LockError::config(
-            "the URL is not `memory:`, and this build of lock-runtime knows no other store; switch its feature `redis` on",
+            "the URL is not `memory:`, and this build of lock-runtime knows no other store; switch \
+             its feature `redis` on",
         ))
     }
 }

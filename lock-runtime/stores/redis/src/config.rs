@@ -49,8 +49,9 @@ impl Replicas {
         // An acquire may first have to wait for another one's confirmation.
         if timeout > command_timeout / 2 {
             return Err(ConfigError::new(format!(
-                "the timeout of `replicas` ({timeout:?}) is more than half of `command_timeout` ({command_timeout:?}), \
-                 within which an acquire must be answered: make the one shorter or the other longer"
+                "the timeout of `replicas` ({timeout:?}) is more than half of `command_timeout` \
+                 ({command_timeout:?}), within which an acquire must be answered: make the one \
+                 shorter or the other longer"
             )));
         }
         Ok(self)

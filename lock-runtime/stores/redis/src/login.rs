@@ -50,8 +50,8 @@ impl Login {
         }
         if settings.username().is_some() && settings.password().is_none() {
             return Err(ConfigError::new(
-                "there is a user and no password, without which Redis does not look at the user; give the password (for \
-                 a user that needs none, any)",
+                "the user has no password, and Redis ignores a user without one; give the password \
+                 (any text, if the user needs none)",
             ));
         }
         secrets::remember(&settings);
@@ -75,8 +75,8 @@ pub(crate) fn expect_nobody(topology: &Topology) -> Result<(), ConfigError> {
     match servers.iter().any(is_somebody) {
         false => Ok(()),
         true => Err(ConfigError::new(
-            "`credentials` is asked for user and password, and the builder or the store's URL gives them, too; leave one \
-             of them out",
+            "`credentials` provides user and password, and the builder or the store's URL has them \
+             as well; leave one of them out",
         )),
     }
 }

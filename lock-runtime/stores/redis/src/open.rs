@@ -107,11 +107,13 @@ fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, Con
             "`tls` is given, and a Unix socket has no TLS; leave it out".to_owned()
         }
         Some(_) if !url.is_tls => format!(
-            "`tls` is given, and the store's URL asks for a connection without TLS; write `rediss{kind}://` \
-             instead of `redis{kind}://`"
+            "`tls` is given, and the store's URL asks for a connection without TLS; write \
+             `rediss{kind}://` instead of `redis{kind}://`"
         ),
         Some(_) if url.insecure => {
-            "`tls` says whom to trust, and `#insecure` in the store's URL trusts everybody; leave one of them out".to_owned()
+            "`tls` verifies the servers, and `#insecure` in the store's URL \
+             turns that off; leave one of them out"
+                .to_owned()
         }
         _ if !url.is_tls || url.insecure => return Ok(None),
         Some(tls) => return Connector::new(tls).map(Some),

@@ -223,7 +223,7 @@ impl RedisStore {
             Ok(replies) if replies.iter().all(|one| *one == Renewed::Renewed) => return Ok(()),
             Ok(_) => StoreError::new(
                 StoreErrorKind::NotReplicated,
-                "it was gone before they had it",
+                "it was gone before they confirmed it",
             ),
             Err(failure) => failure.error,
         };

@@ -133,7 +133,8 @@ impl Pem {
         match found {
             Ok(found) if !found.is_empty() => Ok(found),
             _ => Err(ConfigError::new(format!(
-                "`tls`: {} has no certificate that can be read; it must be PEM (`-----BEGIN CERTIFICATE-----`)",
+                "`tls`: {} has no certificate that can be read; it must be PEM \
+                 (`-----BEGIN CERTIFICATE-----`)",
                 self.named(what)
             ))),
         }
@@ -150,7 +151,8 @@ impl Pem {
             let why = match encrypted {
                 true => "is encrypted; decrypt it, as `openssl pkey -in FILE` does",
                 false => {
-                    "has no private key that can be read; it must be PEM (`-----BEGIN PRIVATE KEY-----`)"
+                    "has no private key that can be read; it must be PEM \
+                     (`-----BEGIN PRIVATE KEY-----`)"
                 }
             };
             ConfigError::new(format!("`tls`: {} {why}", self.named(WHAT)))
@@ -169,8 +171,9 @@ fn of_the_system() -> Result<RootCertStore, ConfigError> {
     if roots.is_empty() {
         let why = found.errors.first().map(|error| format!(" ({error})"));
         return Err(ConfigError::new(format!(
-            "TLS needs certificates to trust, and this system has none{}: install `ca-certificates`, set `SSL_CERT_FILE`, or \
-             give the servers' CA, `.tls(Tls::new().ca_file(\"…\"))`",
+            "TLS needs certificates to trust, and this system has none{}: install \
+             `ca-certificates`, set `SSL_CERT_FILE`, or give the servers' CA, \
+             `.tls(Tls::new().ca_file(\"…\"))`",
             why.unwrap_or_default()
         )));
     }

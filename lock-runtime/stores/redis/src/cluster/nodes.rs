@@ -229,7 +229,7 @@ impl Cluster {
             cluster.looking.store(false, Ordering::Release);
             match learned {
                 Err(error) => {
-                    tracing::debug!(%error, "no node of the cluster tells where slots are")
+                    tracing::debug!(%error, "no node of the cluster reports its map of slots")
                 }
                 Ok(()) => {
                     if let Some(listener) = cluster.context.listener.upgrade() {

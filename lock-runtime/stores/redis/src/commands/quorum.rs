@@ -165,6 +165,6 @@ fn taken(reply: Vec<Value>, counts: bool) -> Taken {
 
 /// The error if a server that was restarted recently grants.
 pub(crate) fn young() -> StoreError {
-    let text = "it was started lately, and does not count yet";
+    let text = "it was started recently, and does not count yet";
     StoreError::new(StoreErrorKind::Loading, text)
 }

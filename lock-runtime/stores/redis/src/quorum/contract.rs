@@ -14,17 +14,17 @@ use super::store::{LINK, QuorumStore, said};
 use crate::errors::without_effect;
 
 const SHARES: &str = "\
-    read-write locks and semaphores can't be had on a quorum: three holders on three servers each \
-    can all have two of them, so a count of holders does not hold; use an exclusive lock, or one \
-    server, sentinels or a cluster";
+    read-write locks and semaphores are not available on a quorum: three holders on three servers \
+    can each have two of them, so counting holders does not work; use an exclusive lock, or use \
+    one server, sentinels or a cluster";
 const FAIR: &str = "\
-    `fair` can't be had on a quorum: its servers know nothing of each other, so each would have \
-    another order of arrival; leave it out, or use one server, sentinels or a cluster";
+    `fair` is not available on a quorum: its servers know nothing of each other, so each would \
+    have another order of arrival; leave it out, or use one server, sentinels or a cluster";
 const RATE: &str = "\
-    rate limiters can't be had on a quorum: each server would count other calls; use one server, \
-    sentinels or a cluster for them";
+    rate limiters are not available on a quorum: each server would count other calls; use one \
+    server, sentinels or a cluster for them";
 const LATCH: &str = "\
-    latches can't be had on a quorum: each server would count down for other calls; use one \
+    latches are not available on a quorum: each server would count down for other calls; use one \
     server, sentinels or a cluster for them";
 
 impl Store for QuorumStore {

@@ -40,7 +40,7 @@ impl QuorumStore {
             if let Some((holder, remaining)) = most
                 && parts >= enough
             {
-                // The time for which a majority of the parts lasts. A part without lease lasts longest.
+                // How long a majority of the parts lasts. A part without lease lasts longest.
                 remaining.sort_by_key(|one| std::cmp::Reverse(one.unwrap_or(Duration::MAX)));
                 return Ok(said(Some(Inspection {
                     holder: Some(holder.clone()),

@@ -62,8 +62,8 @@ impl QuorumStore {
         if count % 2 == 0 {
             tracing::warn!(
                 servers = count,
-                "a quorum of an even number of servers outlives no more of them than one server \
-                 fewer would; add one, or leave one out"
+                "a quorum of an even number of servers survives no more failures than with one \
+                 server fewer; add one, or leave one out"
             );
         }
         let names = servers.iter().map(|info| info.addr().to_string());

@@ -145,8 +145,8 @@ impl Votes {
         if self.granted + self.uncounted >= majority(self.servers) {
             let text = format!(
                 "{} or more of {} servers were started less than {:?} ago and do not count \
-                 before, since they may have forgotten what they granted; `?rejoin_after=…` in \
-                 the URL sets how long, as `0s` for servers that write every change to disk",
+                 yet, since they may have forgotten what they granted; `?rejoin_after=…` in the \
+                 URL sets this time (`0s` for servers that write every change to disk)",
                 self.uncounted,
                 self.servers,
                 members.rejoin_after()

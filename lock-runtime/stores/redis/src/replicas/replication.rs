@@ -126,7 +126,7 @@ impl Replication {
             // Gives no count of replicas. The server may be dead, and this error must not look like
             // its answer.
             _ => {
-                let text = "whether replicas confirm it was not answered";
+                let text = "there was no answer whether they confirmed it";
                 let error = StoreError::new(StoreErrorKind::Timeout, text);
                 Err(maybe_carried_out(error, Link::SEVERAL))
             }

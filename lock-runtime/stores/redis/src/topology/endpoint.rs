@@ -178,6 +178,6 @@ fn client(info: ConnectionInfo) -> Result<Client, ConfigError> {
 }
 
 fn demoted() -> StoreError {
-    let text = "it is a replica; its sentinels have not said yet who is the master";
+    let text = "it is a replica, and its sentinels have not named a new master yet";
     StoreError::new(StoreErrorKind::ReadOnly, text)
 }

@@ -84,7 +84,7 @@ impl Hello {
         };
         Err(StoreError::new(
             StoreErrorKind::Misconfigured,
-            format!("it is {is}, for which the URL is {instead}"),
+            format!("it is {is}; the URL for it is {instead}"),
         ))
     }
 }

@@ -142,7 +142,7 @@ impl Member {
             tracing::warn!(
                 server = name,
                 ?left,
-                "a server of the quorum was started lately, and does not count before every lease \
+                "a server of the quorum was started recently: it does not count until every lease \
                  that it may have forgotten has ended"
             );
         }
@@ -170,7 +170,8 @@ mod tests {
 
     #[test]
     fn a_run_is_read_and_its_uptime_is_not_rounded_up() {
-        let said = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\nuptime_in_seconds:7\r\nuptime_in_days:0\r\n";
+        let said = "# Server\r\nredis_version:7.0.15\r\nrun_id:abc\r\nuptime_in_seconds:7\r\n\
+             uptime_in_days:0\r\n";
         let run = ServerRun::read(&said.into()).unwrap();
         assert_eq!(
             (run.id.as_str(), run.uptime),

@@ -114,7 +114,7 @@ impl Sentinels {
         if answers < majority && epoch < self.epoch.load(Ordering::Relaxed) {
             return Err(StoreError::new(
                 StoreErrorKind::Disconnected,
-                "too few sentinels can be reached, and those name a master of earlier times",
+                "too few sentinels can be reached, and those name an outdated master",
             ));
         }
         self.epoch.store(epoch, Ordering::Relaxed);

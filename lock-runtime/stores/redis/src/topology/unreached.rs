@@ -30,10 +30,10 @@ fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
         }
         Step::Greeting if !progress.has_replied() => {
             let write = access.other_scheme(false);
-            format!("it takes the connection and does not answer; if it expects TLS, {write}")
+            format!("it accepts the connection and does not answer; if it expects TLS, {write}")
         }
         Step::Greeting | Step::GreetingOverTls => {
-            "it takes the connection and does not answer".to_owned()
+            "it accepts the connection and does not answer".to_owned()
         }
     };
     StoreError::new(StoreErrorKind::Timeout, text)

@@ -60,7 +60,10 @@ pub(crate) enum Topology {
 impl StoreUrl {
     #[cfg(feature = "tls")]
     pub(crate) fn is_socket(&self) -> bool {
-        matches!(&self.topology, Topology::Server(server) if matches!(server.addr(), ConnectionAddr::Unix(_)))
+        matches!(
+            &self.topology,
+            Topology::Server(server) if matches!(server.addr(), ConnectionAddr::Unix(_))
+        )
     }
 
     /// `replicas` is the builder's setting; the URL may have it instead.
@@ -68,8 +71,8 @@ impl StoreUrl {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
             return Err(ConfigError::new(
-                "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without it: \
-                 enable its feature `tls`",
+                "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without \
+                 it: enable its feature `tls`",
             ));
         }
         unescaped::check(scheme, rest)?;
@@ -80,7 +83,8 @@ impl StoreUrl {
         };
         if insecure && !scheme.starts_with("rediss") {
             return Err(ConfigError::new(
-                "the store's URL ends in `#insecure`, which is for TLS (`rediss…://`); leave it out",
+                "the store's URL ends in `#insecure`, which is for TLS (`rediss…://`); leave it \
+                 out",
             ));
         }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -93,7 +97,8 @@ impl StoreUrl {
         let is_quorum = matches!((each, kind), ("redis" | "rediss", Some("quorum")));
         if is_quorum && replicas.or(in_url).is_some() {
             return Err(ConfigError::new(
-                "`replicas` confirms what one master grants, and a quorum has no master: its majority is the confirmation; leave it out",
+                "`replicas` confirms what one master grants, and a quorum has no master: its \
+                 majority is the confirmation; leave it out",
             ));
         }
         if in_url.is_some() && replicas.is_some() {
@@ -135,7 +140,8 @@ fn server(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology,
     let protocol = options.take_one("protocol")?;
     if !matches!(protocol, None | Some("3" | "resp3")) {
         return Err(ConfigError::new(
-            "`protocol` in the store's URL is not 3, and this client speaks RESP3 only; leave it out",
+            "`protocol` in the store's URL is not 3, and this client speaks RESP3 only; leave it \
+             out",
         ));
     }
     options.expect_no_more(&REPLICAS)?;
@@ -166,8 +172,8 @@ fn sentinels(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topolo
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if name.is_empty() || !name.chars().all(allowed) {
         return Err(ConfigError::new(
-            "the sentinels' URL needs the name of the master as its path, as the sentinels have it: \
-             `redis-sentinel://host,host,host/mymaster`",
+            "the sentinels' URL needs the name of the master as its path, as the sentinels have \
+             it: `redis-sentinel://host,host,host/mymaster`",
         ));
     }
     let user = options.take_one("sentinel_user")?.unwrap_or_default();
@@ -216,15 +222,16 @@ fn quorum(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology,
     let hosts = &parts.hosts;
     if hosts.len() < 2 {
         return Err(ConfigError::new(
-            "a quorum of one server outlives nothing: list three servers or five, `redis-quorum://host,host,host`, or write \
-             `redis://host` for the one",
+            "a quorum of one server survives no failure: list three servers or five, \
+             `redis-quorum://host,host,host`, or write `redis://host` for the one",
         ));
     }
     let mut twice = hosts.iter().enumerate();
     if let Some((at, host)) = twice.find(|(at, host)| hosts[..*at].contains(host)) {
         let before = hosts.iter().position(|other| other == host).unwrap_or(0);
         return Err(ConfigError::new(format!(
-            "the quorum's URL has one server twice, as number {} and {}, which would have two votes; list each server once",
+            "the quorum's URL has one server twice, as number {} and {}, which would have two \
+             votes; list each server once",
             before + 1,
             at + 1
         )));
@@ -235,8 +242,9 @@ fn quorum(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology,
     };
     let rejoin_after = rejoin_after.ok_or_else(|| {
         ConfigError::new(
-            "`rejoin_after` in the quorum's URL is no time; write it as in `?rejoin_after=60s` (`ms`, `s`, `m`, \
-             `h`, at most 24 h): how long a server that was restarted does not count, and the longest lease there is",
+            "`rejoin_after` in the quorum's URL is not a time; write it as in `?rejoin_after=60s` \
+             (`ms`, `s`, `m`, `h`, at most 24 h). A restarted server does not count for that long, \
+             and no lease may be longer",
         )
     })?;
     options.expect_no_more(&["rejoin_after"])?;
@@ -346,7 +354,8 @@ mod tests {
 
     #[test]
     fn sentinels_have_their_own_user_and_port() {
-        let url = "redis-sentinel://u:p%40ss@h1:7,h2,[::1]/my-master/3?sentinel_user=s&sentinel_password=q%2F";
+        let url = "redis-sentinel://u:p%40ss@h1:7,h2,[::1]/my-master/3\
+             ?sentinel_user=s&sentinel_password=q%2F";
         let Topology::Sentinels {
             sentinels,
             name,

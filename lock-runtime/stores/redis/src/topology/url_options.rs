@@ -57,7 +57,8 @@ impl<'u> UrlOptions<'u> {
             .map(|value| {
                 value.parse().map_err(|_| {
                     ConfigError::new(
-                        "`replicas` in the store's URL is not a number; write `replicas=1`, or as many as are to confirm each lock",
+                        "`replicas` in the store's URL is not a number; write `replicas=1`, or as \
+                         many as must confirm each lock",
                     )
                 })
             })
@@ -67,7 +68,8 @@ impl<'u> UrlOptions<'u> {
             .map(|value| {
                 duration(value).ok_or_else(|| {
                     ConfigError::new(
-                        "`replicas_timeout` in the store's URL is not a time; write `100ms` or `1s`",
+                        "`replicas_timeout` in the store's URL is not a time; write `100ms` or \
+                         `1s`",
                     )
                 })
             })
@@ -75,7 +77,8 @@ impl<'u> UrlOptions<'u> {
         match (&counts[..], &timeouts[..]) {
             ([], []) => Ok(None),
             ([], [_]) => Err(ConfigError::new(
-                "the store's URL has `replicas_timeout` without `replicas`; add `replicas=1`, or as many as are to confirm each lock",
+                "the store's URL has `replicas_timeout` without `replicas`; add `replicas=1`, or \
+                 as many as must confirm each lock",
             )),
             ([count], [] | [_]) => Ok(Some(Replicas {
                 count: *count,
@@ -101,7 +104,7 @@ impl<'u> UrlOptions<'u> {
             .collect();
         let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let which = if self.has_credentials {
-            " (or a `&` in a user or password, for which `%26` is written)".to_owned()
+            " (or a `&` in a user or password: write `%26` for it)".to_owned()
         } else if name.chars().all(is_word) && name.len() <= 32 {
             format!(" `{name}`")
         } else {
@@ -112,7 +115,8 @@ impl<'u> UrlOptions<'u> {
             false => ", or one without a value",
         };
         Err(ConfigError::new(format!(
-            "the store's URL has an unknown option{which}{without_value}; a URL of this kind has {}",
+            "the store's URL has an unknown option{which}{without_value}; a URL of this kind has \
+             {}",
             known.join(", ")
         )))
     }

@@ -10,11 +10,13 @@ use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN};
 use crate::secrets;
 
 /// The form of each kind of URL.
-pub(super) const FORMS: &str = "write `redis://[user:password@]host[:port][/db]`, `redis+unix:///path/to/socket`, \
-                     `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
-                     `redis-cluster://[user:password@]host[:port],host[:port],…`, \
-                     `redis-quorum://[user:password@]host[:port],host[:port],…[/db]`, \
-                     any but the socket with `rediss` for TLS, or `memory:`";
+pub(super) const FORMS: &str = "\
+    write `redis://[user:password@]host[:port][/db]`, \
+    `redis+unix:///path/to/socket`, \
+    `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
+    `redis-cluster://[user:password@]host[:port],host[:port],…`, \
+    `redis-quorum://[user:password@]host[:port],host[:port],…[/db]`, \
+    any but the socket with `rediss` for TLS, or `memory:`";
 
 /// The parts of a URL that names hosts.
 pub(super) struct UrlParts<'u> {
@@ -35,8 +37,8 @@ impl<'u> UrlParts<'u> {
         let (user, hosts) = authority.split_at(at);
         if user.split(':').next().unwrap_or_default().contains(',') {
             return Err(ConfigError::new(
-                "the user in the store's URL has a `,`; user and password stand once, before the first host, and a `,` in \
-                 them is written `%2C`",
+                "the user in the store's URL has a `,`; write user and password once, before the \
+                 first host, and `%2C` for a `,` in them",
             ));
         }
         let hosts: Vec<&str> = hosts.split(',').collect();
@@ -158,7 +160,8 @@ fn check_host(text: &str) -> Result<(), String> {
     match port.map(str::parse::<u16>) {
         None | Some(Ok(1..)) => Ok(()),
         Some(Ok(0) | Err(_)) => Err(
-            "has a port that is no number from 1 to 65535 (or it is a user and a password, and the `@host` is missing)"
+            "has a port that is no number from 1 to 65535 (or it is a user and a password, and the \
+             `@host` is missing)"
                 .to_owned(),
         ),
     }
