@@ -286,11 +286,11 @@ async fn a_provider_and_a_password_are_told() {
     for (builder, says) in [
         (
             at(&format!("redis://app:{CANARY}@127.0.0.1:1")),
-            "`credentials` is asked",
+            "`credentials` provides user and password",
         ),
         (
             at("redis://127.0.0.1:1").username("app").password(CANARY),
-            "`credentials` is asked",
+            "`credentials` provides user and password",
         ),
         (at("memory:"), "`credentials` is for a server"),
     ] {

@@ -38,7 +38,7 @@ fn remember_both(user: &str, password: &str) {
     }
 }
 
-/// A user and a password from a provider. They are hidden as long as this exists.
+/// A user and a password from a provider, which expire. They are hidden as long as this exists.
 pub(crate) struct Secret {
     user: Box<str>,
     password: Box<str>,

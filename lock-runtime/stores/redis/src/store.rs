@@ -202,8 +202,8 @@ impl RedisStore {
         self.call_via(via, first, by, &script).await
     }
 
-    /// Has replicas confirm holds that were just granted over a link, if the client asks for that.
-    /// All holds are of one slot.
+    /// Has enough replicas confirm holds that were just granted over a link, if the client asks for
+    /// that. All holds are of one slot.
     pub(crate) async fn confirm(
         &self,
         holds: impl Iterator<Item = &Acquire>,

@@ -73,7 +73,7 @@ pub(crate) fn short(error: &LockError) -> String {
         LockError::Busy { waited, .. } => format!("busy after {waited:?}"),
         LockError::Unavailable { source, .. } => {
             let text = source.to_string();
-            let own = if text.contains("its fate") {
+            let own = if text.contains("the test failed this") {
                 ""
             } else {
                 ", seen by us"

@@ -37,10 +37,10 @@
 //! whose lease ended in between, or whose reply was lost, can have proposed the same number to two
 //! rounds. So there are two phases:
 //! 1. *Collect*: with its part, each server proposes the next number of its counter, and keeps
-//!   nothing yet. The number is at least the server's clock, so that tokens rise even if counters
-//!   were lost. The token is the highest that a majority proposed.
+//!    nothing yet. The number is at least the server's clock, so that tokens rise even if counters
+//!    were lost. The token is the highest that a majority proposed.
 //! 2. *Confirm*: each server keeps the token, **if** the round still has its part **and** the
-//!   counter is below the token. The grant counts when a majority has kept it.
+//!    counter is below the token. The grant counts when a majority has kept it.
 //!
 //! Unique: one server has confirmed both of any two grants, and kept the second above the first.
 //! Rising: a round that begins after a grant collects from a server that confirmed it. Neither
