@@ -16,7 +16,7 @@ pub struct ServerHealth {
     /// The number of connected replicas. `None` if the user may not ask, or the server did not
     /// answer.
     pub replicas: Option<u32>,
-    /// The time of its answer just now. Zero if it did not answer.
+    /// How long its answer took just now. Zero if it did not answer.
     pub round_trip: Duration,
     /// The age of this client's connection to it.
     pub connected_for: Duration,
@@ -73,7 +73,7 @@ pub enum Finding {
     /// A restart of the server loses all locks: it writes no append-only file and no snapshots.
     NoPersistence,
     /// It writes no append-only file, and it is unknown whether it saves snapshots: the user may
-    /// not read the server's configuration. That also has passwords.
+    /// not read the server's configuration, which also contains passwords.
     SnapshotsUnknown,
     /// A master that is cut off from its replicas continues to grant locks. Its successor does not
     /// know them.

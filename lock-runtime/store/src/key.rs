@@ -119,8 +119,8 @@ impl LockKey {
         &self.text
     }
 
-    /// Its namespace; `None` for the client's own. A store that [tells namespaces
-    /// apart](crate::Store::tells_namespaces_apart) must respect it.
+    /// Its namespace; `None` for the client's own. A store must respect it if it
+    /// [tells namespaces apart](crate::Store::tells_namespaces_apart).
     #[doc(hidden)]
     #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {
