@@ -111,8 +111,8 @@ impl Attempt {
                 }
             }
             (Operation::Hold, Outcome::Ok) => {
-                // The process acts now, whatever its deadline was, and trusts the hold until the
-                // new one.
+                // The process acts now, whatever its deadline was, and trusts the hold until its
+                // new deadline.
                 if let Some(hold) = &mut self.hold {
                     hold.to = hold.to.max(record.at).max(record.deadline.unwrap_or(0));
                 }

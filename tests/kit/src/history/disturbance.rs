@@ -41,7 +41,7 @@ pub(super) fn excuses_overlap(disturbances: &[Disturbance], from: u64, to: u64) 
     })
 }
 
-/// True if a token requested at `from` may repeat one given at `to`, or be lower: only if data was
+/// True if a token given at `to` may repeat one requested at `from`, or be lower: only if data was
 /// lost **and** the clock moved in between. A counter that still exists rises on any clock. Without
 /// the counter, tokens rise on a clock that was not moved.
 pub(super) fn excuses_tokens(disturbances: &[Disturbance], from: u64, to: u64) -> bool {

@@ -1,4 +1,4 @@
-//! The accesses that a resource accepted, which checks fencing tokens.
+//! The accesses that a resource accepted. The resource checks fencing tokens.
 
 use std::collections::HashMap;
 use std::str::FromStr;
