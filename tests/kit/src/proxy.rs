@@ -18,8 +18,8 @@ use self::network::{Admitted, CutAfter, Network};
 /// A TCP proxy in front of a Redis server. It has its own thread: it works while a test blocks its
 /// runtime, and its delays are real even if tokio's clock is paused.
 ///
-/// A fault is in force when the method that requests it returns: from then on, the bytes that it
-/// holds back do not pass. Everything ends when the proxy is dropped.
+/// A fault is in force when the method that requests it returns: from then on no byte passes
+/// that should not. Everything ends when the proxy is dropped.
 ///
 /// # Examples
 ///
@@ -77,7 +77,7 @@ impl Proxy {
         format!("redis://{}/", self.addr)
     }
 
-    /// Every byte arrives this much later, in both directions, so a round trip takes twice as long.
+    /// Every byte arrives this much later, in both directions: a round trip costs twice that.
     /// Zero ends the delay. Bytes already under way keep the delay that they were sent with.
     pub fn delay(&self, delay: Duration) {
         self.network.change(|state| {
