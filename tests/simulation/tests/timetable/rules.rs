@@ -95,10 +95,12 @@ fn was_untimely(command: &Command) -> bool {
 }
 
 impl Ask {
-    /// Whether it was there at that time, and not yet over its wait.
+    /// Whether it was there at that time, and not yet over its wait. A try may first wait for a
+    /// release.
     fn may_ask(&self, at: u64) -> bool {
         let ended = self.ended.is_some_and(|ended| ended < at);
-        self.at <= at && !ended && self.wait.is_none_or(|wait| at <= self.at + wait)
+        let wait = self.wait.map(|wait| wait.max(COMMAND_TIMEOUT / 2));
+        self.at <= at && !ended && wait.is_none_or(|wait| at <= self.at + wait)
     }
 
     /// Until when a command of it may take; `None` of one that waits for ever.

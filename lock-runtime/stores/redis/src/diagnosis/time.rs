@@ -11,7 +11,7 @@ pub(super) const TIME: &str = "TIME";
 
 /// The minimum difference, and true if the server's clock is ahead.
 pub(super) async fn difference(
-    up: &mut Connected,
+    up: &Connected,
     may: bool,
 ) -> Result<Option<(Duration, bool)>, RedisError> {
     // The wall clock, for once: no lock depends on this.

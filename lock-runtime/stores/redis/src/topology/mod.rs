@@ -1,8 +1,10 @@
 //! The servers' addresses, and what each server says about itself.
 
 pub(crate) mod dial;
+pub(crate) mod driver;
 pub(crate) mod endpoint;
 pub(crate) mod hello;
+mod in_parts;
 pub(crate) mod info;
 pub(crate) mod members;
 pub(crate) mod progress;
