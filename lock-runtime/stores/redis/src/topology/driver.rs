@@ -1,7 +1,7 @@
-//! [`Driver`]: the task that reads and writes a connection, and when it does.
+//! [`Driver`]: the task that reads and writes a connection, and the time at which it runs.
 //!
-//! A connection that many tasks use should write what they have in one piece. But a scheduler runs
-//! the task that was woken last first: the driver would write after each command, and client and
+//! A connection that many tasks use should send their commands in one write. But a scheduler first
+//! runs the task that was woken last. So the driver would write after each command, and client and
 //! server would pay a system call for each.
 
 use std::pin::pin;
@@ -9,12 +9,12 @@ use std::task::Poll;
 
 use tokio::task::AbortHandle;
 
-/// Ends the task of a connection with its last user, whatever is still to be written.
+/// Ends a connection's task with its last user, even if data is still unsent.
 #[derive(Debug)]
 pub(crate) struct Driver(AbortHandle);
 
 impl Driver {
-    /// Starts it, on the caller's runtime.
+    /// Starts the task on the caller's runtime.
     pub(super) fn start(driver: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(tokio::spawn(behind_ready_tasks(driver)).abort_handle())
     }
@@ -26,15 +26,15 @@ impl Drop for Driver {
     }
 }
 
-/// Polls a future, each time it is woken, behind the tasks that are ready by then. If none are, that
-/// is at once.
+/// Each time a future is woken, polls it after the tasks that are ready by then. Without such
+/// tasks, polls it at once.
 async fn behind_ready_tasks<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut is_behind = false;
     std::future::poll_fn(|cx| {
         is_behind = !is_behind;
         if is_behind {
-            // Whatever wakes itself goes to the end of its worker's queue.
+            // A task that wakes itself goes to the end of its worker's queue.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -1,4 +1,4 @@
-//! [`InParts`]: replies that came together are passed on in parts.
+//! [`InParts`]: passes on in parts the replies that came together.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -6,24 +6,25 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is read at once.
+/// The maximum number of bytes in one read.
 const BUFFER: usize = 8 * 1024;
-/// Into how many parts that is divided. While the server works on what the tasks of one part send,
-/// those of the next run. If all ran before anything is written, client and server would take turns.
+/// The number of parts of one read. While the server works on the commands of one part's tasks, the
+/// tasks of the next part run. If all tasks ran before anything is written, client and server would
+/// take turns.
 const PARTS: usize = 3;
-/// A part has at least so many bytes: eight short replies.
+/// The minimum number of bytes in a part: eight short replies.
 const PART: usize = 40;
 
-/// A stream whose reader comes back for each part, behind the tasks that the part before has woken.
+/// A stream whose reader gets each part after the tasks that the previous part has woken.
 pub(super) struct InParts<S> {
     stream: S,
     buffer: Box<[u8]>,
-    /// What of the buffer is still to be passed on.
+    /// The range of the buffer that is still to be passed on.
     from: usize,
     to: usize,
-    /// How much of it at once.
+    /// The number of bytes to pass on at once.
     part: usize,
-    /// The reader has just got one and does not know of the next.
+    /// True if the reader has just got a part and does not know of the next.
     rests: bool,
 }
 
