@@ -1,5 +1,5 @@
-//! Any history of requests to a rate limiter, against a bucket that is counted drop by drop, and
-//! store against store.
+//! Compares any history of requests to a rate limiter with a bucket that counts drop by drop, and
+//! store with store.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,8 +25,8 @@ impl Listener for Deaf {
     fn recheck(&self) {}
 }
 
-/// A token bucket as it is drawn in books: so many nanoseconds' worth of tokens are in it, fewer
-/// than none when those who wait have taken in advance.
+/// A textbook token bucket, in nanoseconds' worth of tokens. It is below zero when waiters have
+/// taken tokens in advance.
 struct Model {
     interval: i128,
     burst: i128,
@@ -58,9 +58,9 @@ fn nanos(nanos: i128) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap())
 }
 
-/// How long the bucket takes to get a token back, in nanoseconds, and how many it holds.
+/// The nanoseconds until the bucket gets a token back, and the bucket's size.
 type Limit = (u64, u32);
-/// Nanoseconds that pass before it, which of the limits, tokens, nanoseconds of wait.
+/// Nanoseconds of pause before the step, index of the limit, tokens, nanoseconds of wait.
 type Step = (u64, usize, u32, u64);
 
 fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
@@ -74,7 +74,7 @@ fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
     }
 }
 
-/// What the embedded store replies to each step, and how long after the beginning it was asked.
+/// The embedded store's reply to each step, and the time of the step since the beginning.
 fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -97,7 +97,7 @@ fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
     })
 }
 
-/// A clock that the test sets, and keys that live as long as it wants.
+/// A clock that the test sets, and keys that live as long as the test wants.
 const SURROUNDINGS: &str = "local server = redis
     local redis = {error_reply = server.error_reply, call = function(name, key, value, px, ttl)
       if name == 'TIME' then return {ARGV[5], ARGV[6]} end
@@ -109,7 +109,7 @@ const SURROUNDINGS: &str = "local server = redis
     end}
 ";
 
-/// The script in its surroundings; a broken one, if `script-mutants` asks for it.
+/// The script in its surroundings. `script-mutants` may ask for a broken one.
 fn script() -> String {
     let rate = include_str!("../../../lock-runtime/stores/redis/src/commands/rate.lua");
     let rate = match std::env::var_os("LOCK_SCRIPTS") {
@@ -119,7 +119,7 @@ fn script() -> String {
     SURROUNDINGS.to_owned() + &rate
 }
 
-/// What the script replies to each step.
+/// The script's reply to each step.
 fn scripted(connection: &mut redis::Connection, limits: &[Limit], steps: &[Step]) -> Vec<Rated> {
     redis::cmd("FLUSHALL").exec(connection).unwrap();
     let (mut micros, script) = (1_800_000_000_999_990_u64, script());
@@ -148,7 +148,8 @@ fn scripted(connection: &mut redis::Connection, limits: &[Limit], steps: &[Step]
     asked.collect()
 }
 
-/// From a microsecond to a month, so that every number of the script is at its limit some time.
+/// From a microsecond to a month, so that every number of the script reaches its limit at some
+/// time.
 fn limit() -> impl Strategy<Value = Limit> {
     prop_oneof![
         (1_000..50_000_000_u64, 1..40_u32),

@@ -1,11 +1,10 @@
-//! Models of the protocols, and a checker that goes through every state that they can reach within
-//! small bounds.
+//! Models of the protocols. A checker visits every state that they can reach within small bounds.
 //!
-//! `cargo test -p lock-simulation --test models -- --nocapture` is the short form and tells how
-//! many states there were: about a minute of one core. `LOCK_MODEL_BOUNDS=large`, with `--release`,
-//! goes further: two clients and two faults are 4.7 million states and minutes; three requests or
-//! clients with a fault were not yet run to their end. Each model can be built with a deliberate
-//! mistake, which the checker has to find.
+//! `cargo test -p lock-simulation --test models -- --nocapture` is the short form. It takes about a
+//! minute of one core and prints the number of states. `LOCK_MODEL_BOUNDS=large`, with `--release`,
+//! goes further. Two clients and two faults are 4.7 million states, and take minutes. Three
+//! requests or three clients with a fault were not yet run to their end. Each model can be built
+//! with a deliberate mistake, and the checker has to find it.
 #![expect(
     clippy::panic,
     reason = "a property that does not hold must end the test"
@@ -24,12 +23,12 @@ mod fence;
 mod queue;
 mod quorum;
 
-/// Whether to go further than what every change has to pass.
+/// True for larger bounds than every change has to pass.
 fn large() -> bool {
     std::env::var("LOCK_MODEL_BOUNDS").is_ok_and(|bounds| bounds == "large")
 }
 
-/// Goes through every state: no property fails, and what must be possible is.
+/// Visits every state: each property holds, and what must be possible happens.
 fn holds<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -52,7 +51,7 @@ where
     checker.assert_properties();
 }
 
-/// Goes on until this property fails.
+/// Searches until this property fails.
 fn fails<M>(model: M, property: &'static str)
 where
     M: Model + Send + Sync + 'static,
@@ -269,7 +268,7 @@ fn tokens_rise_also_when_the_clock_is_set_back() {
     );
 }
 
-/// The limit that the documentation names: both faults together.
+/// A documented limit: both faults together.
 #[test]
 fn tokens_may_repeat_after_a_loss_of_the_data_with_the_clock_set_back() {
     fails(
@@ -317,7 +316,7 @@ fn quorum(rounds: usize, time: Time) -> Quorum {
     }
 }
 
-/// Clocks that tick together, but for so many ticks of single nodes.
+/// Clocks that tick together, except for so many extra ticks of single nodes.
 fn ticks(drift: u8) -> Time {
     Time::Ticks {
         lease: 2 + u8::from(large()),
@@ -361,7 +360,7 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
         Quorum { fenced, ..two },
     );
     if large() {
-        // Clocks of servers may differ by as long as the node stays out.
+        // The servers' clocks may differ by as long as a restarted node stays out.
         let (lease, drift, skew) = (2, 0, 1);
         let time = Time::Ticks { lease, drift, skew };
         holds(
@@ -375,7 +374,7 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
     }
 }
 
-/// The same, for the quorum: rounds, time, restarts, whether with tokens.
+/// The same for the quorum: rounds, time, restarts, and whether there are tokens.
 macro_rules! found_in_quorum {
     ($($name:ident: $mistake:ident, $rounds:expr, $time:expr, $restarts:expr, $fenced:expr => $property:ident;)*) => {$(
         #[test]

@@ -7,7 +7,7 @@ use lock_testkit::store_decorator::Request;
 
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
-/// A client that passes holds on for long.
+/// A client that allows long runs of hand-offs.
 async fn patient() -> (Arc<RecordingStore>, LockClient) {
     RecordingStore::open_with(|builder| builder.local_tenure(4, of(60_000))).await
 }

@@ -15,7 +15,8 @@ fn what_did_not_arrive_is_sent_again_within_the_wait() {
             (vec![DOWN; 9], 1000, 5, "Disconnected at 750"),
             (vec![DOWN, DOWN], 150, 2, "Disconnected at 50"),
             (vec![DOWN], 0, 1, "Disconnected at 0"),
-            // What may have arrived has taken its tokens, and what is denied stays so.
+            // A request that may have arrived may have taken its tokens. A denied request stays
+            // denied.
             (vec![Fate::Lost], 1000, 1, "Timeout at 500"),
             (vec![Fate::Silence], 200, 1, "Timeout at 500"),
             (
@@ -37,7 +38,7 @@ fn what_did_not_arrive_is_sent_again_within_the_wait() {
     });
 }
 
-/// A call that does not wait must not be made to sleep by what a store says.
+/// No reply of a store may put a call to sleep that does not wait.
 #[test]
 fn a_delay_beyond_the_wait_is_told_and_not_slept() {
     simulated(async {

@@ -166,7 +166,7 @@ fn renewals_of_another_lock_that_nobody_answers_say_nothing_about_this_one() {
         for (lease, start, wait, expected) in [
             // Renewals with little time left: 200 to 330, 361 to 438 and so on.
             (600, 0, 700, "busy after 700ms"),
-            // One with a whole command's time, from 10,000 to 10,500.
+            // A renewal with a whole command's time, from 10,000 to 10,500.
             (30_000, 9900, 900, "busy after 900ms"),
         ] {
             let (store, client) = RecordingStore::open().await;

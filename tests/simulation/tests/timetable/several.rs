@@ -7,7 +7,7 @@ use lock_testkit::store_decorator::{Reply, Request};
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
 
-/// The keys are not in one part of the store: they are had one after the other.
+/// The keys are not in one part of the store, so they are taken one after the other.
 fn apart(store: &RecordingStore) {
     store.answers(Reply::AcquireAll(AcquiredAll::Apart));
 }
@@ -88,7 +88,7 @@ fn one_command_that_fails_is_followed_by_one_for_each() {
                     2
                 };
                 assert_eq!((count("acquire_all"), count("acquire")), (1, tries));
-                // What may have been carried out is undone, for each key.
+                // Whatever may have been carried out is undone, for each key.
                 assert_eq!(count("abandon"), if undone { 2 } else { 0 });
             }
         }
@@ -133,12 +133,12 @@ fn one_that_is_lost_on_the_way_begins_it_all_anew_after_a_pause() {
         store.next("renew", &[Fate::LosesAll; 3]);
         let request = client.multi_lock(["a", "b"]).acquire();
         let guard = store.asks(WAIT, request).await.unwrap();
-        // Each time both keys, after ever longer pauses.
+        // Both keys each time, after ever longer pauses.
         let each = [0, 50, 150, 350];
         assert_eq!(store.when("acquire"), each.map(|at| [at; 2]).concat());
         assert_eq!(store.now(), 350);
         drop(guard);
-        // The wait may end in such a pause.
+        // The wait may end during such a pause.
         apart(&store);
         store.always("renew", Fate::LosesAll);
         let request = client.multi_lock(["a", "b"]).wait(of(200));
@@ -219,7 +219,7 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
     });
 }
 
-/// What the store says of other locks is nothing about this one: theirs may lie on another server.
+/// Replies about other locks say nothing about this one: those locks may lie on another server.
 #[test]
 fn silence_about_other_locks_is_none_about_this_one() {
     simulated(async {
@@ -280,7 +280,7 @@ fn what_is_waited_for_does_not_count_for_max_hold() {
         let first = seen.iter().filter(|one| is_first(&one.request));
         assert_eq!(first.count(), 1, "{seen:#?}");
         guard.lost().await;
-        // A second after the last grant, less what is not trusted of the last lease.
+        // A second after the last grant, less the untrusted part of the last lease.
         assert_eq!(store.now(), 3996);
     });
 }
