@@ -1,5 +1,5 @@
-//! What the attribute asks for with `mode`, `permits` and `keys`, and in which order. Seen on a
-//! runtime that notes every step.
+//! What the attribute requests with `mode`, `permits` and `keys`, and in which order. A runtime
+//! that notes every step shows it.
 
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
@@ -239,7 +239,7 @@ async fn several() -> Result<()> {
 
 #[test]
 fn the_mode_reaches_the_runtime() {
-    // An exclusive lock is what there is when nothing is said.
+    // Without a `mode`, the lock is exclusive.
     happens(
         Next::Granted,
         exclusive(),

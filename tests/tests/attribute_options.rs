@@ -160,7 +160,7 @@ impl Shop {
     }
 }
 
-/// A job whose options come from its configuration.
+/// A job that takes its options from its configuration.
 struct Job {
     locks: LockClient,
     wait: Duration,
@@ -187,7 +187,7 @@ struct Transaction(Arc<Mutex<Vec<bool>>>, LockClient);
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // Asked of a plain thread, since a destructor can't wait.
+        // On a plain thread, since a destructor can't wait.
         let client = self.1.clone();
         let runtime = || {
             tokio::runtime::Builder::new_current_thread()
@@ -210,7 +210,7 @@ async fn with_transaction(_transaction: Transaction) -> Result<(), LockError> {
     Ok(())
 }
 
-/// A client that annotated functions use, with the lock of one key held by somebody else.
+/// A client for annotated functions. Another client holds the lock of one key.
 async fn busy(key: &str) -> (LockClient, Guard) {
     let client = LockClient::in_memory();
     let guard = client.lock(key).acquire().await.unwrap();

@@ -1,5 +1,5 @@
-//! In which order the attribute does things: key, lock, body, parameters, release. Seen on a
-//! runtime that notes every step.
+//! The order in which the attribute does things: key, lock, body, parameters, release. A runtime
+//! that notes every step shows it.
 
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 

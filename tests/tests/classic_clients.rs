@@ -1,5 +1,5 @@
-//! A client of the classic recipe (SET NX PX, compare and delete) and ours exclude each other on
-//! one key.
+//! Our client and a client of the classic recipe (SET NX PX, compare and delete) exclude each other
+//! on one key.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -28,7 +28,7 @@ const COMPARE_AND_DELETE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then 
 #[tokio::test]
 async fn a_classic_client_and_ours_exclude_each_other_in_both_orders() {
     let server = RedisServer::start().await;
-    // The empty namespace shares names with existing code.
+    // The empty namespace shares key names with existing code.
     let client = LockClient::builder()
         .url(server.url())
         .namespace("")
@@ -56,7 +56,7 @@ async fn a_classic_client_and_ours_exclude_each_other_in_both_orders() {
         client.inspect("stock:42").await.unwrap().holder.as_deref(),
         Some("classic")
     );
-    // Nobody hands over: the waiter looks again by itself.
+    // A classic client hands nothing over: the waiter looks again by itself.
     let waiting = tokio::spawn(client.lock("stock:42").acquire());
     lock_testkit::eventually("it waits", async || {
         client.inspect("stock:42").await.unwrap().waiting == 1

@@ -126,7 +126,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Where its links lead. A label without a definition is a link to `[label]`.
+/// The targets of the text's links. A label without a definition is a link to `[label]`.
 fn links_of(text: &str) -> Vec<String> {
     let (mut links, mut labels, mut defined) = (Vec::new(), Vec::new(), BTreeSet::new());
     for line in prose(text) {

@@ -1,4 +1,4 @@
-//! Who has a lock that is busy: told by name.
+//! The holder of a busy lock, told by its name.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn held_by(error: &LockError) -> &HeldBy {
     }
 }
 
-/// Its client hears questions a moment after it has connected.
+/// The holder's client hears questions a moment after it has connected.
 async fn until_named(client: &LockClient, key: &str, expected: &str) {
     eventually("the holder says its name", async || {
         let found = client.inspect(key).await.unwrap().held_by;

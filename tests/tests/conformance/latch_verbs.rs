@@ -1,4 +1,4 @@
-//! What a store does with a latch, verb by verb: safe to repeat, and replies that say what is so.
+//! A store's latches, verb by verb: commands are safe to repeat, and replies are true.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -205,7 +205,7 @@ async fn generations_rise_and_the_last_that_opened_is_known(store: Backend) {
 
 async fn whoever_has_a_place_is_told_once_which_generation_opened(store: Backend) {
     let clients = Clients::new(&store);
-    // Before it is set, and after.
+    // Before the latch is set, and after.
     let early = clients.ask(owner(1, 1), LatchVerb::Wait).await;
     assert_eq!(early, Latched::NotSet);
     clients.ask(owner(2, 1), set(2)).await;

@@ -72,15 +72,15 @@ async fn a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned(s
     assert!(lost.is_lost() && lost.body_ended(), "{lost}");
     assert!(lost.to_string().contains("went on to its end"), "{lost}");
     assert_eq!(client.health().await.unwrap().lost, 1);
-    // As a nested one, under the same hold.
+    // As a nested request, under the same hold.
     let outer = request().on_lost(OnLost::Continue);
     let nested = outer.run(client.lock("k").run(blocking_body()));
     let lost = nested.await.unwrap().unwrap_err();
     assert!(lost.is_lost() && lost.body_ended(), "{lost}");
-    // A body that was stopped had not ended.
+    // A stopped body has not ended.
     let lost = request().run(std::future::pending::<()>()).await;
     assert!(!lost.unwrap_err().body_ended());
-    // Whoever lets it run on gets what it returned.
+    // With `Continue`, the caller gets what the body returned.
     let on = request().on_lost(OnLost::Continue).run(blocking_body());
     assert!(matches!(on.await.unwrap(), Err(LockError::Shutdown)));
     assert!(client.lock("k").acquire().await.is_ok());

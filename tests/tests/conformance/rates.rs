@@ -147,7 +147,7 @@ async fn those_who_wait_pass_in_the_order_they_came_one_each_interval(store: Bac
             limiter.acquire().await.unwrap();
             (turn, Instant::now())
         });
-        // Its command is sent, and is before the next one's.
+        // Its command is sent, and so comes before the next one's.
         assert!(
             tokio::time::timeout(20 * MS, &mut acquire).await.is_err(),
             "{turn} had to wait"
@@ -263,7 +263,7 @@ async fn a_dropped_wait_loses_its_turn_and_nothing_else(store: Backend) {
     })
     .await;
     taken.abort();
-    // The turn after the lost one, no later.
+    // The turn after the lost one, and no later.
     limiter.acquire().await.unwrap();
     assert!(
         before.elapsed() >= 700 * MS && before.elapsed() < 2500 * MS,
@@ -275,21 +275,21 @@ async fn a_dropped_wait_loses_its_turn_and_nothing_else(store: Backend) {
 
 async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
     let client = store.client().await;
-    // Ten minutes from empty to full, and then a rate that takes 100 ms for it.
+    // Ten minutes from empty to full, and then a rate that takes 100 ms for that.
     let slow = client.rate_limiter("k", SLOW);
     slow.acquire().await.unwrap();
     let fast = client.rate_limiter("k", Rate::per_second(50).burst(5));
     let after = fast.try_acquire().await.unwrap();
     match after {
         Decision::Limited { retry_after, .. } => assert!(retry_after <= 20 * MS, "{after:?}"),
-        // The machine took so long that a token was there.
+        // The machine was so slow that a token was there.
         Decision::Passed { .. } => {}
     }
     eventually("a token is there", async || {
         fast.try_acquire().await.unwrap().passed()
     })
     .await;
-    // A larger burst that was used up costs a smaller one no more than itself.
+    // A larger burst that was used up costs a smaller one no more than the smaller burst.
     client
         .rate_limiter("b", Rate::per_second(1).burst(1000))
         .permits(1000)
@@ -300,7 +300,7 @@ async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
         small.try_acquire().await.unwrap().passed()
     })
     .await;
-    // And one in use stays in use.
+    // And a bucket in use stays in use.
     let wide = client.rate_limiter("c", SLOW.burst(10));
     wide.permits(3).await.unwrap();
     retry_after(client.rate_limiter("c", SLOW.burst(3)).acquire().await);

@@ -125,7 +125,7 @@ async fn a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold(store: Bac
     first.release().await.unwrap();
     let second = waiter.await.unwrap().unwrap();
     assert_eq!(a.inspect("k").await.unwrap().waiting, 0);
-    // The first lease of a hand-over is short; the watchdog must have asked for the whole one.
+    // The first lease of a hand-over is short. The watchdog must have asked for the whole lease.
     eventually("the lease is whole", async || {
         second.remaining() > Duration::from_secs(20)
     })
@@ -138,7 +138,7 @@ async fn shutdown_ends_what_waits_and_what_holds(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = Arc::new(client.lock("k").acquire().await.unwrap());
     let body = tokio::spawn(client.lock("body").run(std::future::pending::<()>()));
-    // What the store knows, this client's task may not know yet: it is asked what it holds itself.
+    // This client's task may learn of the hold later than the store, so the client itself is asked.
     eventually("the body runs", async || {
         client.health().await.unwrap().held == 2
     })

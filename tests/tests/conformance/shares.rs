@@ -1,4 +1,5 @@
-//! The store contract for holds in shares, verb by verb. How both stores agree is in `drift.rs`.
+//! The store contract for holds in shares, verb by verb. `drift` in `lock-simulation` shows that
+//! both stores agree.
 
 use std::time::Duration;
 
@@ -231,7 +232,7 @@ async fn a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in(backend: B
     two.queues(writer, WRITE).await;
     two.queues(late, READ).await;
     assert_eq!(two.leaves(writer, WRITE).await, Released::NotHeld);
-    // At once, without anybody looking.
+    // At once, without a look.
     two.hears(0, &[late]).await;
     assert_eq!(two.found().await.holders, 2);
 }
@@ -243,7 +244,7 @@ async fn a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look(b
     two.queues(writer, WRITE).await;
     two.queues(late, READ).await;
     two.second_dies(&backend).await;
-    // Whoever looks serves also those in front of it.
+    // A look also serves the places in front of it.
     two.takes(other, READ).await;
     two.hears(0, &[late]).await;
     let found = two.found().await;
@@ -351,7 +352,7 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
         matches!(reply, Acquired::Busy { limit: None, .. }),
         "{reply:?}"
     );
-    // Four of five; whoever comes next is told the number of the last one, if it says another.
+    // Four of five. A later request with another number is told the number of the last one.
     let reply = two.ask(request(other, permits(2, 5), Queue::Respect)).await;
     assert!(
         matches!(reply, Acquired::Granted { limit: Some(3), .. }),
@@ -364,7 +365,7 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
     );
     two.busy(third, permits(2, 5)).await;
     two.takes(third, permits(1, 5)).await;
-    // Each still says what it always said.
+    // Each hold keeps the number that it was taken with.
     assert_eq!(
         two.renews(holder, permits(2, 3), LEASE).await,
         Renewed::Renewed
@@ -416,7 +417,7 @@ async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Bac
     let (holder, reader) = (owner(0, 1), owner(1, 1));
     for (sent_before, sent_after) in [(WRITE, READ), (READ, WRITE), (READ, READ), (WRITE, WRITE)] {
         two.takes(holder, WRITE).await;
-        // Commands that name what it will have, before it does.
+        // Commands that name the share of after the downgrade, sent before it.
         assert_eq!(
             two.renews(holder, sent_before, LEASE).await,
             Renewed::Renewed
@@ -426,7 +427,7 @@ async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Bac
             assert_eq!(two.shrinks(holder, sent_before).await, Released::Released);
         }
         two.takes(reader, READ).await;
-        // And commands that name what it had, after.
+        // And commands that name the share of before it, sent after.
         assert_eq!(
             two.renews(holder, sent_after, LEASE).await,
             Renewed::Renewed
@@ -460,7 +461,7 @@ async fn a_kept_share_stays_taken_and_is_nobodys(backend: Backend) {
     two.busy(owner(1, 2), one).await;
     assert!(two.found().await.remaining <= Some(LEASE));
     two.frees(owner(1, 1), one).await;
-    // The same owner may come again, by a command that was late; what it leaves is kept once.
+    // The same owner may come again, by a late command. What it leaves is kept once.
     two.takes(owner(0, 1), one).await;
     assert_eq!(two.found().await.holders, 2);
     assert_eq!(
@@ -581,8 +582,8 @@ async fn a_renewal_of_a_share_concerns_its_owner_only(backend: Backend) {
 
 async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
     let two = Two::new(&backend);
-    // A reader waits, the writer's lease ends, and somebody takes the key for an exclusive lock
-    // with the plain command.
+    // A reader waits, the writer's lease ends, and an exclusive lock takes the key with the plain
+    // command.
     let (writer, reader, barges) = (owner(0, 1), owner(1, 1), owner(0, 2));
     let brief = Acquire {
         lease: LEASE / 20,
@@ -597,11 +598,11 @@ async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
     .await;
     assert_eq!(two.join(reader, READ).await, Acquired::Conflict);
     two.queues(owner(0, 3), None).await;
-    // It has not left its place: who asked first is served first, of whatever kind.
+    // The reader has kept its place: the first request is served first, of whatever kind.
     two.frees(barges, None).await;
     two.hears(1, &[reader]).await;
-    // Now an exclusive waiter stands behind a reader: it is told, and the readers behind it don't
-    // wait for it.
+    // Now an exclusive waiter stands behind a reader. It is told so, and the readers behind it
+    // don't wait for it.
     let mut hears = vec![reader];
     for late in 2..4 {
         two.takes(owner(1, late), READ).await;

@@ -1,4 +1,4 @@
-//! The store contract, verb by verb: safe to repeat, and replies that say what is so.
+//! The store contract, verb by verb: commands are safe to repeat, and replies are true.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,7 +98,7 @@ impl Two {
         inspection.remaining.unwrap_or_default()
     }
 
-    /// Not by the time left: a key with less than a millisecond left is held and has zero.
+    /// Not judged by the time left: a key with less than a millisecond left is held and has zero.
     async fn is_free(&self) -> bool {
         let inspection = self.stores[0]
             .inspect("k".into(), by())
@@ -294,7 +294,7 @@ async fn a_key_that_is_kept_is_nobodys_any_more(backend: Backend) {
         two.stores[0].release(vec![keep], by()).await.unwrap().value,
         [Released::Released]
     );
-    // A renewal or a repeat that was under way must neither prolong it nor end it.
+    // A renewal or a repeat that was under way must neither prolong the kept key nor end it.
     assert_eq!(
         two.renew(mine, LEASE * 6).await,
         [Renewed::Gone, Renewed::Gone]
@@ -355,7 +355,7 @@ async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backen
         ));
     }
     eventually("the lease ends", async || two.is_free().await).await;
-    // The second one looks first: the lock goes to the head all the same.
+    // The second one looks first. The lock goes to the head all the same.
     assert!(matches!(
         two.acquire(second, false, Queue::Join).await,
         Acquired::Busy { queued: true, .. }

@@ -1,5 +1,4 @@
-//! Clients that know no queue: the classic recipe in a loop, as redis-py's `Lock` does it by
-//! default.
+//! Clients without a queue: the classic recipe in a loop, the default of redis-py's `Lock`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +12,10 @@ use crate::client;
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
     return redis.call('DEL', KEYS[1]) end return 0";
 
-/// How long it sleeps when the key is taken.
+/// How long a classic client sleeps when the key is taken.
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// Takes and releases the key as often as it can. How often it did.
+/// Takes and releases the key as often as it can. Returns how often it did.
 async fn loops(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
     let client = redis::Client::open(server.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();

@@ -1,4 +1,4 @@
-//! Messages of somebody who may publish under the namespace, and knows all channels.
+//! Messages from a client that may publish under the namespace and knows all channels.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lock_testkit::{RedisServer, eventually};
 
 use crate::{client, until_waiting};
 
-/// Somebody with no right to any key.
+/// A client without a right to any key.
 struct Forger(redis::aio::MultiplexedConnection);
 
 impl Forger {
@@ -21,8 +21,8 @@ impl Forger {
         Self(client.get_multiplexed_async_connection().await.unwrap())
     }
 
-    /// The client whose grants come over this channel is told so. It hears of it before it gets an
-    /// answer to anything it asks later.
+    /// Sends this message to the client that listens on the only channel for grants. The client
+    /// hears it before any answer to a later request.
     async fn tells(&self, message: &str) {
         let mut connection = self.0.clone();
         let mut list = redis::cmd("PUBSUB");
@@ -119,7 +119,7 @@ async fn a_client_that_trusts_no_message_asks_the_store() {
         let held = holder.lock("k").acquire().await.unwrap();
         let waiting = tokio::spawn(request.acquire());
         until_waiting(&holder, "k", 1).await;
-        // Even from somebody who knows all.
+        // Even from a forger that knows everything.
         let token = waiting_token(&server, QUEUE).await;
         let before = server.command_calls("evalsha").await;
         forger.tells(&format!("1 granted {token} 9999")).await;

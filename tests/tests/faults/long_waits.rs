@@ -1,5 +1,5 @@
-//! What is logged of a request that waits for long: once, with who has the lock and how many are
-//! before it.
+//! What is logged about a request that waits for long: once, with the holder and the number of
+//! requests ahead.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn client(url: &str) -> LockClient {
     builder.connect().await.unwrap()
 }
 
-/// How often it was said.
+/// How often it was logged.
 fn told(log: &Log) -> usize {
     log.text().matches("still waits for its lock").count()
 }

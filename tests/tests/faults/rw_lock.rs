@@ -112,7 +112,7 @@ async fn a_downgrade_whose_reply_is_lost_can_be_repeated() {
         assert!(reader.await.unwrap().unwrap().is_held());
         let writer = other.rw_lock("k").write().try_acquire().await.unwrap();
         assert!(writer.is_none() && guard.is_held());
-        // It is renewed, and released, as what it is.
+        // It is renewed and released as a reader.
         let before = guard.remaining();
         eventually("it is renewed", async || guard.remaining() > before).await;
         guard.release().await.unwrap();

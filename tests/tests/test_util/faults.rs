@@ -105,7 +105,7 @@ async fn a_store_that_takes_no_writes_renews_nothing_and_answers_questions() {
     faults.refuses(StoreErrorKind::ReadOnly);
     assert!(client.inspect("k").await.unwrap().holder.is_some());
     guard.lost().await;
-    // The client trusts a lease for a little less long than the store.
+    // The client trusts a lease for a little less long than the store keeps it.
     sleep(SECOND).await;
     assert!(client.inspect("k").await.unwrap().holder.is_none());
 }
@@ -124,7 +124,7 @@ async fn what_is_not_allowed_is_told_at_once() {
     );
 }
 
-/// A body that never ends by itself, and somebody who takes its lock away.
+/// A body that never ends by itself, and a rival that takes its lock away.
 async fn robbed(client: &LockClient, key: &'static str, rob: impl FnOnce()) -> LostReason {
     let body = client.lock(key).lease(MINUTE).run(pending::<()>());
     let (result, ()) = tokio::join!(body, async {
@@ -191,7 +191,7 @@ async fn who_waits_gets_the_lock_when_the_other_has_done() {
         drop(other);
     });
     assert!(guard.unwrap().is_held());
-    // Told, not found at the next look.
+    // By a message, not by the next look.
     assert_eq!(began.elapsed(), 3 * SECOND + SECOND / 2);
 }
 

@@ -1,5 +1,5 @@
-//! What servers say of themselves: told once at the start, in `health`, and refused if the client
-//! is strict.
+//! What servers say of their own settings: logged once at the start, shown in `health`, and refused
+//! if the client is strict.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use lock_testkit::{
 
 use crate::{client, config, unavailable};
 
-/// What was logged about the server with this address, by all clients of this process.
+/// What all clients of this process logged about the server with this address.
 fn logged(address: &str) -> Vec<String> {
     static LOG: OnceLock<Log> = OnceLock::new();
     let log = LOG.get_or_init(|| {
@@ -67,7 +67,7 @@ async fn a_server_that_is_set_up_for_locks_has_no_findings() {
             .is_ok_and(|health| health.servers[0].reconnects > 0)
     })
     .await;
-    // Snapshots are something.
+    // Snapshots are some persistence.
     let snapshots = RedisServer::builder().arg("--save").arg("3600 1");
     let snapshots = snapshots.start().await;
     strict(&snapshots.url()).connect().await.unwrap();
@@ -110,7 +110,7 @@ async fn findings_are_logged_once_and_a_strict_client_names_all_of_them() {
         assert!(refused.contains(says), "{refused}");
     }
     assert!(refused.contains(&address), "{refused}");
-    // More confirmations than there are replicas are one more.
+    // More confirmations than there are replicas are one more finding.
     let builder = strict(&server.url()).replicas(2, Duration::from_millis(100));
     let refused = config(builder.connect().await);
     assert!(
@@ -340,7 +340,7 @@ async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_say
     })
     .await;
     dead.restart_empty().await;
-    // Nobody asks for it.
+    // It is logged unasked.
     eventually("what it says is logged as well", async || {
         logged(&address)
             .iter()
@@ -367,7 +367,7 @@ async fn a_service_whose_locks_are_in_its_own_memory_is_told() {
             assert_eq!(health.servers[0].findings, [Finding::InProcess]);
         }
     }
-    // Whoever asks for it by its name knows.
+    // A caller that names the embedded store knows this.
     let before = logged("memory:").len();
     let meant = LockClient::in_memory();
     assert!(meant.health().await.unwrap().servers.is_empty());

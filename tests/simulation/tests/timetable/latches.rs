@@ -64,7 +64,7 @@ fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
         }
         let left = store.asks(WAIT, latch.count_down()).await;
         assert_eq!(left.unwrap(), 8);
-        // The fifth call has the wrong time, too. It is told again.
+        // The time of the fifth call is wrong, too. The store tells the time again.
         assert_eq!(store.when("count_down"), [0, 0, 50, 150, 350, 750]);
         for _ in 0..99 {
             store.answers(jumps());
@@ -222,7 +222,7 @@ fn messages_that_a_latch_has_opened() {
         for (message, first, second, expected) in [
             (Some(5), closed, open, "open"),
             (Some(5), closed, closed, "waits"),
-            // Only this tells how it ended.
+            // Only the message tells how it ended.
             (Some(5), closed, gone, "open"),
             (Some(4), closed, gone, "not set"),
             (None, closed, gone, "not set"),

@@ -136,8 +136,8 @@ fn a_wait_for_ever_ends_when_a_silent_store_has_no_more_patience() {
         store.always("acquire", Fate::Silence);
         store.always("ping", Fate::Silence);
         let error = waits.await.unwrap().unwrap_err();
-        // The last answered command was sent at 5,000. From 15,000 on, no later answer could change
-        // that.
+        // The last answered command was sent at 5,000. The wait ends 10 s later, the client's
+        // default wait.
         assert_eq!((store.now(), short(&error)), (15_000, "Timeout".to_owned()));
         let answered = [0, 0, 1000, 2000, 3000, 4000, 5000];
         let asked = store.when("acquire");

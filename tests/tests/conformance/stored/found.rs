@@ -1,5 +1,4 @@
-//! What the scripts make of what they find: values of others, places that nobody can have written,
-//! leases that ended.
+//! What the scripts make of what they find: values of others, impossible places, leases that ended.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
     ] {
         stored.command("DEL lock:k").await;
         stored.command(value).await;
-        // Who waits goes on waiting.
+        // A waiter goes on waiting.
         let place = format!("{}:1000:0", owner(1, 9));
         stored.places(&place).await;
         let before: Vec<u8> = stored.server().query(&["DUMP", LOCK]).await;
@@ -53,7 +52,7 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
         assert_eq!(shrunk.unwrap().value, Released::NotHeld);
         let forced = store.force_release("k".into(), by()).await.unwrap().value;
         assert_eq!(forced, None, "{value}");
-        // To look, what is in use is enough.
+        // A look needs only the field of the permits in use.
         let found = store.inspect("k".into(), by()).await.unwrap().value;
         assert_eq!(found.is_some(), value.ends_with("used"), "{value}");
         assert_eq!(stored.all(me, &["k"], 0).await, AcquiredAll::Conflict(0));
