@@ -1,4 +1,4 @@
-//! The service `orders` in tests as its authors would write them: no Redis, no network, no real
+//! Tests of the service `orders`, as its authors would write them: no Redis, no network, no real
 //! time.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -84,7 +84,7 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
         acme.loses("order:7");
     });
     assert_eq!((stopped.status, stopped.text.as_str()), (500, ""));
-    // The provider was asked, and nothing is written down.
+    // The provider was asked, and nothing is recorded.
     assert_eq!((test.shop.asked(), test.shop.paid()), (1, 0));
     assert_eq!(
         test.began.elapsed(),
@@ -128,7 +128,7 @@ async fn the_report_is_left_to_the_replica_that_is_at_it() {
     assert_eq!(test.began.elapsed(), Duration::ZERO);
     drop(other);
     assert_eq!(report(&test.shop).await.unwrap(), Some(0));
-    // Whoever is a little late does not do it again.
+    // A replica that is a little late does not do it again.
     assert_eq!(report(&test.shop).await.unwrap(), None);
     sleep(60 * SECOND).await;
     assert_eq!(report(&test.shop).await.unwrap(), Some(0));

@@ -1,4 +1,4 @@
-//! The transfers as their users see them: started as a program, judged by what it prints and by its
+//! The transfers as their users see them: started as a program, and judged by its output and its
 //! exit status.
 #![expect(
     clippy::unwrap_used,
