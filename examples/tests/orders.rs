@@ -64,7 +64,7 @@ async fn an_order_is_paid_once_however_often_it_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_at_it_is_told_to_this_tenant_and_no_other_waits() {
+async fn this_tenant_is_told_which_request_is_at_it_and_no_other_waits() {
     let test = Test::start();
     let _other = test.faults.namespaced("acme").held_by_another("order:7");
     let of_other = test.send("POST /other/orders/7/pay").await;
@@ -96,7 +96,7 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_silent_is_told_after_two_seconds_of_ten_and_in_health() {
+async fn a_silent_store_is_reported_after_two_seconds_of_ten_and_in_health() {
     let test = Test::start();
     test.faults.silent();
     assert_eq!(test.send(PAY).await.status, 503);

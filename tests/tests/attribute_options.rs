@@ -296,7 +296,7 @@ async fn a_wait_is_asked_of_self() {
 }
 
 #[tokio::test]
-async fn what_is_skipped_without_a_wait_is_not_waited_for() {
+async fn a_skip_without_a_wait_does_not_wait() {
     let (client, _guard) = busy("k").await;
     let client = &client;
     let skipped = client.scope(async {

@@ -94,7 +94,7 @@ fn a_stopped_writer_costs_two_seconds_or_the_rest_of_its_wait() {
 }
 
 #[test]
-fn a_store_that_passes_nobody_over_is_found_by_what_it_costs() {
+fn a_store_that_passes_no_place_over_is_found_by_its_cost() {
     let cost = simulated(eight_places(MemoryStore::new().passing_nobody_over()));
     assert!(cost > 15 * SECOND, "{cost:?}");
     let memory = MemoryStore::new().passing_nobody_over();

@@ -182,7 +182,7 @@ fn a_grant_that_came_in_the_sleep_is_not_trusted() {
 }
 
 #[test]
-fn whoever_waits_for_ever_gets_what_the_sleep_has_freed_within_two_seconds() {
+fn a_wait_for_ever_gets_what_the_sleep_has_freed_within_two_seconds() {
     for same_process in [true, false] {
         simulated(async {
             let machine = Machine::start().await;

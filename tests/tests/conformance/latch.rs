@@ -12,20 +12,20 @@ crate::on_every_store!(
     counting_stops_at_zero,
     a_hundred_calls_of_three_clients_count_a_hundred,
     a_latch_that_is_not_set_can_not_be_counted_down,
-    whoever_waits_before_it_is_set_waits_until_it_opens,
-    whoever_waits_after_it_opened_goes_on_at_once,
+    a_wait_before_it_is_set_lasts_until_it_opens,
+    a_wait_after_it_opened_ends_at_once,
     five_waiters_in_two_clients_all_go_on,
     a_wait_that_is_over_is_busy,
     wait_zero_is_one_look,
     a_wait_dropped_after_any_number_of_polls_leaves_nothing,
     a_wait_that_gives_up_leaves_nothing,
-    a_latch_that_expires_while_somebody_waits_is_lost,
+    a_latch_that_expires_during_a_wait_is_lost,
     an_open_latch_expires_too,
     a_latch_that_has_opened_can_be_used_again,
-    a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who_waited,
-    whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_time,
+    a_latch_set_again_as_soon_as_it_opens_lets_every_waiter_through,
+    a_later_waiter_is_not_let_through_by_the_last_generation,
     a_lock_is_no_latch_and_a_latch_is_no_lock,
-    a_key_that_can_not_be_used_is_told,
+    an_unusable_key_is_reported,
     a_client_that_is_shut_down_tells_at_once_and_leaves_nothing,
     a_latch_works_where_the_callers_time_is_paused,
     the_longest_of_all_timeouts_is_no_panic,
@@ -135,7 +135,7 @@ async fn a_latch_that_is_not_set_can_not_be_counted_down(store: Backend) {
     assert_eq!(store.leftovers().await, 0);
 }
 
-async fn whoever_waits_before_it_is_set_waits_until_it_opens(store: Backend) {
+async fn a_wait_before_it_is_set_lasts_until_it_opens(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let waiter = waiting(&a.latch("k"), LONG);
     until_waiting(&store, &a, 1, 1).await;
@@ -151,7 +151,7 @@ async fn whoever_waits_before_it_is_set_waits_until_it_opens(store: Backend) {
     }
 }
 
-async fn whoever_waits_after_it_opened_goes_on_at_once(store: Backend) {
+async fn a_wait_after_it_opened_ends_at_once(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     a.latch("k").set(1).await.unwrap();
     a.latch("k").count_down().await.unwrap();
@@ -286,7 +286,7 @@ async fn a_wait_that_gives_up_leaves_nothing(store: Backend) {
     assert_eq!(client.health().await.unwrap().waiting, 0);
 }
 
-async fn a_latch_that_expires_while_somebody_waits_is_lost(store: Backend) {
+async fn a_latch_that_expires_during_a_wait_is_lost(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let ttl = Duration::from_millis(400);
     let latch = a.latch("k").ttl(ttl);
@@ -331,9 +331,7 @@ async fn a_latch_that_has_opened_can_be_used_again(store: Backend) {
     }
 }
 
-async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who_waited(
-    store: Backend,
-) {
+async fn a_latch_set_again_as_soon_as_it_opens_lets_every_waiter_through(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let c = store.client().await;
     let latch = a.latch("k");
@@ -359,7 +357,7 @@ async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who
     }
 }
 
-async fn whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_time(store: Backend) {
+async fn a_later_waiter_is_not_let_through_by_the_last_generation(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let (latch, other) = (a.latch("k"), b.latch("k"));
     other.set(1).await.unwrap();
@@ -412,7 +410,7 @@ async fn a_lock_is_no_latch_and_a_latch_is_no_lock(store: Backend) {
     }
 }
 
-async fn a_key_that_can_not_be_used_is_told(store: Backend) {
+async fn an_unusable_key_is_reported(store: Backend) {
     let client = store.client().await;
     for key in ["", "%latch", "a{b", &"k".repeat(513)] {
         let latch = client.latch(key);

@@ -9,19 +9,19 @@ use lock_testkit::{Backend, eventually};
 crate::on_every_store!(
     all_are_renewed_as_long_as_the_body_runs,
     a_fixed_lease_is_whole_after_a_long_wait_and_ends_all,
-    one_that_is_gone_loses_all_and_frees_the_others_at_once,
+    one_lost_key_loses_all_and_frees_the_others_at_once,
     a_body_that_goes_on_after_the_loss_keeps_the_others,
     max_hold_ends_all,
     extend_moves_all_and_finds_one_that_is_gone,
     a_panic_or_an_abort_in_the_body_releases_all,
     a_dropped_guard_is_released_before_later_requests_of_its_client,
     hold_at_least_keeps_all,
-    one_lost_while_another_is_waited_for_is_taken_again,
-    one_lost_while_another_is_waited_for_is_busy_when_the_wait_ends,
+    one_key_lost_while_another_is_waited_for_is_taken_again,
+    one_key_lost_while_another_is_waited_for_is_busy_when_the_wait_ends,
     a_nested_request_shares_if_all_is_held_and_would_deadlock_if_not,
     a_nested_request_can_ask_for_the_first_tokens,
     siblings_inside_exclude_each_other,
-    shutdown_ends_what_waits_and_what_holds,
+    shutdown_ends_waiting_requests_and_holds,
 );
 
 crate::on_a_quorum!(
@@ -117,7 +117,7 @@ async fn a_fixed_lease_is_whole_after_a_long_wait_and_ends_all(store: Backend) {
     store.until_empty().await;
 }
 
-async fn one_that_is_gone_loses_all_and_frees_the_others_at_once(store: Backend) {
+async fn one_lost_key_loses_all_and_frees_the_others_at_once(store: Backend) {
     let other = store.client().await;
     both_ways(&store, async |client, request, gathered| {
         for gone in ["a", "b", "c"] {
@@ -264,7 +264,7 @@ async fn hold_at_least_keeps_all(store: Backend) {
     store.until_empty().await;
 }
 
-async fn one_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
+async fn one_key_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = other.lock("b").acquire().await.unwrap();
     let waiting = tokio::spawn(client.multi_lock(["a", "b"]).acquire());
@@ -286,7 +286,7 @@ async fn one_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
     store.until_empty().await;
 }
 
-async fn one_lost_while_another_is_waited_for_is_busy_when_the_wait_ends(store: Backend) {
+async fn one_key_lost_while_another_is_waited_for_is_busy_when_the_wait_ends(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = other.lock("b").acquire().await.unwrap();
     let request = client.multi_lock(["a", "b"]).wait(Duration::from_secs(2));
@@ -395,7 +395,7 @@ async fn siblings_inside_exclude_each_other(store: Backend) {
         .await;
 }
 
-async fn shutdown_ends_what_waits_and_what_holds(store: Backend) {
+async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
     for gathered in [false, true] {
         let (client, other) = (store.client().await, store.client().await);
         let guard = acquire(&other, client.multi_lock(["a", "b"]), gathered).await;

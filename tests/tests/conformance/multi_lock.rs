@@ -20,7 +20,7 @@ crate::on_every_store!(
     tokens_rise_for_each_key_also_against_single_locks,
     no_order_of_arguments_can_deadlock,
     a_multi_lock_and_a_plain_lock_exclude_each_other,
-    a_wait_that_ends_gives_back_what_was_got,
+    a_wait_that_ends_gives_back_the_keys_that_it_got,
     one_key_is_a_lock_like_any_other,
     no_key_is_a_mistake_and_a_bad_one_is_named,
     another_kind_of_lock_among_them_is_named,
@@ -30,7 +30,7 @@ crate::on_every_store!(
 );
 
 crate::on_a_quorum!(
-    a_wait_that_ends_gives_back_what_was_got,
+    a_wait_that_ends_gives_back_the_keys_that_it_got,
     an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
     keys_and_tokens_are_as_listed,
 );
@@ -253,7 +253,7 @@ async fn a_multi_lock_and_a_plain_lock_exclude_each_other(store: Backend) {
     store.until_empty().await;
 }
 
-async fn a_wait_that_ends_gives_back_what_was_got(store: Backend) {
+async fn a_wait_that_ends_gives_back_the_keys_that_it_got(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let held = a.lock("y").acquire().await.unwrap();
     let started = Instant::now();

@@ -19,8 +19,8 @@ crate::on_every_store!(
     a_repeat_after_one_was_lost_takes_that_one_again,
     another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken,
     a_shared_lock_whose_leases_have_ended_is_free,
-    a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges,
-    a_place_whose_client_is_gone_keeps_nobody_off,
+    a_free_key_goes_to_its_waiters_unless_a_request_barges,
+    a_place_whose_client_is_gone_keeps_no_request_off,
     each_of_several_is_renewed_and_released_for_itself,
 );
 
@@ -212,7 +212,7 @@ async fn a_shared_lock_whose_leases_have_ended_is_free(store: Backend) {
     assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
 }
 
-async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store: Backend) {
+async fn a_free_key_goes_to_its_waiters_unless_a_request_barges(store: Backend) {
     for barges in [true, false] {
         let two = Two::new(&store);
         let (keys, waiter) = (BESIDE_K, owner(1, 7));
@@ -247,7 +247,7 @@ async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store:
     }
 }
 
-async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
+async fn a_place_whose_client_is_gone_keeps_no_request_off(store: Backend) {
     let mut two = Two::new(&store);
     let keys = BESIDE_K;
     let brief = Acquire {

@@ -17,7 +17,7 @@ crate::on_every_store!(
     a_waiting_writer_is_not_overtaken_by_later_readers,
     twenty_queued_readers_of_two_clients_enter_together_after_a_writer,
     writers_of_several_clients_are_served_in_arrival_order,
-    a_dead_reader_vanishes_with_its_own_lease_whoever_else_reads_on,
+    a_dead_reader_vanishes_with_its_own_lease_while_others_read_on,
     readers_are_renewed_each_by_itself,
     a_waiting_writer_that_gives_up_or_is_dropped_lets_the_readers_behind_it_in_at_once,
     a_waiting_writer_whose_client_is_gone_holds_no_reader_up,
@@ -31,7 +31,7 @@ crate::on_every_store!(
     tokens_are_unique_and_rise_over_readers_and_writers,
     a_lost_reader_or_writer_is_cancelled,
     a_late_release_does_not_end_the_successors_hold,
-    hold_at_least_keeps_out_those_whom_the_hold_kept_out,
+    hold_at_least_keeps_out_the_same_kinds_as_the_hold,
     extend_prolongs_one_reader,
     an_operator_sees_the_holders_and_takes_all_of_them,
     other_kinds_of_locks_on_one_key_are_a_conflict,
@@ -223,7 +223,7 @@ async fn writers_of_several_clients_are_served_in_arrival_order(store: Backend) 
     }
 }
 
-async fn a_dead_reader_vanishes_with_its_own_lease_whoever_else_reads_on(store: Backend) {
+async fn a_dead_reader_vanishes_with_its_own_lease_while_others_read_on(store: Backend) {
     let (a, b, c) = (
         store.client().await,
         store.client().await,
@@ -676,7 +676,7 @@ async fn a_late_release_does_not_end_the_successors_hold(store: Backend) {
     }
 }
 
-async fn hold_at_least_keeps_out_those_whom_the_hold_kept_out(store: Backend) {
+async fn hold_at_least_keeps_out_the_same_kinds_as_the_hold(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let keep = Duration::from_millis(800);
     let started = Instant::now();

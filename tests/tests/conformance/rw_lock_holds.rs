@@ -14,7 +14,7 @@ use lock_testkit::polled;
 
 crate::on_every_store!(
     readers_of_two_clients_enter_together_when_a_writers_lease_ends,
-    a_reader_that_leaves_early_holds_nobody_up_for_the_rest_of_its_lease,
+    a_reader_that_leaves_early_delays_no_request_for_the_rest_of_its_lease,
     a_nested_reader_makes_its_outer_hold_no_longer,
     readers_and_writers_that_wait_in_turns_are_served_in_arrival_order,
     a_key_with_a_hash_tag_is_a_key_like_any_other_and_nothing_stays_behind,
@@ -54,7 +54,7 @@ async fn readers_of_two_clients_enter_together_when_a_writers_lease_ends(store: 
     store.until_empty().await;
 }
 
-async fn a_reader_that_leaves_early_holds_nobody_up_for_the_rest_of_its_lease(store: Backend) {
+async fn a_reader_that_leaves_early_delays_no_request_for_the_rest_of_its_lease(store: Backend) {
     let (a, b, c) = three(&store).await;
     let lease = Duration::from_millis(900);
     let from = Instant::now();

@@ -14,13 +14,13 @@ crate::on_every_store!(
     as_many_are_inside_as_there_are_permits_and_no_more,
     permits_of_several_clients_are_never_exceeded,
     with_one_permit_holders_exclude_each_other,
-    numbers_that_could_never_be_had_are_refused_with_what_to_write,
+    impossible_numbers_are_refused_with_what_to_write,
     as_many_permits_as_can_be_asked_for,
     waiters_of_several_clients_are_served_in_arrival_order,
     a_request_for_two_waits_until_both_are_free,
     a_big_request_is_not_starved_and_the_small_ones_behind_it_wait,
     a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones_in_at_once,
-    a_waiting_big_request_whose_client_is_gone_holds_nobody_up,
+    a_waiting_big_request_whose_client_is_gone_delays_no_other,
     each_request_is_admitted_by_its_own_number,
     a_request_with_a_smaller_number_is_not_starved_by_larger_ones,
     a_nested_request_may_say_another_number,
@@ -150,7 +150,7 @@ async fn with_one_permit_holders_exclude_each_other(store: Backend) {
     assert_eq!(contended(&store, 1, 1).await, 1);
 }
 
-async fn numbers_that_could_never_be_had_are_refused_with_what_to_write(store: Backend) {
+async fn impossible_numbers_are_refused_with_what_to_write(store: Backend) {
     let client = store.client().await;
     let last = u32::try_from(i32::MAX).unwrap() - 1;
     for (wants, of, words) in [
@@ -298,7 +298,7 @@ async fn a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones
     }
 }
 
-async fn a_waiting_big_request_whose_client_is_gone_holds_nobody_up(store: Backend) {
+async fn a_waiting_big_request_whose_client_is_gone_delays_no_other(store: Backend) {
     let (a, gone, c) = three(&store).await;
     let _holder = permits(&a, 1, 3).acquire().await.unwrap();
     let big = queued(&a, permits(&gone, 3, 3), 1).await;

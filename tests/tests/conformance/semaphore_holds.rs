@@ -12,11 +12,11 @@ use crate::bodies::endless_body;
 use lock_testkit::polled;
 
 crate::on_every_store!(
-    permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_holds,
+    permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold,
     holders_are_renewed_each_by_itself,
     a_loss_cancels_that_holder_and_no_other,
     max_hold_ends_one_hold_and_gives_its_permits_back,
-    a_late_release_gives_nobody_a_permit_too_many,
+    a_late_release_frees_no_permit_twice,
     tokens_are_unique_and_rise_over_all_holders,
     hold_at_least_keeps_the_permits_that_were_held_and_no_more,
     extend_prolongs_one_holder,
@@ -40,7 +40,7 @@ fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
     }
 }
 
-async fn permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_holds(store: Backend) {
+async fn permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold(store: Backend) {
     let (a, b, c) = three(&store).await;
     let lease = Duration::from_millis(900);
     let from = Instant::now();
@@ -131,7 +131,7 @@ async fn max_hold_ends_one_hold_and_gives_its_permits_back(store: Backend) {
     assert!(other.is_held() && again.is_held());
 }
 
-async fn a_late_release_gives_nobody_a_permit_too_many(store: Backend) {
+async fn a_late_release_frees_no_permit_twice(store: Backend) {
     let (a, b, c) = three(&store).await;
     let late = permits(&a, 2, 2).lease(Duration::from_millis(100));
     let late = late.acquire().await.unwrap();

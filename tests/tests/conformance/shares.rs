@@ -21,15 +21,15 @@ crate::on_every_store!(
     a_big_request_is_not_starved_by_small_ones,
     kinds_of_locks_conflict_in_both_orders,
     each_request_says_how_many_permits_there_are,
-    the_first_of_the_queue_blocks_those_with_a_larger_number,
+    the_first_of_the_queue_blocks_requests_with_a_larger_number,
     a_downgrade_lets_readers_in_and_no_writer_between,
     a_downgrade_may_be_repeated_and_raced_by_any_other_command,
-    a_kept_share_stays_taken_and_is_nobodys,
+    a_kept_share_stays_taken_and_has_no_owner,
     a_forced_release_takes_all_shares_and_serves_the_queue,
     a_forced_release_to_a_client_that_is_gone_leaves_nothing_in_use,
     tokens_rise_over_readers_writers_and_nested_fences,
     a_renewal_of_a_share_concerns_its_owner_only,
-    a_place_of_another_kind_holds_nobody_up,
+    a_place_of_another_kind_holds_up_no_request,
 );
 
 const READ: Option<Permits> = Some(Permits::READ);
@@ -380,7 +380,7 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
     two.frees(holder, READ).await;
 }
 
-async fn the_first_of_the_queue_blocks_those_with_a_larger_number(backend: Backend) {
+async fn the_first_of_the_queue_blocks_requests_with_a_larger_number(backend: Backend) {
     let two = Two::new(&backend);
     two.takes(owner(0, 1), permits(1, 6)).await;
     two.takes(owner(0, 2), permits(2, 6)).await;
@@ -446,7 +446,7 @@ async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Bac
     }
 }
 
-async fn a_kept_share_stays_taken_and_is_nobodys(backend: Backend) {
+async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
     let two = Two::new(&backend);
     let one = permits(1, 2);
     two.takes(owner(0, 1), one).await;
@@ -580,7 +580,7 @@ async fn a_renewal_of_a_share_concerns_its_owner_only(backend: Backend) {
     assert_eq!(backend.leftovers().await, 0);
 }
 
-async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
+async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
     let two = Two::new(&backend);
     // A reader waits, the writer's lease ends, and an exclusive lock takes the key with the plain
     // command.

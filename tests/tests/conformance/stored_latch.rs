@@ -12,9 +12,9 @@ use crate::verbs::{by, owner};
 
 crate::on_one_server!(
     a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_minutes,
-    a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out,
+    a_place_counts_for_a_minute_and_is_then_removed,
     generations_follow_the_clock_or_the_last_one,
-    what_is_not_all_of_a_latch_is_a_conflict,
+    an_incomplete_latch_is_a_conflict,
     places_that_are_something_else_keep_no_latch_shut,
 );
 
@@ -113,9 +113,7 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_min
     assert_eq!(stored.set(6, 1).await, Latched::Set(true));
 }
 
-async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out(
-    backend: Backend,
-) {
+async fn a_place_counts_for_a_minute_and_is_then_removed(backend: Backend) {
     let stored = Latches::on(backend);
     for is_set in [false, true] {
         if is_set {
@@ -170,7 +168,7 @@ async fn generations_follow_the_clock_or_the_last_one(backend: Backend) {
     );
 }
 
-async fn what_is_not_all_of_a_latch_is_a_conflict(backend: Backend) {
+async fn an_incomplete_latch_is_a_conflict(backend: Backend) {
     let stored = Latches::on(backend);
     for half in [
         "count 5 opened 0",

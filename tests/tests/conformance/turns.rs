@@ -16,32 +16,32 @@ crate::on_every_store!(
     tasks_of_one_process_pass_a_hold_on_without_the_store,
     other_processes_have_their_turn,
     a_turn_ends_after_so_many_hand_overs,
-    tokens_rise_and_are_unique_whoever_passes_what_on,
+    tokens_rise_and_are_unique_over_all_hand_offs,
     a_fair_request_is_not_passed_by,
-    what_was_passed_on_to_a_dropped_request_goes_to_the_next,
+    a_hold_passed_to_a_dropped_request_goes_to_the_next,
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
     a_lost_hold_is_not_passed_on,
     a_kept_key_is_not_passed_on,
     a_passed_hold_is_renewed_and_lost_as_any_other,
     a_panic_passes_the_hold_on,
-    a_shutdown_ends_what_is_passed_on,
+    a_shutdown_ends_a_hold_that_is_passed_on,
     turned_off_every_hand_over_goes_through_the_store,
-    holds_that_are_dropped_at_once_are_never_left_to_nobody,
+    holds_dropped_at_once_are_never_left_without_an_owner,
     a_request_inside_a_hold_that_has_ended_is_refused,
-    a_request_that_nobody_polls_is_passed_over,
-    one_that_has_asked_the_store_and_is_not_polled_is_passed_over,
-    one_that_is_passed_over_has_no_place_in_the_store,
-    one_that_wakes_before_its_successor_takes_nothing_from_it,
-    a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
+    a_request_that_is_not_polled_is_passed_over,
+    an_unpolled_request_that_has_asked_the_store_is_passed_over,
+    a_request_that_is_passed_over_has_no_place_in_the_store,
+    a_request_that_wakes_before_its_successor_takes_nothing_from_it,
+    a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
 );
 
 crate::on_a_quorum!(
-    tokens_rise_and_are_unique_whoever_passes_what_on,
+    tokens_rise_and_are_unique_over_all_hand_offs,
     other_processes_have_their_turn,
     a_passed_hold_is_renewed_and_lost_as_any_other,
     a_panic_passes_the_hold_on,
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
-    a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
+    a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
 );
 
 const WAIT: Duration = Duration::from_secs(30);
@@ -196,7 +196,7 @@ async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
     store.until_empty().await;
 }
 
-async fn tokens_rise_and_are_unique_whoever_passes_what_on(store: Backend) {
+async fn tokens_rise_and_are_unique_over_all_hand_offs(store: Backend) {
     let (a, b) = (patient(&store).await, store.client().await);
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
@@ -255,7 +255,7 @@ async fn a_fair_request_is_not_passed_by(store: Backend) {
     behind.await.unwrap().unwrap().release().await.unwrap();
 }
 
-async fn what_was_passed_on_to_a_dropped_request_goes_to_the_next(store: Backend) {
+async fn a_hold_passed_to_a_dropped_request_goes_to_the_next(store: Backend) {
     let client = patient(&store).await;
     for polls in 1..6 {
         for last in [false, true] {
@@ -426,7 +426,7 @@ async fn a_panic_passes_the_hold_on(store: Backend) {
     store.until_empty().await;
 }
 
-async fn a_shutdown_ends_what_is_passed_on(store: Backend) {
+async fn a_shutdown_ends_a_hold_that_is_passed_on(store: Backend) {
     for _ in 0..20 {
         let client = patient(&store).await;
         let first = client.lock("k").acquire().await.unwrap();
@@ -466,7 +466,7 @@ async fn turned_off_every_hand_over_goes_through_the_store(store: Backend) {
     store.until_empty().await;
 }
 
-async fn holds_that_are_dropped_at_once_are_never_left_to_nobody(store: Backend) {
+async fn holds_dropped_at_once_are_never_left_without_an_owner(store: Backend) {
     let client = patient(&store).await;
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
@@ -510,7 +510,7 @@ async fn a_request_inside_a_hold_that_has_ended_is_refused(store: Backend) {
     assert!(successor.is_held());
 }
 
-async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
+async fn a_request_that_is_not_polled_is_passed_over(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
@@ -541,7 +541,7 @@ async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
 }
 
 /// The store hands the lock over to a request that is no longer polled.
-async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Backend) {
+async fn an_unpolled_request_that_has_asked_the_store_is_passed_over(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let held = other.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
@@ -569,7 +569,7 @@ async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Ba
 }
 
 /// Also for a fenced request. Its place has another name.
-async fn one_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
+async fn a_request_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
     for fenced in [false, true] {
         let (client, other) = (patient(&store).await, store.client().await);
         let held = other.lock("k").acquire().await.unwrap();
@@ -594,7 +594,7 @@ async fn one_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
     }
 }
 
-async fn one_that_wakes_before_its_successor_takes_nothing_from_it(store: Backend) {
+async fn a_request_that_wakes_before_its_successor_takes_nothing_from_it(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let request = |lease| Box::pin(client.lock("k").lease(lease).wait(WAIT).acquire());
@@ -623,7 +623,7 @@ async fn one_that_wakes_before_its_successor_takes_nothing_from_it(store: Backen
     store.until_empty().await;
 }
 
-async fn a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls(store: Backend) {
+async fn a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());

@@ -15,10 +15,10 @@ crate::on_every_store!(
     a_place_in_the_queue_is_kept_by_repeats_and_left_by_abandon,
     only_the_owner_renews_releases_and_fences,
     a_release_repeated_is_not_held,
-    a_key_that_is_kept_is_nobodys_any_more,
+    a_kept_key_has_no_owner_any_more,
     an_abandon_undoes_a_grant,
     a_renewal_never_shortens_and_never_makes_a_key,
-    a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges,
+    a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges,
     a_place_whose_client_is_gone_is_passed_over,
 );
 
@@ -282,7 +282,7 @@ async fn a_release_repeated_is_not_held(backend: Backend) {
     assert_eq!(two.release(other).await, Released::Released);
 }
 
-async fn a_key_that_is_kept_is_nobodys_any_more(backend: Backend) {
+async fn a_kept_key_has_no_owner_any_more(backend: Backend) {
     let two = Two::new(&backend);
     let (mine, other) = (owner(0, 1), owner(1, 1));
     assert!(is_granted(two.acquire(mine, false, Queue::Barge).await));
@@ -338,7 +338,7 @@ async fn a_renewal_never_shortens_and_never_makes_a_key(backend: Backend) {
     assert_eq!(backend.leftovers().await, 0);
 }
 
-async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backend: Backend) {
+async fn a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges(backend: Backend) {
     let two = Two::new(&backend);
     let (gone, first, second, late) = (owner(0, 1), owner(1, 1), owner(1, 2), owner(0, 2));
     let brief = Acquire {

@@ -9,7 +9,7 @@ crate::on_every_store!(
     a_view_has_the_locks_of_its_namespace,
     a_key_of_another_namespace_is_not_nested,
     a_view_is_handed_a_lock_by_a_client_of_its_namespace,
-    holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there,
+    holds_of_several_namespaces_end_together_and_go_to_the_waiters_there,
     every_kind_of_lock_is_apart,
     a_view_has_defaults_of_its_own,
     a_namespace_that_can_not_be_used_is_told_with_every_key,
@@ -20,7 +20,7 @@ crate::on_a_quorum!(
     a_view_has_the_locks_of_its_namespace,
     a_key_of_another_namespace_is_not_nested,
     a_view_is_handed_a_lock_by_a_client_of_its_namespace,
-    holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there,
+    holds_of_several_namespaces_end_together_and_go_to_the_waiters_there,
     a_view_has_defaults_of_its_own,
     a_namespace_that_can_not_be_used_is_told_with_every_key,
     a_shutdown_of_a_view_ends_the_client,
@@ -128,7 +128,7 @@ async fn a_view_is_handed_a_lock_by_a_client_of_its_namespace(store: Backend) {
     assert!(soonest < Duration::from_millis(500), "{soonest:?}");
 }
 
-async fn holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there(store: Backend) {
+async fn holds_of_several_namespaces_end_together_and_go_to_the_waiters_there(store: Backend) {
     let (client, here) = (store.client().await, store.client().await);
     let (view, there) = (client.namespaced("other"), of_other(&store).await);
     let mut held = Vec::new();

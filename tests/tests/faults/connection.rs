@@ -8,7 +8,7 @@ use lock_testkit::RedisServer;
 use crate::{SLACK, client, timed, unavailable};
 
 #[tokio::test]
-async fn connecting_to_nobody_says_so_within_the_connect_timeout() {
+async fn connecting_without_a_server_fails_within_the_connect_timeout() {
     let server = RedisServer::start().await;
     let url = server.url();
     server.kill();

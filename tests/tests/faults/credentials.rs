@@ -171,7 +171,7 @@ async fn a_wrong_password_of_a_provider_is_told_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_or_hangs_is_told() {
+async fn a_provider_that_fails_or_hangs_is_reported() {
     let server = server(&[ENDED]).await;
     let connect = async |builder: LockClientBuilder| {
         let builder = builder.connect_timeout(Duration::from_millis(400));

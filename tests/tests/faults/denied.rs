@@ -25,7 +25,7 @@ fn kind(error: &LockError) -> StoreErrorKind {
 const WAIT: Duration = Duration::from_millis(600);
 
 #[tokio::test]
-async fn out_of_memory_is_tried_again_within_the_wait_and_then_told() {
+async fn out_of_memory_is_tried_again_within_the_wait_and_then_reported() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     let held = client
@@ -63,7 +63,7 @@ async fn a_hand_over_needs_no_free_memory() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_place_in_the_queue_needs_no_free_memory_to_look_again() {
+async fn a_waiter_needs_no_free_memory_to_look_again() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     let _held = client.lock("k").acquire().await.unwrap();
@@ -225,7 +225,7 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_ask_itself_is_not_busy_either_when_nothing_is_allowed_any_more() {
+async fn a_request_behind_the_first_is_not_busy_when_all_rights_are_gone() {
     let server = RedisServer::start().await;
     let (client, held) = allowed(&server, "app").await;
     let key = held.key().clone();

@@ -42,7 +42,7 @@ async fn loops(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_loop_that_knows_no_queue_leaves_a_share_to_those_who_wait() {
+async fn a_loop_without_a_queue_leaves_a_share_to_the_waiters() {
     let server = Arc::new(RedisServer::start().await);
     let over = Arc::new(AtomicBool::new(false));
     for fair in [false, true] {

@@ -51,7 +51,7 @@ fn kinds(client: &LockClient) -> [Lock; 3] {
 const QUEUE: &str = "lock:%queue:{lock:k}";
 
 #[tokio::test]
-async fn whoever_knows_an_earlier_request_can_not_grant_the_next_one() {
+async fn knowing_an_earlier_request_does_not_grant_the_next_one() {
     let server = RedisServer::start().await;
     let (holder, victim) = (client(&server.url()).await, client(&server.url()).await);
     let forger = Forger::on(&server).await;

@@ -196,7 +196,7 @@ async fn a_duplicate_that_arrives_when_its_call_is_forgotten_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_count_that_nobody_answers_is_unavailable_and_counts_at_most_once() {
+async fn an_unanswered_count_down_is_unavailable_and_counts_at_most_once() {
     let (server, proxy, _) = behind_proxy().await;
     let wait = Duration::from_millis(1500);
     let builder = LockClient::builder().url(proxy.url()).wait(wait);

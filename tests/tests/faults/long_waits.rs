@@ -18,7 +18,7 @@ fn told(log: &Log) -> usize {
 }
 
 #[tokio::test]
-async fn a_long_wait_is_told_once_with_the_holder_and_those_ahead() {
+async fn a_long_wait_is_logged_once_with_the_holder_and_the_number_ahead() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -397,7 +397,7 @@ async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undo
 }
 
 #[tokio::test]
-async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
+async fn every_waiter_takes_a_place_again_over_a_new_connection() {
     let (server, proxy, waiter) = behind_proxy().await;
     let holder = client(&server.url()).await;
     let held = holder.lock("k").acquire().await.unwrap();

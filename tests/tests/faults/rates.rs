@@ -75,7 +75,7 @@ async fn a_reply_that_is_lost_is_unavailable_and_the_command_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again_within_the_wait_and_nothing_is_taken_twice() {
+async fn a_passing_fault_is_tried_again_within_the_wait_and_takes_nothing_twice() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     limiter(&client).acquire().await.unwrap();
@@ -189,7 +189,7 @@ async fn a_bucket_that_is_something_else_is_a_conflict_and_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_clock_that_was_set_back_costs_no_more_than_the_bucket() {
+async fn a_clock_set_back_costs_no_more_than_the_bucket() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     let limiter = client.rate_limiter("k", Rate::per_second(20).burst(1));

@@ -172,7 +172,7 @@ async fn holders_survive_a_server_that_comes_back_with_its_data() {
 }
 
 #[tokio::test]
-async fn everyone_waiting_takes_a_place_again_after_a_restart() {
+async fn every_waiter_takes_a_place_again_after_a_restart() {
     let server = RedisServer::start().await;
     let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
     for kind in 0..3 {

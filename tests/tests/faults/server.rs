@@ -143,7 +143,7 @@ async fn the_same_client_works_again_after_a_freeze_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn everyone_waiting_looks_again_after_a_restart() {
+async fn every_waiter_looks_again_after_a_restart() {
     let server = RedisServer::start().await;
     let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
     let held = holder.lock("k").acquire().await.unwrap();
@@ -238,7 +238,7 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
 /// A server without memory refuses requests for a free lock. That says nothing about the requests
 /// behind the first, nor about another lock.
 #[tokio::test]
-async fn those_behind_one_that_is_refused_are_not_told_that_the_lock_is_busy() {
+async fn requests_behind_a_refused_one_are_not_told_that_the_lock_is_busy() {
     const WAIT: Duration = Duration::from_secs(3);
     let server = RedisServer::start().await;
     let (client, other) = (client(&server.url()).await, client(&server.url()).await);

@@ -68,7 +68,7 @@ async fn a_holder_killed_frees_all_and_costs_no_more_than_its_lease() {
 }
 
 #[tokio::test]
-async fn a_waiter_killed_that_has_some_of_them_frees_those() {
+async fn a_killed_waiter_frees_the_locks_that_it_had() {
     let server = RedisServer::start().await;
     let observer = client(&server.url()).await;
     let held = observer.lock("y").acquire().await.unwrap();

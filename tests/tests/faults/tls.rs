@@ -82,7 +82,7 @@ async fn is_not_trusted(url: &str) {
 }
 
 #[tokio::test]
-async fn a_lock_over_tls_and_a_certificate_that_nobody_trusts() {
+async fn a_lock_over_tls_and_an_untrusted_certificate() {
     let (certificate, port) = (Certificate::new(), free_port());
     let server = certificate.server(port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");

@@ -110,7 +110,7 @@ async fn said_of(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn tls_on_one_side_only_is_told() {
+async fn tls_on_one_side_only_is_reported() {
     let (_certificate, _server, [plain, tls]) = server().await;
     for (kind, rest) in [
         ("", ""),
@@ -128,7 +128,7 @@ async fn tls_on_one_side_only_is_told() {
 }
 
 #[tokio::test]
-async fn who_was_connected_is_not_told_of_tls() {
+async fn a_client_that_was_connected_is_not_told_of_tls() {
     let (_certificate, server, [plain, _]) = server().await;
     let proxy = lock_testkit::Proxy::start(server.addr()).await;
     let client = LockClient::builder().url(format!("redis://{}", proxy.addr()));

@@ -100,7 +100,7 @@ async fn every_server_of_every_kind_of_url_gets_it() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_file_is_told_with_its_path() {
+async fn a_mistake_in_a_file_is_reported_with_its_path() {
     let (certificate, folder) = (Certificate::new(), tempfile::tempdir().unwrap());
     let (cert, key) = (certificate.path(), certificate.key());
     let file = |name: &str, text: &str| {
@@ -171,7 +171,7 @@ async fn what_is_wrong_with_a_file_is_told_with_its_path() {
 }
 
 #[tokio::test]
-async fn tls_without_a_url_for_it_is_told() {
+async fn tls_without_a_url_for_it_is_reported() {
     let (certificate, unix) = (
         Certificate::new(),
         "redis+unix:///tmp/redis.sock".to_owned(),

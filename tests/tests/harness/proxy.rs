@@ -208,7 +208,7 @@ async fn refused_connections_are_closed_and_existing_ones_stay() {
 }
 
 #[tokio::test]
-async fn cut_after_a_request_lets_it_arrive_and_nobody_learns() {
+async fn cut_after_a_request_lets_it_arrive_and_loses_its_reply() {
     let (server, proxy) = server_and_proxy().await;
     let connection = connect(&proxy.url()).await;
     proxy.cut_after_next("set");

@@ -19,7 +19,7 @@ fn settings(seed: u64, length: Duration) -> Settings {
 /// Runs until each fault has happened, and until a holder that stood still has come back too late.
 /// For longer runs: `bash tests/long/run soak`.
 #[tokio::test]
-async fn whatever_fails_nobody_breaks_in_and_everybody_goes_on() {
+async fn whatever_fails_no_lock_is_held_twice_and_all_workers_go_on() {
     let _one = ONE.lock().await;
     let settings = settings(1, Duration::from_secs(10));
     let report = run(&settings).await;

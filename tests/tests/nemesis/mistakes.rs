@@ -73,7 +73,7 @@ async fn a_lock_without_a_lease_is_found_when_its_holder_dies() {
 }
 
 #[tokio::test]
-async fn a_guard_that_is_forgotten_is_found_when_nobody_else_gets_the_lock() {
+async fn a_forgotten_guard_is_found_when_no_other_gets_the_lock() {
     found_by(Mistake::ForgetGuard, &[], Check::Leftovers).await;
 }
 

@@ -107,7 +107,7 @@ async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_keys_over_several_slots_are_had_all_or_none() {
+async fn several_keys_over_several_slots_are_taken_all_or_none() {
     let cluster = RedisCluster::start_patient().await;
     let url = cluster.url();
     let (one, two) = (patient_client(&url).await, patient_client(&url).await);

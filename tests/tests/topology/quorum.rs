@@ -287,7 +287,7 @@ async fn a_hold_that_a_majority_has_lost_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_who_wait_are_told_when_the_lock_is_free() {
+async fn waiters_are_told_when_the_lock_is_free() {
     let quorum = RedisQuorum::start(3).await;
     let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
     let (mut soon, rounds) = (0, 10);
@@ -339,7 +339,7 @@ async fn six_clients(quorum: &RedisQuorum) -> Vec<LockClient> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_try_at_once_one_gets_it() {
+async fn one_of_many_tries_at_once_gets_the_lock() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
     // This depends on chance.
@@ -351,7 +351,7 @@ async fn of_many_who_try_at_once_one_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_try_at_once_one_gets_it_while_a_server_is_dead() {
+async fn one_of_many_tries_at_once_gets_the_lock_while_a_server_is_dead() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
     quorum.servers[2].kill();
@@ -462,7 +462,7 @@ async fn a_lock_that_is_held_is_not_shown_as_free_while_a_server_is_silent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_keys_are_had_all_or_none() {
+async fn several_keys_are_taken_all_or_none() {
     let quorum = RedisQuorum::start(3).await;
     let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
     let held = one.lock("b").acquire().await.unwrap();

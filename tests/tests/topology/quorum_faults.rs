@@ -58,7 +58,7 @@ async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_of_which_nobody_had_heard_counts_at_the_release() {
+async fn a_part_that_was_not_heard_of_counts_at_the_release() {
     let quorum = RedisQuorum::start(3).await;
     let (proxy, url) = behind_a_proxy(&quorum).await;
     let client = client(&url).await;

@@ -82,7 +82,7 @@ async fn an_even_number_of_servers_is_a_warning() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_had_soundly_is_refused_with_the_reason() {
+async fn what_a_quorum_can_not_do_soundly_is_refused_with_the_reason() {
     let quorum = RedisQuorum::start(3).await;
     let client = client(&quorum.url()).await;
     let mut said = vec![

@@ -224,7 +224,7 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
 
 /// A reply without enough replicas is a sign of life of the master. Silence is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_master_that_stands_still_is_told_as_such_and_not_as_too_few_replicas() {
+async fn a_silent_master_is_reported_as_such_and_not_as_too_few_replicas() {
     let master = RedisServer::start().await;
     let _replica = master.start_replica().await;
     let client = confirmed(&master.url()).await;
@@ -238,7 +238,7 @@ async fn a_master_that_stands_still_is_told_as_such_and_not_as_too_few_replicas(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else_waits_for_it() {
+async fn holds_confirmed_at_the_same_time_share_a_round_trip_and_delay_nothing_else() {
     let master = RedisServer::start().await;
     let replica = master.start_replica().await;
     let timeout = Duration::from_secs(2);
@@ -268,7 +268,7 @@ async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_gone_is_told_from_what_is_not_confirmed_with_it() {
+async fn a_lost_hold_is_told_from_an_unconfirmed_one() {
     let master = RedisServer::start().await;
     let replica = master.start_replica().await;
     let timeout = Duration::from_secs(1);

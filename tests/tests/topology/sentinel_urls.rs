@@ -6,7 +6,7 @@ use lock_testkit::{RedisServer, SentinelGroup};
 use crate::{client, config, unavailable};
 
 #[tokio::test]
-async fn a_master_name_that_no_sentinel_knows_is_told() {
+async fn an_unknown_master_name_is_reported() {
     let group = SentinelGroup::start().await;
     let url = group.url_of("nobody");
     let said = config(LockClient::builder().url(&url).connect().await);

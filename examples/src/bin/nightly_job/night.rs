@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_run_twice_and_one_run_by_nobody_are_seen() {
+    fn a_tick_run_twice_and_one_not_run_are_seen() {
         let mut nights = Nights::watch([0, 1, -1], 6, 100, 3);
         for (process, tick, ran) in [
             (1, 99, true),

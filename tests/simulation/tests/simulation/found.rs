@@ -11,7 +11,7 @@ use crate::world::{World, now, sleep};
 /// A request for several locks ends with a command that renews the first ones. That command had a
 /// command timeout of its own, beyond the wait.
 #[test]
-fn several_locks_are_had_or_given_up_within_the_wait() {
+fn several_locks_are_taken_or_given_up_within_the_wait() {
     const WAIT: Duration = Duration::from_millis(500);
     for freed_after in (100..=500).step_by(10) {
         in_simulation(async {

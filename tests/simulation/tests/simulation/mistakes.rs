@@ -92,12 +92,12 @@ fn a_writer_beside_readers_is_found_by_exclusion() {
 }
 
 #[test]
-fn a_task_that_is_not_polled_and_not_passed_over_is_found_by_who_waits() {
+fn an_unpolled_task_that_is_not_passed_over_is_found_by_the_waiting() {
     is_found(Mistake::PassesNobodyOver, Check::Waiting);
 }
 
 #[test]
-fn patience_with_all_keys_as_one_is_found_by_who_waits_for_a_silent_server() {
+fn patience_with_all_keys_as_one_is_found_by_the_waiting() {
     is_found(Mistake::IsPatientWithAllKeysAsOne, Check::Waiting);
 }
 

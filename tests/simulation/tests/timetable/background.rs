@@ -94,7 +94,7 @@ fn an_answered_health_check_says_how_long_it_took() {
 }
 
 #[test]
-fn what_is_gone_is_not_released_and_what_has_run_into_its_deadline_is() {
+fn a_hold_past_its_deadline_is_released_and_one_that_is_gone_is_not() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.answers(Reply::Renew(vec![Renewed::Gone]));
@@ -309,7 +309,7 @@ fn a_shutdown_with_nothing_to_do_takes_no_time() {
 
 /// What is left of a request that ends while its command is under way.
 #[test]
-fn a_command_that_nobody_waits_for_any_more_is_undone_until_its_lease_has_ended() {
+fn an_abandoned_command_is_undone_until_its_lease_has_ended() {
     simulated(async {
         for keys in [vec!["a"], vec!["a", "b"]] {
             let (store, client) = RecordingStore::open().await;
@@ -331,7 +331,7 @@ fn a_command_that_nobody_waits_for_any_more_is_undone_until_its_lease_has_ended(
 }
 
 #[test]
-fn a_shutdown_is_told_at_once_to_whoever_waits() {
+fn a_shutdown_is_told_to_waiters_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let _guard = store.other().await.lock("k").acquire().await.unwrap();

@@ -263,7 +263,7 @@ fn messages_that_a_latch_has_opened() {
 }
 
 #[test]
-fn what_is_heard_during_a_look_makes_it_look_again() {
+fn a_message_during_a_look_makes_it_look_again() {
     simulated(async {
         for (reply, message, looks_again) in [
             (state(1, 5, 0), Some(5), true),

@@ -8,7 +8,7 @@ use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, of, short, simulated};
 
 #[test]
-fn what_did_not_arrive_is_sent_again_within_the_wait() {
+fn a_request_that_did_not_arrive_is_sent_again_within_the_wait() {
     simulated(async {
         for (fates, wait, sent, expected) in [
             (vec![DOWN, DOWN], 1000, 3, "passes at 150"),

@@ -13,7 +13,7 @@ fn apart(store: &RecordingStore) {
 }
 
 #[test]
-fn free_keys_are_had_renewed_and_released_together() {
+fn free_keys_are_taken_renewed_and_released_together() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.multi_lock(["b", "a"]).acquire();
@@ -30,7 +30,7 @@ fn free_keys_are_had_renewed_and_released_together() {
 }
 
 #[test]
-fn taken_keys_are_had_one_after_the_other_and_then_confirmed() {
+fn busy_keys_are_taken_one_after_the_other_and_then_confirmed() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("b").acquire().await.unwrap();
@@ -126,7 +126,7 @@ fn replies_that_are_too_few_or_without_tokens_are_no_grant() {
 }
 
 #[test]
-fn one_that_is_lost_on_the_way_begins_it_all_anew_after_a_pause() {
+fn one_key_lost_on_the_way_starts_all_anew_after_a_pause() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         apart(&store);
@@ -266,7 +266,7 @@ fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
 }
 
 #[test]
-fn what_is_waited_for_does_not_count_for_max_hold() {
+fn waiting_does_not_count_for_max_hold() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("b").acquire().await.unwrap();

@@ -163,7 +163,7 @@ fn a_store_that_refuses_every_acquire_is_not_called_busy() {
 }
 
 #[test]
-fn what_waiting_does_not_change_is_told_at_once() {
+fn an_error_that_waiting_does_not_change_is_reported_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Fails(StoreErrorKind::Denied)]);
@@ -275,7 +275,7 @@ fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_i
 }
 
 #[test]
-fn one_request_of_a_process_asks_for_all_unless_they_are_fair() {
+fn one_request_of_a_process_asks_for_all_unless_fair() {
     simulated(async {
         for (fair, looks, all) in [
             (false, vec![0, 0, 1000], 1),
@@ -382,7 +382,7 @@ fn a_lease_that_the_network_uses_up_ends_a_wait_for_ever_also_if_others_hold_the
 }
 
 #[test]
-fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
+fn a_message_during_a_command_is_looked_into() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         store.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);

@@ -17,7 +17,7 @@ crate::on_one_server!(
     a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back,
     a_writer_that_stands_still_stops_no_readers,
     a_writer_whose_wait_has_ended_stops_no_readers,
-    a_clock_that_was_set_back_costs_nobody_his_place,
+    a_clock_set_back_costs_no_place,
     places_of_a_client_that_is_gone_are_not_kept,
     of_a_queue_without_places_nothing_is_left,
     a_place_that_was_passed_over_is_kept_for_a_minute,
@@ -164,7 +164,7 @@ async fn a_writer_whose_wait_has_ended_stops_no_readers(backend: Backend) {
     stored.takes(owner(0, 3), Some(Permits::READ)).await;
 }
 
-async fn a_clock_that_was_set_back_costs_nobody_his_place(backend: Backend) {
+async fn a_clock_set_back_costs_no_place(backend: Backend) {
     let stored = Stored::on(backend);
     let (holder, first, second) = (owner(0, 1), owner(1, 1), owner(1, 2));
     stored.takes(holder, None).await;

@@ -12,7 +12,7 @@ crate::on_one_server!(
     a_set_lives_a_second_longer_than_its_longest_lease,
     an_exclusive_lease_is_kept_to_the_millisecond,
     places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_after_a_minute,
-    who_finds_it_taken_is_told_when_the_first_lease_ends,
+    a_request_that_finds_it_taken_is_told_when_the_first_lease_ends,
 );
 
 async fn a_set_lives_a_second_longer_than_its_longest_lease(backend: Backend) {
@@ -104,7 +104,7 @@ async fn places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_afte
     stored.lives(QUEUE, minute).await;
 }
 
-async fn who_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) {
+async fn a_request_that_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) {
     let stored = Stored::on(backend);
     let (long, short) = (owner(0, 1), owner(0, 2));
     let ends = async |share| match stored

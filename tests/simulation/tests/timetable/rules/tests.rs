@@ -252,7 +252,7 @@ fn a_renewal_after_the_release() {
 }
 
 #[test]
-fn a_lost_reply_and_a_place_that_nobody_undoes() {
+fn a_lost_reply_and_a_place_that_is_not_undone() {
     let lost = command(0, 500, Request::Acquire(request()), LOST);
     breaks(vec![lost], &["what_may_be_held_is_undone"]);
     let lines = vec![asks(0, 1000, 1000), acquire(0, QUEUED)];
