@@ -39,7 +39,8 @@ fn source(way: Way) -> String {
     for n in 0..FUNCTIONS {
         writeln!(
             text,
-            "{before}\npub async fn f{n}(id: u64, amount: u32) -> Result<u32, LockError> {{ {body} }}"
+            "{before}\npub async fn f{n}(id: u64, amount: u32) -> Result<u32, LockError> \
+             {{ {body} }}"
         )
         .expect("a string takes everything");
     }

@@ -1,4 +1,5 @@
-//! The pages of the repository: no link is dead, and the files and tests that they name exist.
+//! What people read. On the pages no link is dead, and the files and tests that they name exist. No
+//! line of the sources is too long.
 #![expect(
     clippy::unwrap_used,
     reason = "without the files there is nothing to test"
@@ -18,6 +19,9 @@ const PAGES: [&str; 7] = [
     "lock-runtime/docs",
     "tests/benches/README.md",
 ];
+
+/// The folders with sources.
+const FOLDERS: [&str; 4] = ["examples", "lock-macros", "lock-runtime", "tests"];
 
 #[test]
 fn no_link_is_dead() {
@@ -39,7 +43,7 @@ fn no_link_is_dead() {
 #[test]
 fn what_the_pages_name_is_there() {
     let (mut paths, mut tests) = (Vec::new(), String::new());
-    for folder in ["examples", "lock-macros", "lock-runtime", "tests"] {
+    for folder in FOLDERS {
         for path in every_file(&root().join(folder)) {
             if folder == "tests" && path.extension().is_some_and(|end| end == "rs") {
                 tests += &fs::read_to_string(&path).unwrap();
@@ -69,6 +73,32 @@ fn what_the_pages_name_is_there() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(named > 150, "{named}");
+}
+
+/// rustfmt leaves long strings, attributes and macros as they are. The files that the compiler's
+/// messages quote by line are exempt, and so is the code that the macros expand to.
+#[test]
+fn no_line_of_the_sources_is_longer_than_100_columns() {
+    const EXEMPT: [&str; 2] = ["tests/ui", "lock-macros/expansions"];
+    let (mut files, mut long) = (0, Vec::new());
+    for folder in FOLDERS {
+        for path in every_file(&root().join(folder)) {
+            let name = path.strip_prefix(root()).unwrap().to_owned();
+            let is_source = name
+                .extension()
+                .is_some_and(|end| end == "rs" || end == "lua");
+            if !is_source || EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
+                continue;
+            }
+            files += 1;
+            let text = fs::read_to_string(&path).unwrap();
+            let lines = (1..).zip(text.lines());
+            let too_long = lines.filter(|(_, line)| line.chars().count() > 100);
+            long.extend(too_long.map(|(number, _)| format!("{}:{number}", name.display())));
+        }
+    }
+    assert!(long.is_empty(), "{long:#?}");
+    assert!(files > 500, "{files}");
 }
 
 fn every_file(folder: &Path) -> Vec<PathBuf> {

@@ -10,7 +10,12 @@ use super::shop::Shop;
 ///
 /// # Errors
 /// The store of the locks does not answer, or the lock was lost.
-#[distributed_lock(key = "job:report", on_busy = "skip", hold_at_least = "30s", client = shop.locks())]
+#[distributed_lock(
+    key = "job:report",
+    on_busy = "skip",
+    hold_at_least = "30s",
+    client = shop.locks(),
+)]
 pub async fn report(shop: &Shop) -> Result<Option<usize>, OrderError> {
     Ok(Some(shop.paid()))
 }

@@ -6,6 +6,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +105,8 @@ const SURROUNDINGS: &str = "local server = redis
       if name == 'GET' then return server.call('GET', key) end
       assert(name == 'SET' and px == 'PX')
       local debt = tonumber(string.match(value, '%d+$'))
-      assert(tonumber(ttl) * 1000000 >= debt and (tonumber(ttl) - 4) * 1000000 < debt, 'lives too long or too short')
+      local nanos = tonumber(ttl) * 1000000
+      assert(nanos >= debt and nanos - 4 * 1000000 < debt, 'lives too long or too short')
       return server.call('SET', key, value)
     end}
 ";
@@ -189,16 +191,27 @@ async fn the_script_and_the_embedded_store_say_the_same() {
     .unwrap();
 }
 
+/// Requests under one limit.
+fn steps(pauses: Range<u64>, tokens: Range<u32>, most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let waits = prop_oneof![Just(0), 0..100_000_000_u64];
+    proptest::collection::vec((pauses, Just(0), tokens, waits), 1..most)
+}
+
 proptest! {
     #[test]
     fn every_reply_is_that_of_a_bucket(
         interval in 1_000..50_000_000_u64,
         burst in 1..40_u32,
-        steps in proptest::collection::vec((0..60_000_000_u64, Just(0), 0..45_u32, prop_oneof![Just(0), 0..100_000_000_u64]), 1..120),
+        steps in steps(0..60_000_000, 0..45, 120),
     ) {
-        let mut model = Model { interval: interval.into(), burst: burst.into(), level: i128::from(interval) * i128::from(burst) };
+        let mut model = Model {
+            interval: interval.into(),
+            burst: burst.into(),
+            level: i128::from(interval) * i128::from(burst),
+        };
         let replies = replies(&[(interval, burst)], &steps);
-        for (at, (&(pause, _, tokens, wait), (_, reply))) in steps.iter().zip(&replies).enumerate() {
+        let replied = steps.iter().zip(&replies);
+        for (at, (&(pause, _, tokens, wait), (_, reply))) in replied.enumerate() {
             model.pass_time(pause.into());
             let expected = model.take(tokens.min(burst).into(), wait.into());
             prop_assert_eq!(*reply, expected, "step {}", at);
@@ -209,7 +222,7 @@ proptest! {
     fn no_window_lets_more_pass_than_rate_and_burst(
         interval in 1_000..20_000_000_u64,
         burst in 1..20_u32,
-        steps in proptest::collection::vec((0..10_000_000_u64, Just(0), 1..25_u32, prop_oneof![Just(0), 0..100_000_000_u64]), 1..80),
+        steps in steps(0..10_000_000, 1..25, 80),
     ) {
         let replies = replies(&[(interval, burst)], &steps);
         let mut passes: Vec<(Duration, u64)> = Vec::new();
@@ -219,7 +232,9 @@ proptest! {
                     prop_assert!(*delay <= Duration::from_nanos(wait));
                     passes.push((*at + *delay, tokens.min(burst).into()));
                 }
-                Rated::Limited { retry_after } => prop_assert!(*retry_after > Duration::from_nanos(wait)),
+                Rated::Limited { retry_after } => {
+                    prop_assert!(*retry_after > Duration::from_nanos(wait));
+                }
                 Rated::Conflict => panic!("{reply:?}"),
             }
         }
@@ -229,7 +244,8 @@ proptest! {
                 prop_assert!(first <= last, "turns come in order");
                 taken += tokens;
                 let window = u64::try_from((*last - *first).as_nanos()).unwrap();
-                prop_assert!(taken <= window / interval + u64::from(burst), "{} in {} ns", taken, window);
+                let allowed = window / interval + u64::from(burst);
+                prop_assert!(taken <= allowed, "{} in {} ns", taken, window);
             }
         }
     }

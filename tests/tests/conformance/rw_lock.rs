@@ -116,7 +116,7 @@ async fn readers_and_writers_of_several_clients_never_meet(store: Backend) {
                         let guard = write(&client).acquire().await.unwrap();
                         let alone =
                             inside.compare_exchange(0, -1, Ordering::SeqCst, Ordering::SeqCst);
-                        assert_eq!(alone, Ok(0), "a writer met somebody");
+                        assert_eq!(alone, Ok(0), "a writer met another holder");
                         tokio::task::yield_now().await;
                         inside.store(0, Ordering::SeqCst);
                         guard.release().await.unwrap();
@@ -809,10 +809,10 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
             for request in [request.clone().wait(Duration::ZERO), request] {
                 let result = request.acquire().await;
                 let found = KeyKind::NoLock;
-                assert!(
-                    matches!(&result, Err(LockError::KeyConflict { found: it, .. }) if *it == found),
-                    "{words:?}: {result:?}"
-                );
+                let Err(LockError::KeyConflict { found: it, .. }) = &result else {
+                    panic!("{words:?}: {result:?}");
+                };
+                assert_eq!(*it, found, "{words:?}");
             }
         }
         for result in [

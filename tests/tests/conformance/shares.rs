@@ -216,7 +216,7 @@ async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(back
     assert_eq!(
         (found.holders, found.waiting),
         (20, 2),
-        "behind the writer nobody"
+        "no reader behind the writer"
     );
     for reader in &readers {
         two.takes(*reader, READ).await;

@@ -60,7 +60,7 @@ impl Waiters {
             let mut events = all.workers.iter_mut().flat_map(ChildProcess::take_events);
             assert!(
                 events.all(|event| !event.text.starts_with("held")),
-                "somebody holds together with {number}"
+                "another one holds together with {number}"
             );
             all.release(number).await;
         }

@@ -331,7 +331,8 @@ async fn a_server_that_lost_its_data_is_a_lost_latch() {
         if set_again {
             // Between two looks of the waiter: another latch, which it has not waited for.
             let again = "redis.call('DEL', 'lock:k') \
-                         redis.call('HSET', 'lock:k', 'count', 1, 'generation', '9000000000000000', 'opened', 0)";
+                         redis.call('HSET', 'lock:k', 'count', 1, \
+                         'generation', '9000000000000000', 'opened', 0)";
             server.command(&["EVAL", again, "0"]).await;
         } else {
             server.restart_empty().await;
@@ -379,8 +380,8 @@ async fn a_full_server_sets_no_latch_and_still_opens_the_one_that_is_set() {
 #[tokio::test]
 async fn a_user_with_the_documented_rights_needs_no_others() {
     let server = RedisServer::start().await;
-    let commands = "+hello +auth +ping +subscribe +evalsha +eval +get +set +del +pexpire +pttl +time +publish \
-                    +hmget +hset +zadd +zrem +zrange +zremrangebyscore";
+    let commands = "+hello +auth +ping +subscribe +evalsha +eval +get +set +del +pexpire +pttl \
+                    +time +publish +hmget +hset +zadd +zrem +zrange +zremrangebyscore";
     let rules = ["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
     let rules: Vec<&str> = rules.into_iter().chain(commands.split(' ')).collect();
     server.command(&rules).await;

@@ -58,7 +58,7 @@ async fn a_long_wait_is_logged_once_with_the_holder_and_the_number_ahead() {
     let foreign = "which is held by a client that is not this library";
     assert!(log.text().contains(foreign), "{}", log.text());
     assert_eq!(told(&log), 6, "{}", log.text());
-    eventually("nobody waits", async || {
+    eventually("no request waits", async || {
         ours.health().await.unwrap().waiting == 0
     })
     .await;

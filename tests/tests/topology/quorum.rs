@@ -310,8 +310,8 @@ async fn waiters_are_told_when_the_lock_is_free() {
 }
 
 /// In how many of so many rounds none of six clients that try at once gets the lock.
-async fn nobody_gets_it(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
-    let mut nobody = 0;
+async fn rounds_without_a_holder(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
+    let mut without = 0;
     for round in 0..rounds {
         let mut tries = JoinSet::new();
         for client in clients {
@@ -323,11 +323,11 @@ async fn nobody_gets_it(quorum: &RedisQuorum, clients: &[LockClient], rounds: u3
             guards.extend(tried.unwrap().unwrap());
         }
         assert!(guards.len() <= 1, "{} holders", guards.len());
-        nobody += u32::from(guards.is_empty());
+        without += u32::from(guards.is_empty());
         drop(guards);
         until_gone(quorum, &format!("k:{round}")).await;
     }
-    nobody
+    without
 }
 
 async fn six_clients(quorum: &RedisQuorum) -> Vec<LockClient> {
@@ -343,10 +343,10 @@ async fn one_of_many_tries_at_once_gets_the_lock() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
     // This depends on chance.
-    let (rounds, nobody) = (30, nobody_gets_it(&quorum, &clients, 30).await);
+    let (rounds, without) = (30, rounds_without_a_holder(&quorum, &clients, 30).await);
     assert!(
-        nobody <= rounds / 3,
-        "nobody got it in {nobody} of {rounds}"
+        without <= rounds / 3,
+        "no client got it in {without} of {rounds}"
     );
 }
 
@@ -355,12 +355,12 @@ async fn one_of_many_tries_at_once_gets_the_lock_while_a_server_is_dead() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
     quorum.servers[2].kill();
-    nobody_gets_it(&quorum, &clients, 2).await;
+    rounds_without_a_holder(&quorum, &clients, 2).await;
     let started = Instant::now();
-    let (rounds, nobody) = (20, nobody_gets_it(&quorum, &clients, 20).await);
+    let (rounds, without) = (20, rounds_without_a_holder(&quorum, &clients, 20).await);
     assert!(
-        nobody <= rounds / 2,
-        "nobody got it in {nobody} of {rounds}"
+        without <= rounds / 2,
+        "no client got it in {without} of {rounds}"
     );
     // No client waits for the dead server until the command's time is over.
     let took = started.elapsed();

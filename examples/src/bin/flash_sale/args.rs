@@ -22,7 +22,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) buyers: u32,
     /// How many items there are
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000),
+    )]
     pub(crate) items: u32,
     /// Sell without the lock, to see what it prevents
     #[arg(long)]

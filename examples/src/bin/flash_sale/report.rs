@@ -156,7 +156,8 @@ impl Sale {
         }
         if self.tally.interrupted > 0 {
             account += &format!(
-                "{} buyers were stopped half way, because the lock was lost; each may have taken an item.\n",
+                "{} buyers were stopped half way, because the lock was lost; \
+                 each may have taken an item.\n",
                 self.tally.interrupted
             );
         }

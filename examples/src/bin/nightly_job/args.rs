@@ -87,15 +87,16 @@ impl Args {
         }
         if HOLD_AT_LEAST + LATE >= Duration::from_secs(self.every) {
             return Err(format!(
-                "--every {}: the key is held for {hold} s and the scheduler is up to {late} s late, so the next tick \
-                 could find the lock still taken; 5 is the least",
+                "--every {}: the key is held for {hold} s and the scheduler is up to {late} s \
+                 late, so the next tick could find the lock still taken; 5 is the least",
                 self.every
             ));
         }
         if self.apart() + LATE >= HOLD_AT_LEAST {
             return Err(format!(
-                "--skew {}: the clocks would be {} s apart and the scheduler is up to {late} s late, but the key is \
-                 held for {hold} s only, so the slowest clock could find the lock free again; 1 is the most",
+                "--skew {}: the clocks would be {} s apart and the scheduler is up to {late} s \
+                 late, but the key is held for {hold} s only, so the slowest clock could find \
+                 the lock free again; 1 is the most",
                 self.skew,
                 self.apart().as_secs()
             ));

@@ -77,18 +77,18 @@ impl Nights {
         let apart = args.apart().as_secs();
         if run_twice + missed + count.unheard == 0 {
             say(&format!(
-                "\nEvery tick was run by exactly one process, although the clocks are {apart} s apart."
+                "\nEvery tick was run by exactly one process, \
+                 although the clocks are {apart} s apart."
             ));
             ExitCode::SUCCESS
         } else if args.no_hold && run_twice > 0 {
-            say(
-                "\nThe lock was free again when the next clock struck. This is what hold_at_least prevents.",
-            );
+            say("\nThe lock was free again when the next clock struck. \
+                 This is what hold_at_least prevents.");
             ExitCode::SUCCESS
         } else {
             eprintln!(
-                "\nNot every tick was run once: {run_twice} were run twice, {missed} by nobody, and {} times a process \
-                 told nothing.",
+                "\nNot every tick was run once: {run_twice} were run twice, {missed} by nobody, \
+                 and {} times a process told nothing.",
                 count.unheard
             );
             ExitCode::FAILURE

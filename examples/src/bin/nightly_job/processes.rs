@@ -46,7 +46,8 @@ pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>
 
     let hold = if args.no_hold { "WITHOUT" } else { "with" };
     say(&format!(
-        "3 processes, clocks {:+} s, {:+} s and {:+} s, a tick every {every} s, {hold} hold_at_least",
+        "3 processes, clocks {:+} s, {:+} s and {:+} s, a tick every {every} s, \
+         {hold} hold_at_least",
         clocks[0], clocks[1], clocks[2]
     ));
     let mut nights = Nights::watch(clocks, every, first, ticks);

@@ -31,8 +31,9 @@ impl Server {
             .stdout(Stdio::null())
             .spawn();
         let process = started.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => "there is no redis-server here to start: install one (apt-get install redis-server, \
-                                    brew install redis), or name one that runs with --url redis://host:port/"
+            ErrorKind::NotFound => "there is no redis-server here to start: install one \
+                                    (apt-get install redis-server, brew install redis), \
+                                    or name one that runs with --url redis://host:port/"
                 .to_owned(),
             _ => format!("redis-server does not start: {error}"),
         })?;

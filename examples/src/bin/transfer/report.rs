@@ -61,11 +61,15 @@ impl Day {
             return ExitCode::FAILURE;
         }
         say(&match more {
-            0 if self.locked => "\nNo money appeared, none vanished, and nobody got stuck.".to_owned(),
-            0 => "\nNothing went wrong this time: too few were at one account at once. Try more --tasks.".to_owned(),
+            0 if self.locked => {
+                "\nNo money appeared, none vanished, and no task got stuck.".to_owned()
+            }
+            0 => "\nNothing went wrong this time: too few were at one account at once. \
+                  Try more --tasks."
+                .to_owned(),
             more => format!(
-                "\n{} of money {}: two read the same balance, and the later one wrote over what the other had \
-                 written. This is what the locks prevent.",
+                "\n{} of money {}: two read the same balance, and the later one wrote over \
+                 what the other had written. This is what the locks prevent.",
                 more.abs(),
                 if more > 0 { "appeared" } else { "vanished" }
             ),

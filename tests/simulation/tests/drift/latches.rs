@@ -28,7 +28,7 @@ struct Call {
 
 /// The store's clock, in microseconds.
 async fn time(store: &dyn Store) -> u64 {
-    let nobody = LatchRequest {
+    let request = LatchRequest {
         key: "clock".into(),
         owner: Owner {
             client: ClientId(0),
@@ -37,7 +37,7 @@ async fn time(store: &dyn Store) -> u64 {
         verb: LatchVerb::CountDown,
         made: None,
     };
-    match nobody.send(store, by()).await.unwrap().value {
+    match request.send(store, by()).await.unwrap().value {
         Latched::Untimely { now } => now,
         other => panic!("{other:?}"),
     }

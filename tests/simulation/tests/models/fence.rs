@@ -1,12 +1,13 @@
 //! Leases, renewals and fencing tokens: an exclusive lock, and a store that restarts without its
 //! data. The clients renew the lock, write to a resource, and stop for any time.
 //!
-//! | here | the code |
-//! |---|---|
-//! | `fence/steps.rs` | `stores/redis/src/commands/{acquire,renew,release}.lua`; `mint` and `keep_token` in `lib.lua` |
-//! | `Phase::Holding` | `engine/hold/mod.rs` (deadline), `engine/background/watchdog.rs` (renewal) |
-//! | `Fence::trusted` | `timing::trusted`: the lease less what is not trusted of it |
-//! | `Resource` | whatever the user guards: it remembers the highest token and refuses lower ones |
+//! What stands for which code:
+//! - `fence/steps.rs`: `stores/redis/src/commands/{acquire,renew,release}.lua`, and `mint` and
+//!   `keep_token` in `lib.lua`.
+//! - `Phase::Holding`: `engine/hold/mod.rs` (deadline) and `engine/background/watchdog.rs`
+//!   (renewal).
+//! - `Fence::trusted`: `timing::trusted`, the lease less its untrusted part.
+//! - `Resource`: the user's resource. It remembers the highest token and refuses lower ones.
 //!
 //! **Time**: the clients' clocks tick together. The store's clock may tick on its own `drift`
 //! times; the untrusted part of a lease covers this. The store's time in microseconds is the floor

@@ -194,9 +194,11 @@ macro_rules! found_in_queue {
 
 found_in_queue! {
     a_release_without_owner_check_is_found: ReleaseWithoutOwnerCheck, [1, 1], 0 => OWNER;
-    two_believe_after_a_release_without_owner_check: ReleaseWithoutOwnerCheck, [1, 1, 1], 0 => EXCLUSION;
+    two_believe_after_a_release_without_owner_check:
+        ReleaseWithoutOwnerCheck, [1, 1, 1], 0 => EXCLUSION;
     validity_counted_from_the_reply_is_found: ValidityFromTheReply, [1, 1], 0 => EXCLUSION;
-    a_reply_trusted_after_its_deadline_is_found: ReplyTrustedAfterItsDeadline, [1, 1], 0 => EXCLUSION;
+    a_reply_trusted_after_its_deadline_is_found:
+        ReplyTrustedAfterItsDeadline, [1, 1], 0 => EXCLUSION;
     a_grant_counted_from_its_message_is_found: GrantCountedFromItsMessage, [1, 1], 0 => EXCLUSION;
     a_stale_grant_that_is_kept_is_found: StaleGrantKept, [1, 1], 0 => EXCLUSION;
     grants_in_no_order_are_found: GrantsInNoOrder, [1, 1], 0 => EXCLUSION;
@@ -284,7 +286,10 @@ fn tokens_may_repeat_after_a_loss_of_the_data_with_the_clock_set_back() {
 /// The same, for leases and tokens: renewals, losses of the data, ticks of the store's clock alone,
 /// writes.
 macro_rules! found_in_fence {
-    ($($name:ident: $mistake:ident, $renewals:expr, $losses:expr, $drift:expr, $writes:expr => $property:ident;)*) => {$(
+    ($(
+        $name:ident: $mistake:ident, $renewals:expr, $losses:expr, $drift:expr, $writes:expr
+            => $property:ident;
+    )*) => {$(
         #[test]
         fn $name() {
             let (renewals, losses, drift, writes) = ($renewals, $losses, $drift, $writes);
@@ -297,7 +302,8 @@ macro_rules! found_in_fence {
 found_in_fence! {
     a_lease_trusted_as_a_whole_is_found: NoMargin, 0, 0, 1, 0 => EXCLUSION;
     a_deadline_counted_from_the_reply_is_found: ValidityFromTheReply, 0, 0, 0, 0 => EXCLUSION;
-    a_grant_trusted_after_its_deadline_is_found: ReplyTrustedAfterItsDeadline, 0, 0, 0, 0 => EXCLUSION;
+    a_grant_trusted_after_its_deadline_is_found:
+        ReplyTrustedAfterItsDeadline, 0, 0, 0, 0 => EXCLUSION;
     a_lost_renewal_that_is_trusted_is_found: LostRenewalTrusted, 2, 0, 0, 0 => EXCLUSION;
     a_renewal_by_set_is_found: RenewalBySet, 1, 0, 0, 0 => EXCLUSION;
     a_token_by_plain_increment_is_found: TokenByPlainIncrement, 0, 1, 0, 0 => TOKENS;
@@ -376,7 +382,10 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
 
 /// The same for the quorum: rounds, time, restarts, and whether there are tokens.
 macro_rules! found_in_quorum {
-    ($($name:ident: $mistake:ident, $rounds:expr, $time:expr, $restarts:expr, $fenced:expr => $property:ident;)*) => {$(
+    ($(
+        $name:ident: $mistake:ident, $rounds:expr, $time:expr, $restarts:expr, $fenced:expr
+            => $property:ident;
+    )*) => {$(
         #[test]
         fn $name() {
             let (restarts, fenced, mistake) = ($restarts, $fenced, Some(quorum::Mistake::$mistake));
@@ -387,14 +396,21 @@ macro_rules! found_in_quorum {
 }
 
 found_in_quorum! {
-    the_naive_token_of_a_quorum_is_found: HighestReplyIsTheToken, 2, Time::AnyMoment, 0, true => TOKENS;
+    the_naive_token_of_a_quorum_is_found:
+        HighestReplyIsTheToken, 2, Time::AnyMoment, 0, true => TOKENS;
     a_token_confirmed_by_one_node_is_found: ConfirmedByOne, 2, Time::AnyMoment, 0, true => TOKENS;
     a_token_confirmed_twice_is_found: ConfirmsTheSameToken, 2, Time::AnyMoment, 0, true => TOKENS;
-    confirmations_of_nodes_that_others_have_are_found: BusyCountsAsConfirmed, 2, Time::AnyMoment, 0, true => TOKENS;
-    tokens_of_restarted_nodes_without_the_time_as_floor_are_found: RestartedWithoutFloor, 2, ticks(0), 1, true => TOKENS;
-    a_quorum_that_counts_from_the_reply_is_found: ValidityFromTheReply, 2, ticks(0), 0, false => EXCLUSION;
+    confirmations_of_nodes_that_others_have_are_found:
+        BusyCountsAsConfirmed, 2, Time::AnyMoment, 0, true => TOKENS;
+    tokens_of_restarted_nodes_without_the_time_as_floor_are_found:
+        RestartedWithoutFloor, 2, ticks(0), 1, true => TOKENS;
+    a_quorum_that_counts_from_the_reply_is_found:
+        ValidityFromTheReply, 2, ticks(0), 0, false => EXCLUSION;
     a_quorum_that_trusts_the_whole_lease_is_found: NoMargin, 2, ticks(1), 0, false => EXCLUSION;
-    a_release_of_the_nodes_heard_of_alone_is_found: ReleasedWhereGranted, 1, ticks(0), 0, false => NOTHING_LEFT;
-    a_restarted_node_that_counts_at_once_is_found: RestartedCountsAtOnce, 2, ticks(0), 1, false => EXCLUSION;
-    rounds_that_share_an_owner_token_are_found: RoundsShareAToken, 3, ticks(0), 0, false => EXCLUSION;
+    a_release_of_the_nodes_heard_of_alone_is_found:
+        ReleasedWhereGranted, 1, ticks(0), 0, false => NOTHING_LEFT;
+    a_restarted_node_that_counts_at_once_is_found:
+        RestartedCountsAtOnce, 2, ticks(0), 1, false => EXCLUSION;
+    rounds_that_share_an_owner_token_are_found:
+        RoundsShareAToken, 3, ticks(0), 0, false => EXCLUSION;
 }

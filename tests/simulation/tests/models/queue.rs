@@ -1,13 +1,16 @@
 //! The queue with direct hand-off: an exclusive lock, its queue in the store, and clients that
 //! wait, hold, give up and fail.
 //!
-//! | here | the code |
-//! |---|---|
-//! | `queue/store.rs` | `stores/redis/src/commands/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
-//! | `queue/client.rs` | `engine/acquire/` (what to ask, what to trust, what to undo), `engine/local_queue/` (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal), `stores/redis/src/transport/connection.rs` (links) |
-//! | `queue/reaper.rs` | `engine/background/undo.rs`: releases and undos |
-//! | `Unknown` | `LateAcquire` in `engine/hold/part.rs` |
-//! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `timing::handed_over_deadline` |
+//! What stands for which code:
+//! - `queue/store.rs`: `stores/redis/src/commands/{acquire,renew,release,abandon}.lua`, and
+//!   `hand_over` and `grant` in `lib.lua`.
+//! - `queue/client.rs`: `engine/acquire/` (what to ask, to trust, to undo), `engine/local_queue/`
+//!   (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal),
+//!   `stores/redis/src/transport/connection.rs` (links).
+//! - `queue/reaper.rs`: `engine/background/undo.rs`, releases and undos.
+//! - `Unknown`: `LateAcquire` in `engine/hold/part.rs`.
+//! - `lease`, `first_lease`, `poll`: the lease, `FIRST_LEASE`, `FALLBACK_POLL`,
+//!   `timing::handed_over_deadline`.
 //!
 //! **Time** is a small discrete clock, the same for the store and the clients. The state keeps
 //! times as ticks left, so time never runs out. Anything may take any number of ticks, or none. A

@@ -2,13 +2,14 @@
 //! counter. Requests take the lock on a majority of them.
 //! `lock-runtime/stores/redis/src/quorum/mod.rs` describes the protocol in words.
 //!
-//! | here | the code |
-//! |---|---|
-//! | `quorum/steps.rs`, the nodes | `stores/redis/src/commands/quorum_{take,confirm,end}.lua` |
-//! | `Phase` | `stores/redis/src/quorum/{acquire,fence,votes}.rs` |
-//! | `Node::out` | `stores/redis/src/topology/members.rs`: a restarted node does not count for one lease |
-//! | releases | `stores/redis/src/quorum/release.rs`: on all nodes, until each has surely carried it out |
-//! | `Quorum::trusted` | `lock_store::timing::trusted`, from before the first command was sent |
+//! What stands for which code:
+//! - `quorum/steps.rs`, the nodes: `stores/redis/src/commands/quorum_{take,confirm,end}.lua`.
+//! - `Phase`: `stores/redis/src/quorum/{acquire,fence,votes}.rs`.
+//! - `Node::out`: `stores/redis/src/topology/members.rs`. A restarted node does not count for one
+//!   lease.
+//! - Releases: `stores/redis/src/quorum/release.rs`, on all nodes, until each has surely carried it
+//!   out.
+//! - `Quorum::trusted`: `lock_store::timing::trusted`, from before the first command was sent.
 //!
 //! **Two kinds of time.** `Time::AnyMoment`: a node's lease may end at any moment. This covers
 //! every clock that jumps and every process that stands still. No client can know how long its hold

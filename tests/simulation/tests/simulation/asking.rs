@@ -95,7 +95,7 @@ impl User {
     async fn stops_polling(&mut self, wanted: Wanted) {
         let Wanted { keys, lock, .. } = wanted;
         let world = Arc::clone(&self.service.world);
-        world.counts.add("requests that nobody polled for a while");
+        world.counts.add("requests not polled for a while");
         let polls = usize::try_from(self.rng.below(6)).unwrap();
         let time = self.rng.ms(0..=20_000);
         // A task that has the first of several locks keeps it, like a task that never ends.

@@ -77,7 +77,7 @@ pub(crate) fn check_error(service: &Service, who: &str, asked: &Asked, error: &L
             // A request behind one that asked a moment ago shares its answer.
             let lately = asked.at - FALLBACK_POLL - 4 * TICK * world.way();
             if !world.witness.was_held(key, lately) {
-                let what = format!("{who} is told that {key} is busy, which nobody held");
+                let what = format!("{who} is told that {key} is busy, but it was not held");
                 world.violated(Check::Lies, what);
             }
         }

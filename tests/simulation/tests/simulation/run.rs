@@ -140,7 +140,7 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
     if tokio::time::timeout(trouble, &mut users).await.is_err() {
         world.calm_down();
         if tokio::time::timeout(FOR_EVER, &mut users).await.is_err() {
-            world.violated(Check::Waiting, "somebody waits for ever".to_owned());
+            world.violated(Check::Waiting, "a request waits for ever".to_owned());
         }
     }
     world.calm_down();

@@ -87,9 +87,9 @@ impl Server {
 
     /// The number of places in the queues of these keys.
     pub(crate) fn places(&self, keys: &[LockKey]) -> usize {
-        let nobody: Arc<dyn Listener> = Arc::new(Nobody);
+        let deaf: Arc<dyn Listener> = Arc::new(Deaf);
         let clock = Clock::simulated(Handle::current()).ahead(self.ahead());
-        let store = self.memory.connect("lock", ClientId(0), &nobody, clock);
+        let store = self.memory.connect("lock", ClientId(0), &deaf, clock);
         let inspect = |key: &LockKey| answer(store.inspect(key.clone(), now()));
         let found = keys.iter().filter_map(inspect);
         found.map(|found| found.waiting).sum()
@@ -146,9 +146,9 @@ impl Server {
 
 /// A listener that waits for nothing.
 #[derive(Debug)]
-struct Nobody;
+struct Deaf;
 
-impl Listener for Nobody {
+impl Listener for Deaf {
     fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }

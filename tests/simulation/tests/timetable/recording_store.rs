@@ -188,7 +188,7 @@ impl RecordingStore {
             let mut ends = AskEnds {
                 store: &store,
                 line,
-                answer: "nobody asks any more".to_owned(),
+                answer: "the request was dropped".to_owned(),
                 has_it: false,
             };
             let answer = request.await;

@@ -199,7 +199,7 @@ impl fmt::Display for Command {
                 let known = if *unknown { ", may be carried out" } else { "" };
                 format!("{kind:?}{known}{}", late(*at))
             }
-            Outcome::Dropped { at } => format!("nobody waits for it{}", late(*at)),
+            Outcome::Dropped { at } => format!("dropped{}", late(*at)),
         };
         let (keys, options) = (self.keys(), self.options());
         write!(

@@ -276,7 +276,10 @@ fn waiting_does_not_count_for_max_hold() {
         other.release().await.unwrap();
         let guard = waits.await.unwrap().unwrap();
         let seen = store.seen();
-        let is_first = |request: &Request| matches!(request, Request::Acquire(one) if one.claim.key.to_string() == "a");
+        let is_first = |request: &Request| match request {
+            Request::Acquire(one) => one.claim.key.to_string() == "a",
+            _ => false,
+        };
         let first = seen.iter().filter(|one| is_first(&one.request));
         assert_eq!(first.count(), 1, "{seen:#?}");
         guard.lost().await;

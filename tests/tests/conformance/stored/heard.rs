@@ -34,7 +34,8 @@ impl Stored {
             for i = 1, #all, 2 do
                 local in_millis = all[i + 1] - 6000000000000000
                 local passed_over = in_millis > 0 and in_millis < 100000000000000
-                redis.call('ZADD', KEYS[1], all[i + 1] - ARGV[1] / (passed_over and 1000 or 1), all[i])
+                local by = ARGV[1] / (passed_over and 1000 or 1)
+                redis.call('ZADD', KEYS[1], all[i + 1] - by, all[i])
             end";
         let by = by.to_string();
         self.server()
@@ -96,7 +97,7 @@ async fn a_client_that_is_not_heard_is_passed_over_until_it_looks_and_then_has_i
         stored.frees(holder, share).await;
         assert!(stored.is_held_by(runs).await, "{share:?}");
         stored.frees(runs, share).await;
-        assert_eq!(stored.holder().await, None, "nobody else runs");
+        assert_eq!(stored.holder().await, None, "no other client runs");
         assert_eq!(stored.waiting().await, 2, "their places are kept");
         let reply = stored.ask(request(silent, share, Queue::Join)).await;
         assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");

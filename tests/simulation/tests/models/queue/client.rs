@@ -158,7 +158,13 @@ impl Client {
             }
         }
         self.inbound.retain(|message| {
-            !matches!(message, Message::Reply { attempt: of, verb, .. } if *of == attempt && is(*verb))
+            let Message::Reply {
+                attempt: of, verb, ..
+            } = message
+            else {
+                return true;
+            };
+            *of != attempt || !is(*verb)
         });
     }
 }

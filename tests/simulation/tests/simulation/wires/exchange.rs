@@ -90,7 +90,8 @@ impl Wires {
                     Err(unknown(StoreErrorKind::Disconnected, "the connection was cut"))
                 }
                 () = sleep_until(by) => {
-                    wires.world.note(format_args!("c{} {name} at s{} timed out", wires.client, wires.number));
+                    let (client, server) = (wires.client, wires.number);
+                    wires.world.note(format_args!("c{client} {name} at s{server} timed out"));
                     wires.note_silence(link, by - sent);
                     wires.learn_soon();
                     Err(unknown(StoreErrorKind::Timeout, "the command was not answered"))
