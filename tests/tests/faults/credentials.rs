@@ -123,7 +123,7 @@ async fn credentials_that_end_are_renewed_over_the_connections_that_are_up() {
         let at = counter.fetch_add(1, Ordering::Relaxed);
         async move {
             match at {
-                // The client asks again after a failure.
+                // The client asks the provider again after a failure.
                 3 => Err(format!("there is no {CANARY}-2 any more")),
                 _ => Ok(Credentials::new("app", format!("{CANARY}-{at}"))
                     .valid_for(Duration::from_millis(800))),
@@ -199,7 +199,7 @@ async fn a_provider_that_fails_or_hangs_is_reported() {
     let (_, said) = connect(builder(&server).credentials(panics)).await;
     assert!(said.contains("the credentials provider panicked"), "{said}");
 
-    // The earlier password is not shown when the server repeats it.
+    // The earlier password is not shown when the provider repeats it.
     let times = AtomicUsize::new(0);
     let client = builder(&server).credentials(move || {
         let given = match times.fetch_add(1, Ordering::Relaxed) {

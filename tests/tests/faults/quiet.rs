@@ -23,7 +23,7 @@ async fn client(url: &str) -> LockClient {
         .unwrap()
 }
 
-/// Silently swallows what comes over connections that were made before it forgot them.
+/// It forgets its connections, and silently swallows what still comes over them.
 struct Firewall {
     addr: SocketAddr,
     forgotten: Arc<watch::Sender<u64>>,

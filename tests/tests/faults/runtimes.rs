@@ -73,7 +73,7 @@ async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
     server.reset_stats().await;
     held.release().await.unwrap();
     drop(waiting.await.unwrap().unwrap());
-    // No request was left to take what was handed over.
+    // The hand-over took no further command: both of these are releases.
     eventually("both have given it back", async || {
         server.command_calls("evalsha").await == 2
     })
