@@ -274,10 +274,7 @@ fn debug_must_be_enabled() -> bool {
             .arg("--version")
             .output()
             .unwrap_or_else(|error| {
-                panic!(
-                    "redis-server is needed and cannot be run ({error}); \
-                     `bash tests/run` installs it"
-                )
+                panic!("redis-server is needed and cannot be run ({error}); `bash tests/run` installs it")
             });
         let text = String::from_utf8_lossy(&output.stdout);
         // "Redis server v=7.0.15 sha=…"

@@ -140,9 +140,7 @@ macro_rules! verbs {
                     let Answer { value, link } = reply.await?;
                     match value {
                         Reply::$Verb(value) => Ok(Answer { value, link }),
-                        other => {
-                            panic!("{} gets a reply to {}", stringify!($method), other.method())
-                        }
+                        other => panic!("{} gets a reply to {}", stringify!($method), other.method()),
                     }
                 })
             })*

@@ -54,8 +54,7 @@ impl History {
                         since,
                         at,
                         format!(
-                            "token {token} for process {process}, which asked at {asked}, \
-                             after {highest}"
+                            "token {token} for process {process}, which asked at {asked}, after {highest}"
                         ),
                     );
                 }

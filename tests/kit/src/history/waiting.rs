@@ -28,8 +28,7 @@ impl History {
                 check: Check::Waiting,
                 in_model: true,
                 text: format!(
-                    "{}: process {process} attempt {} asked at {} for an answer by {} \
-                     and had {:?} at {until}",
+                    "{}: process {process} attempt {} asked at {} for an answer by {} and had {:?} at {until}",
                     attempt.key,
                     attempt.number,
                     attempt.asked,
