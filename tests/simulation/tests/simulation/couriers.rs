@@ -39,6 +39,8 @@ pub(crate) struct Command {
     pub(crate) lost: bool,
     pub(crate) lost_reply: bool,
     pub(crate) twice: Option<Duration>,
+    /// If it is carried out twice, the second reply is the one that counts.
+    pub(crate) last_counts: bool,
     pub(crate) back: Duration,
     /// Once the connection is cut, the command arrives before this instant or never.
     pub(crate) expires: Option<Instant>,
@@ -107,7 +109,7 @@ pub(crate) async fn there(
             sleep(pause).await;
             let again = (command.carry_out)(&*served);
             // Either of the two replies may be the one that counts.
-            if pause.as_millis() % 2 == 0 {
+            if command.last_counts || pause.as_millis() % 2 == 0 {
                 deliver = again;
             }
         }

@@ -95,10 +95,12 @@ fn was_untimely(command: &Command) -> bool {
 }
 
 impl Ask {
-    /// Whether the request had begun by then, and was still within its wait.
+    /// Whether the request had begun by then, and was still within its wait. A try may first wait
+    /// for a release.
     fn may_ask(&self, at: u64) -> bool {
         let ended = self.ended.is_some_and(|ended| ended < at);
-        self.at <= at && !ended && self.wait.is_none_or(|wait| at <= self.at + wait)
+        let wait = self.wait.map(|wait| wait.max(COMMAND_TIMEOUT / 2));
+        self.at <= at && !ended && wait.is_none_or(|wait| at <= self.at + wait)
     }
 
     /// The latest end of the request's commands. `None` if it waits for ever.

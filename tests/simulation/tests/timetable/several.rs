@@ -221,6 +221,21 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
 
 /// Replies about other locks say nothing about this one: those locks may lie on another server.
 #[test]
+fn a_try_asks_in_the_second_half_of_its_time_if_a_release_hangs() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = store.asks(WAIT, client.lock("k").acquire());
+        let guard = request.await.unwrap();
+        store.always("release", Fate::Lost);
+        drop(guard);
+        ms(10).await;
+        let attempt = store.asks(0, client.lock("k").try_acquire()).await;
+        assert!(attempt.unwrap().is_some());
+        assert_eq!(store.when("acquire"), [0, 260]);
+    });
+}
+
+#[test]
 fn silence_about_other_locks_is_none_about_this_one() {
     simulated(async {
         for several in [false, true] {

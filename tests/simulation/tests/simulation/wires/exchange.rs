@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::{StoreError, StoreErrorKind};
-use lock_store::{Answer, Failure, Instant, Link, Store};
+use lock_store::{Answer, Failure, Instant, Link, Queue, Store};
 use lock_testkit::store_decorator::{Reply, Request};
 use tokio::sync::oneshot;
 
@@ -24,6 +24,16 @@ fn expires(request: &Request) -> Option<Instant> {
     after.map(|after| now() + after)
 }
 
+/// A command is repeated on its way because the first reply is missing. Of most commands the engine
+/// stands either reply. But a try that was told "busy" is over, and nothing undoes a copy of it.
+fn is_try(request: &Request) -> bool {
+    match request {
+        Request::Acquire(request) => request.queue != Queue::Join,
+        Request::AcquireAll(_) => true,
+        _ => false,
+    }
+}
+
 /// A slot that has half moved is no excuse for a lost hold: renewals can go key by key.
 fn is_half_moved(request: &Request, error: &StoreError) -> bool {
     matches!(request, Request::Renew(_)) && error.kind() == StoreErrorKind::Loading
@@ -36,7 +46,7 @@ impl Wires {
         request: Request,
         by: Instant,
     ) -> impl Future<Output = Result<Answer<Reply>, Failure>> + Send + use<> {
-        let (name, expires) = (request.verb(), expires(&request));
+        let (name, expires, is_try) = (request.verb(), expires(&request), is_try(&request));
         let sent = now();
         let wires = Arc::clone(self);
         async move {
@@ -45,7 +55,7 @@ impl Wires {
             let (reply, replied) = oneshot::channel::<Result<Reply, StoreError>>();
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
-            wires.send(&wire, expires, move |served| {
+            wires.send(&wire, expires, is_try, move |served| {
                 let value = world.servers[number].carry_out(&request, served);
                 let key = request.keys().first().map_or("", |key| key.as_str());
                 world.note(format_args!(
@@ -131,6 +141,7 @@ impl Wires {
         &self,
         wire: &Wire,
         expires: Option<Instant>,
+        last_counts: bool,
         carry_out: impl FnMut(&dyn Store) -> Deliver + Send + 'static,
     ) {
         let calm = self.world.is_calm();
@@ -167,6 +178,7 @@ impl Wires {
             lost,
             lost_reply,
             twice: repeated.then(|| state.rng.ms(0..=20)),
+            last_counts,
             back,
             expires,
             carry_out: Box::new(carry_out),
