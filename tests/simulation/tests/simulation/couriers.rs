@@ -39,7 +39,7 @@ pub(crate) struct Command {
     pub(crate) lost: bool,
     pub(crate) lost_reply: bool,
     pub(crate) twice: Option<Duration>,
-    /// If it is carried out twice, the second reply is the one that counts.
+    /// If it is carried out twice, the second reply counts.
     pub(crate) last_counts: bool,
     pub(crate) back: Duration,
     /// Once the connection is cut, the command arrives before this instant or never.
