@@ -79,7 +79,7 @@ async fn limited_by_unknown() -> Result<()> {
 }
 
 fn main() {
-    // All of these names exist.
+    // All of these exist in spite of the mistakes.
     let _ = (
         all_at_once(1),
         bad_durations(),
