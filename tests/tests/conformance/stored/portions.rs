@@ -7,7 +7,7 @@ use lock_store::Permits;
 use lock_testkit::Backend;
 
 use super::{LOCK, QUEUE, Stored};
-use crate::verbs::{LEASE, owner};
+use crate::verbs::owner;
 
 crate::on_one_server!(readers_that_can_all_have_their_turn_get_it_in_portions);
 

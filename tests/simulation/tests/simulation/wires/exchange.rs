@@ -24,8 +24,9 @@ fn expires(request: &Request) -> Option<Instant> {
     after.map(|after| now() + after)
 }
 
-/// A command is repeated on its way because the first reply is missing. For most commands the engine
-/// copes with either reply. But a try that was told "busy" is over, and its copy is not undone.
+/// A command is repeated on its way because the first reply is missing. For most commands the
+/// engine copes with either reply. But a try that was told "busy" is over, and its copy is not
+/// undone.
 fn is_try(request: &Request) -> bool {
     match request {
         Request::Acquire(request) => request.queue != Queue::Join,
