@@ -154,7 +154,11 @@ impl Clock {
     /// until then.
     #[inline]
     pub fn sleep_until(&self, at: Instant) -> Sleep {
-        let now = self.now();
+        self.sleep_from(self.now(), at)
+    }
+
+    /// `now` was read a moment ago.
+    fn sleep_from(&self, now: Instant, at: Instant) -> Sleep {
         let _entered = self.handle.enter();
         // Read after the clock, so that the alarm is not early.
         let alarms_now = tokio::time::Instant::now();
@@ -167,7 +171,12 @@ impl Clock {
 
     /// The future's output, or `None` if it is not there at `by`.
     pub fn by<F: Future>(&self, by: Instant, future: F) -> By<F> {
-        let sleep = self.sleep_until(by);
+        self.by_from(self.now(), by, future)
+    }
+
+    /// The same, for a caller that has read the clock a moment ago.
+    pub fn by_from<F: Future>(&self, now: Instant, by: Instant, future: F) -> By<F> {
+        let sleep = self.sleep_from(now, by);
         By { future, sleep }
     }
 

@@ -1,7 +1,6 @@
 //! What keys and channels are called in Redis.
 
 use std::fmt;
-use std::io::Write as _;
 
 use lock_store::{ClientId, LockKey, Namespace, Owner};
 use redis::{RedisWrite, ToRedisArgs};
@@ -22,6 +21,7 @@ pub(crate) struct Prefix {
 pub(crate) struct Name<'n> {
     namespace: &'n Namespace,
     key: &'n LockKey,
+    tag: Option<&'n str>,
 }
 
 /// A key of our own beside that of a lock, in the same slot.
@@ -52,6 +52,7 @@ pub(crate) trait Pieces {
 
 /// A namespace ends in `:` unless it is empty.
 impl Pieces for &Namespace {
+    #[inline]
     fn pieces(&self, mut put: impl FnMut(&str)) {
         if !self.as_str().is_empty() {
             put(self.as_str());
@@ -61,6 +62,7 @@ impl Pieces for &Namespace {
 }
 
 impl Pieces for GrantChannels<'_> {
+    #[inline]
     fn pieces(&self, mut put: impl FnMut(&str)) {
         self.namespace.pieces(&mut put);
         put("%granted:");
@@ -73,6 +75,7 @@ impl Pieces for GrantChannels<'_> {
 }
 
 impl Pieces for Name<'_> {
+    #[inline]
     fn pieces(&self, mut put: impl FnMut(&str)) {
         self.namespace.pieces(&mut put);
         put(self.key.as_str());
@@ -80,13 +83,14 @@ impl Pieces for Name<'_> {
 }
 
 impl Pieces for Helper<'_> {
+    #[inline]
     fn pieces(&self, mut put: impl FnMut(&str)) {
         let Self { kind, lock } = self;
         lock.namespace.pieces(&mut put);
         put("%");
         put(kind);
         put(":{");
-        if let Some(tag) = lock.key.hash_tag() {
+        if let Some(tag) = lock.tag {
             put(tag);
             put("}:");
             lock.pieces(put);
@@ -99,20 +103,20 @@ impl Pieces for Helper<'_> {
 
 /// As its `Display`.
 impl Pieces for Owner {
+    #[inline]
     fn pieces(&self, mut put: impl FnMut(&str)) {
-        let mut client = [0; 32];
+        let mut text = [b'-'; 49];
+        let (client, request) = text.split_at_mut(33);
         for (digits, byte) in client.chunks_exact_mut(2).zip(self.client.0.to_be_bytes()) {
             digits.copy_from_slice(&HEXADECIMAL[usize::from(byte)]);
         }
-        let (mut request, mut first, mut rest) = ([0; 16], 16, self.request);
-        while first == 16 || rest > 0 {
-            first -= 1;
-            request[first] = HEXADECIMAL[usize::from(rest as u8 & 15)][1];
+        let digits = (16 - self.request.leading_zeros() as usize / 4).max(1);
+        let mut rest = self.request;
+        for digit in request[..digits].iter_mut().rev() {
+            *digit = HEXADECIMAL[usize::from(rest as u8 & 15)][1];
             rest >>= 4;
         }
-        for digits in [&client[..], b"-", &request[first..]] {
-            put(std::str::from_utf8(digits).unwrap_or_default());
-        }
+        put(std::str::from_utf8(&text[..33 + digits]).unwrap_or_default());
     }
 }
 
@@ -130,13 +134,23 @@ static HEXADECIMAL: [[u8; 2]; 256] = {
 #[derive(Clone, Copy)]
 pub(crate) struct Shown<T>(pub(crate) T);
 
+/// So long is a name that is put together without being allocated.
+const USUAL_NAME: usize = 192;
+
 impl<T: Pieces> ToRedisArgs for Shown<T> {
     fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
-        let mut argument = out.writer_for_next_arg();
+        let (mut name, mut length) = ([0; USUAL_NAME], 0);
         self.0.pieces(|piece| {
-            // Into memory, which does not fail.
-            let _ = argument.write_all(piece.as_bytes());
+            let end = length + piece.len();
+            if let Some(room) = name.get_mut(length..end) {
+                room.copy_from_slice(piece.as_bytes());
+            }
+            length = end;
         });
+        match name.get(..length) {
+            Some(name) => out.write_arg(name),
+            None => out.write_arg(self.to_string().as_bytes()),
+        }
     }
 }
 
@@ -182,6 +196,7 @@ impl Prefix {
         Name {
             namespace: self.of(key),
             key,
+            tag: key.hash_tag(),
         }
     }
 

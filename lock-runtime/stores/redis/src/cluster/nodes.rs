@@ -123,7 +123,7 @@ impl Cluster {
         &self,
         address: &Arc<ServerAddress>,
         by: Instant,
-        exchange: impl AsyncFnOnce(&mut Connected) -> Result<T, RedisError>,
+        exchange: impl AsyncFnOnce(&Connected) -> Result<T, RedisError>,
     ) -> Result<Result<T, RedisError>, Failure> {
         let node = self.node(address).map_err(without_effect)?;
         let answer = node.exchange_with(node.link(), by, exchange).await;

@@ -15,10 +15,7 @@ pub(crate) struct Rights<'c> {
 
 impl<'c> Rights<'c> {
     /// Asks for commands with their arguments.
-    pub(crate) async fn to(
-        up: &mut Connected,
-        commands: &'c [&'c str],
-    ) -> Result<Self, RedisError> {
+    pub(crate) async fn to(up: &Connected, commands: &'c [&'c str]) -> Result<Self, RedisError> {
         let form = scripts::RIGHTS.form(false);
         let mut by_hash = redis::cmd("EVALSHA");
         by_hash.arg(form.hash()).arg(0).arg(commands);
@@ -37,14 +34,17 @@ impl<'c> Rights<'c> {
 /// The reply to a command, unless the user may not run it. `None` if the server refuses it. An
 /// error if there is no answer, or none for now.
 pub(crate) async fn if_allowed<T: FromRedisValue>(
-    up: &mut Connected,
+    up: &Connected,
     may: bool,
     command: &Cmd,
 ) -> Result<Option<T>, RedisError> {
     if !may {
         return Ok(None);
     }
-    match command.query_async::<Value>(&mut up.connection).await {
+    match command
+        .query_async::<Value>(&mut up.connection.clone())
+        .await
+    {
         Ok(value) => Ok(T::from_redis_value(value).ok()),
         Err(error) if error.code().is_some() && !errors::kind(&error).is_transient() => Ok(None),
         Err(error) => Err(error),

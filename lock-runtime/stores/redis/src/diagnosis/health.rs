@@ -51,15 +51,14 @@ impl RedisStore {
 }
 
 /// Asks one server.
-async fn health_of(
-    up: &mut Connected,
-    policy: Option<Replicas>,
-) -> Result<ServerHealth, RedisError> {
+async fn health_of(up: &Connected, policy: Option<Replicas>) -> Result<ServerHealth, RedisError> {
     let sent = Instant::now();
     // One that refuses the sign of life is not well, whatever else it answers.
-    let _: redis::Value = redis::cmd("PING").query_async(&mut up.connection).await?;
+    let _: redis::Value = redis::cmd("PING")
+        .query_async(&mut up.connection.clone())
+        .await?;
     let round_trip = sent.elapsed();
-    let hello = Hello::of(&mut up.connection).await?;
+    let hello = Hello::of(&mut up.connection.clone()).await?;
     let mut findings = Vec::new();
     let rights = Rights::to(up, &[TIME, INFO, CONFIG_GET_SAVE]).await?;
 

@@ -11,7 +11,7 @@ pub(super) const TIME: &str = "TIME";
 
 /// How far at least, and whether the server's clock is ahead.
 pub(super) async fn difference(
-    up: &mut Connected,
+    up: &Connected,
     may: bool,
 ) -> Result<Option<(Duration, bool)>, RedisError> {
     // The wall clock, for once: no lock depends on this.

@@ -223,8 +223,7 @@ impl Replication {
         slots: &[(Option<u16>, Vec<Renewal>)],
     ) -> Vec<Result<Confirmed, Failure>> {
         let scripts: Vec<_> = slots.iter().map(|(_, holds)| self.renewal(holds)).collect();
-        let exchange =
-            async |up: &mut Connected| confirmed_together(up, &scripts, self.policy).await;
+        let exchange = async |up: &Connected| confirmed_together(up, &scripts, self.policy).await;
         let answer = cluster.exchange_at(address, self.by(), exchange).await;
         let answer = answer.and_then(|result| result.map_err(|error| unknown(&error)));
         let (replies, replicas) = match answer {

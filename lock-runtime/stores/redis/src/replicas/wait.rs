@@ -22,7 +22,7 @@ pub(super) fn confirmed(request: Request, replicas: Replicas) -> Request {
 /// Sends several requests and one `WAIT` behind them in one piece. What each replied, and how many
 /// replicas have it all.
 pub(super) async fn confirmed_together(
-    up: &mut Connected,
+    up: &Connected,
     requests: &[Request],
     replicas: Replicas,
 ) -> Result<(Vec<Result<Value, RedisError>>, u32), RedisError> {
@@ -38,7 +38,7 @@ pub(super) async fn confirmed_together(
         }
         all.add_command(wait(replicas)).ignore_errors();
         let mut replies: Vec<Result<Value, RedisError>> =
-            all.query_async(&mut up.connection).await?;
+            all.query_async(&mut up.connection.clone()).await?;
         let is_missing =
             |reply: &Result<_, RedisError>| reply.as_ref().is_err_and(errors::is_no_script);
         if !by_text && replies.iter().any(is_missing) {

@@ -14,8 +14,9 @@ use redis::io::tcp::socket2::SockRef;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
-use tokio::task::AbortHandle;
 
+use super::driver::Driver;
+use super::in_parts::InParts;
 use super::progress::{Progress, Step};
 use super::unreached;
 use crate::access::Access;
@@ -30,16 +31,6 @@ pub(crate) struct Dialed {
     pub(crate) driver: Option<Arc<Driver>>,
     /// When its credentials should be renewed.
     pub(crate) renew_at: Option<Instant>,
-}
-
-/// Ends the task of a connection with its last user, whatever is still to be written.
-#[derive(Debug)]
-pub(crate) struct Driver(AbortHandle);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Connects, on the caller's runtime.
@@ -138,12 +129,12 @@ async fn greet<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let made = MultiplexedConnection::new_with_config(&session.settings, stream, config.clone());
+    let (stream, config) = (InParts::new(stream), config.clone());
+    let made = MultiplexedConnection::new_with_config(&session.settings, stream, config);
     let (connection, driver) = made.await?;
-    let driver = tokio::spawn(driver).abort_handle();
     Ok(Dialed {
         connection,
-        driver: Some(Arc::new(Driver(driver))),
+        driver: Some(Arc::new(Driver::start(driver))),
         renew_at: session.renew_at,
     })
 }

@@ -1,8 +1,10 @@
 //! Where the servers are, and what each of them says that it is.
 
 pub(crate) mod dial;
+pub(crate) mod driver;
 pub(crate) mod endpoint;
 pub(crate) mod hello;
+mod in_parts;
 pub(crate) mod info;
 pub(crate) mod members;
 pub(crate) mod progress;

@@ -7,7 +7,7 @@ use redis::Client;
 use redis::aio::MultiplexedConnection;
 
 use super::subscribe::Subscriptions;
-use crate::topology::dial::Driver;
+use crate::topology::driver::Driver;
 use crate::topology::server::name_of;
 
 /// The connection of one link; commands over it are carried out in order.

@@ -37,7 +37,7 @@ const REST_IF_SILENT: Duration = Duration::from_secs(30);
 enum ConnectionState {
     /// No connection; why, if an attempt failed.
     Down(Option<StoreError>),
-    Up(Connected),
+    Up(Arc<Connected>),
     Closed,
 }
 
@@ -49,6 +49,8 @@ pub(crate) struct Connection {
     server: String,
     progress: Arc<Progress>,
     state: watch::Sender<ConnectionState>,
+    /// The link of the connection that is up, as `state` says it. Zero is none.
+    up: AtomicU64,
     pub(super) runtimes: RuntimeTable,
     /// Whether runtimes may have connections of their own.
     pub(super) allows_runtimes: bool,
@@ -85,7 +87,7 @@ pub(crate) struct Answered {
 
 /// Which connection a request goes over.
 struct Chosen {
-    up: Connected,
+    up: Arc<Connected>,
     of: DrivenBy,
 }
 
@@ -99,12 +101,12 @@ enum DrivenBy {
 }
 
 impl Chosen {
-    fn main(up: Connected) -> Self {
+    fn main(up: Arc<Connected>) -> Self {
         let of = DrivenBy::Client;
         Self { up, of }
     }
 
-    fn of_runtime(up: Connected, main: Link) -> Self {
+    fn of_runtime(up: Arc<Connected>, main: Link) -> Self {
         let of = DrivenBy::Runtime { main };
         Self { up, of }
     }
@@ -124,6 +126,7 @@ impl Connection {
             server,
             progress: Arc::default(),
             state: watch::Sender::new(ConnectionState::Down(None)),
+            up: AtomicU64::new(0),
             runtimes: RuntimeTable::default(),
             allows_runtimes,
             links,
@@ -158,7 +161,7 @@ impl Connection {
     }
 
     /// Reads the connection of the client's own thread, if it is up.
-    pub(super) fn with_main<T>(&self, read: impl FnOnce(&Connected) -> T) -> Option<T> {
+    pub(super) fn with_main<T>(&self, read: impl FnOnce(&Arc<Connected>) -> T) -> Option<T> {
         match &*self.state.borrow() {
             ConnectionState::Up(main) => Some(read(main)),
             ConnectionState::Down(_) | ConnectionState::Closed => None,
@@ -179,13 +182,15 @@ impl Connection {
         let main = self.with_main(|main| (main.link == link).then(|| main.connection.clone()));
         main.flatten()
             .or_else(|| match self.runtimes.find(link, self.main_link())? {
-                Found::Up(up, _) => Some(up.connection),
+                Found::Up(up, _) => Some(up.connection.clone()),
                 Found::Making(_) => None,
             })
     }
 
+    /// Without a lock: each command asks.
     fn main_link(&self) -> Option<Link> {
-        self.with_main(|main| main.link)
+        let link = self.up.load(Ordering::Acquire);
+        (link != 0).then_some(Link(link))
     }
 
     /// Whether this link is in use: that of the client's thread, or one that a caller's runtime
@@ -208,7 +213,10 @@ impl Connection {
     }
 
     pub(crate) fn close(&self) {
-        self.state.send_replace(ConnectionState::Closed);
+        self.set(|state| {
+            *state = ConnectionState::Closed;
+            true
+        });
         self.runtimes.keep_beside(None);
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.abort();
@@ -217,9 +225,9 @@ impl Connection {
 
     /// The connection, as soon as there is one. An error that does not pass by waiting is told at
     /// once.
-    pub(crate) async fn get(&self, by: Instant) -> Result<Connected, Failure> {
+    pub(crate) async fn get(&self, by: Instant) -> Result<Arc<Connected>, Failure> {
         if let ConnectionState::Up(up) = &*self.state.borrow() {
-            return Ok(up.clone());
+            return Ok(Arc::clone(up));
         }
         let mut states = self.state.subscribe();
         self.wanted.notify_one();
@@ -279,7 +287,7 @@ impl Connection {
         request: &Request,
         asking: bool,
     ) -> Result<Answered, Failure> {
-        let Chosen { mut up, of } = self.choose(via, by).await?;
+        let Chosen { up, of } = self.choose(via, by).await?;
         let (clock, link) = (&self.context.clock, up.link);
         let sent = clock.now();
         let late = match request.blocks() {
@@ -287,8 +295,8 @@ impl Connection {
             false => sent + doubt::late(self.context.timeouts.command),
         };
         let answer = {
-            let mut answer = pin!(request.run(&mut up, asking));
-            match clock.by(by.min(late), answer.as_mut()).await {
+            let mut answer = pin!(request.run(&up, asking));
+            match clock.by_from(sent, by.min(late), answer.as_mut()).await {
                 None if late < by => {
                     let more = self.wait_longer(link, of, by, request.is_repeated(), answer);
                     // Boxed, like everything rare here.
@@ -310,11 +318,11 @@ impl Connection {
         &self,
         via: Link,
         by: Instant,
-        exchange: impl AsyncFnOnce(&mut Connected) -> Result<T, RedisError>,
+        exchange: impl AsyncFnOnce(&Connected) -> Result<T, RedisError>,
     ) -> Result<(Link, Result<T, RedisError>), Failure> {
-        let Chosen { mut up, of } = self.choose(via, by).await?;
+        let Chosen { up, of } = self.choose(via, by).await?;
         let sent = self.context.clock.now();
-        let answer = self.context.clock.by(by, exchange(&mut up)).await;
+        let answer = self.context.clock.by(by, exchange(&up)).await;
         let result = self.judge(&up, of, sent, by, answer)?;
         Ok((up.link, result))
     }
@@ -363,7 +371,7 @@ impl Connection {
             }
             None => {}
         }
-        match self.with_main(Connected::clone) {
+        match self.with_main(Arc::clone) {
             Some(up) => Ok(Chosen::main(up)),
             None => Box::pin(self.get(by)).await.map(Chosen::main),
         }
@@ -455,11 +463,11 @@ impl Connection {
     pub(crate) async fn look(
         &self,
         by: Instant,
-        ask: impl AsyncFnOnce(&mut Connected) -> Result<ServerHealth, RedisError>,
+        ask: impl AsyncFnOnce(&Connected) -> Result<ServerHealth, RedisError>,
     ) -> Result<ServerHealth, StoreError> {
         let clock = &self.context.clock;
-        let mut up = self.get(by).await.map_err(|failure| failure.error)?;
-        let Some(result) = clock.by(by, ask(&mut up)).await else {
+        let up = self.get(by).await.map_err(|failure| failure.error)?;
+        let Some(result) = clock.by(by, ask(&up)).await else {
             return Err(errors::tells_nothing().of(&up.address()));
         };
         let named = |error: StoreError| error.of(&up.address());
@@ -495,7 +503,7 @@ impl Connection {
         self.newest.store(link.0, Ordering::Release);
         self.silent.store(0, Ordering::Release);
         self.made.fetch_add(1, Ordering::AcqRel);
-        self.change(ConnectionState::Up(up));
+        self.change(ConnectionState::Up(Arc::new(up)));
         self.runtimes.keep_beside(Some(link));
     }
 
@@ -506,7 +514,7 @@ impl Connection {
 
     /// A closed connection stays closed.
     fn change(&self, to: ConnectionState) {
-        self.state.send_if_modified(|state| match state {
+        self.set(|state| match state {
             ConnectionState::Closed => false,
             _ => {
                 *state = to;
@@ -515,9 +523,22 @@ impl Connection {
         });
     }
 
+    /// `modify` says whether it has changed the state.
+    fn set(&self, modify: impl FnOnce(&mut ConnectionState) -> bool) {
+        self.state.send_if_modified(|state| {
+            let is_new = modify(state);
+            let up = match state {
+                ConnectionState::Up(up) => up.link.0,
+                ConnectionState::Down(_) | ConnectionState::Closed => 0,
+            };
+            self.up.store(up, Ordering::Release);
+            is_new
+        });
+    }
+
     /// Takes the connection of this link out of use.
     pub(super) fn take_down(&self, link: Link, error: StoreError) {
-        self.state.send_if_modified(|state| {
+        self.set(|state| {
             let current = matches!(state, ConnectionState::Up(up) if up.link == link);
             if current {
                 *state = ConnectionState::Down(Some(error));

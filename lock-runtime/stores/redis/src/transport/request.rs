@@ -116,8 +116,8 @@ impl Request {
     }
 
     /// Sends it. `asking` announces it to the node of a cluster that is about to get the slot.
-    pub(crate) async fn run(&self, up: &mut Connected, asking: bool) -> Result<Value, RedisError> {
-        let connection = &mut up.connection;
+    pub(crate) async fn run(&self, up: &Connected, asking: bool) -> Result<Value, RedisError> {
+        let connection = &mut up.connection.clone();
         if let Some(channel) = &self.channel {
             let subscribe = up.subscriptions.subscribe(connection, channel, asking);
             // Boxed, like everything rare here: every command has room for the largest of what it

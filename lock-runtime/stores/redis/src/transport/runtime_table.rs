@@ -1,5 +1,7 @@
 //! [`RuntimeTable`]: which of the callers' runtimes have a connection of their own.
 
+use std::sync::Arc;
+
 use lock_store::timing::BACKOFF_MAX;
 use lock_store::{Instant, Link, Mutex};
 use tokio::runtime;
@@ -29,7 +31,7 @@ enum RuntimeLinkState {
     /// The sender is dropped when the attempt has ended.
     Making(watch::Sender<()>),
     Up {
-        connected: Connected,
+        connected: Arc<Connected>,
         /// Ends the task that stays with it.
         _stay: oneshot::Sender<()>,
     },
@@ -42,7 +44,7 @@ pub(super) enum Found {
     /// It is being made; this ends with the attempt.
     Making(watch::Receiver<()>),
     /// It is up, beside this link of the client's thread.
-    Up(Connected, Link),
+    Up(Arc<Connected>, Link),
 }
 
 impl RuntimeTable {
@@ -54,7 +56,7 @@ impl RuntimeTable {
         match &entry.state {
             RuntimeLinkState::Making(making) => Some(Found::Making(making.subscribe())),
             RuntimeLinkState::Up { connected, .. } if Some(entry.main) == main => {
-                Some(Found::Up(connected.clone(), entry.main))
+                Some(Found::Up(Arc::clone(connected), entry.main))
             }
             RuntimeLinkState::Up { .. } | RuntimeLinkState::Resting(_) => None,
         }
@@ -113,7 +115,7 @@ impl RuntimeTable {
     /// Puts a new connection in use. One that was given up while it was made stays given up.
     pub(super) fn made(&self, link: Link, connected: Connected, stay: oneshot::Sender<()>) {
         let mut up = Some(RuntimeLinkState::Up {
-            connected,
+            connected: Arc::new(connected),
             _stay: stay,
         });
         self.change(link, |state| match state {

@@ -1,0 +1,137 @@
+//! [`InParts`]: replies that came together are passed on in parts.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What is read at once.
+const BUFFER: usize = 8 * 1024;
+/// Into how many parts that is divided. While the server works on what the tasks of one part send,
+/// those of the next run. If all ran before anything is written, client and server would take turns.
+const PARTS: usize = 3;
+/// A part has at least so many bytes: eight short replies.
+const PART: usize = 40;
+
+/// A stream whose reader comes back for each part, behind the tasks that the part before has woken.
+pub(super) struct InParts<S> {
+    stream: S,
+    buffer: Box<[u8]>,
+    /// What of the buffer is still to be passed on.
+    from: usize,
+    to: usize,
+    /// How much of it at once.
+    part: usize,
+    /// The reader has just got one and does not know of the next.
+    rests: bool,
+}
+
+impl<S> InParts<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            buffer: vec![0; BUFFER].into(),
+            from: 0,
+            to: 0,
+            part: 0,
+            rests: false,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for InParts<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.from == this.to {
+            let mut buffer = ReadBuf::new(&mut this.buffer);
+            ready!(Pin::new(&mut this.stream).poll_read(cx, &mut buffer))?;
+            (this.from, this.to) = (0, buffer.filled().len());
+            this.part = this.to.div_ceil(PARTS).max(PART);
+        } else if std::mem::take(&mut this.rests) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let part = this.part.min(this.to - this.from).min(out.remaining());
+        let (from, to) = (this.from, this.from + part);
+        out.put_slice(this.buffer.get(from..to).unwrap_or_default());
+        this.from = to;
+        this.rests = this.from < this.to;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for InParts<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    /// What the reader gets at each poll; `None` if it is to come back.
+    async fn polls<const N: usize>(
+        stream: &mut InParts<impl AsyncRead + Unpin>,
+    ) -> [Option<usize>; N] {
+        let mut got = [None; N];
+        for got in &mut got {
+            let mut bytes = [0; BUFFER];
+            let mut out = ReadBuf::new(&mut bytes);
+            let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut *stream).poll_read(cx, &mut out)));
+            *got = polled.await.is_ready().then(|| out.filled().len());
+        }
+        got
+    }
+
+    #[tokio::test]
+    async fn replies_that_came_together_are_passed_on_in_three_parts() {
+        let (mut server, client) = tokio::io::duplex(BUFFER);
+        let mut stream = InParts::new(client);
+        server.write_all(&[b'x'; 300]).await.unwrap();
+        let part = Some(100);
+        assert_eq!(
+            polls(&mut stream).await,
+            [part, None, part, None, part, None]
+        );
+        server.write_all(b"+OK\r\n").await.unwrap();
+        server.write_all(b":1\r\n").await.unwrap();
+        assert_eq!(polls(&mut stream).await, [Some(9), None]);
+        drop(server);
+        assert_eq!(polls(&mut stream).await, [Some(0)], "the end");
+    }
+}
