@@ -1,5 +1,5 @@
-//! What the command lines of the examples have in common: mistakes get a usage line, and no
-//! password is ever shown. And the service of the example `orders`.
+//! What the examples have in common. Their command lines answer mistakes with a usage line, and
+//! never show a password. And the service of the example `orders`.
 
 #[cfg(feature = "orders")]
 pub mod orders;
@@ -14,10 +14,11 @@ use clap::{CommandFactory, Parser};
 /// What stands before the `@` where the form of a URL is explained.
 const PLACEHOLDER: &str = "[user:password";
 
-/// What the command line says.
+/// Reads the command line.
 ///
 /// # Errors
-/// A mistake, with the usage line below it; also `--help`, which is no mistake: [`give_up`] knows.
+/// A mistake, with the usage line below it. Also `--help`, which is no mistake; [`give_up`] tells
+/// them apart.
 pub fn read<Args: Parser>() -> Result<Args, clap::Error> {
     Args::try_parse().map_err(|mut error| {
         // clap leaves the usage line out when only a value is wrong.
@@ -29,13 +30,13 @@ pub fn read<Args: Parser>() -> Result<Args, clap::Error> {
     })
 }
 
-/// A mistake in how options go together, with the usage line below it.
+/// Options that do not go together, with the usage line below the message.
 pub fn usage<Args: CommandFactory>(message: impl Display) -> clap::Error {
     Args::command().error(ErrorKind::ValueValidation, message)
 }
 
-/// Says why an example has no result. The exit status is 2 for one that was asked for wrongly, 1
-/// for one that broke, and 0 for `--help`.
+/// Prints why an example has no result. The exit status is 2 for wrong options, 1 for a failure,
+/// and 0 for `--help`.
 #[must_use]
 pub fn give_up(example: &str, error: &(dyn Error + 'static)) -> ExitCode {
     match error.downcast_ref::<clap::Error>() {
@@ -54,9 +55,9 @@ pub fn give_up(example: &str, error: &(dyn Error + 'static)) -> ExitCode {
     }
 }
 
-/// The text without the user and password of any URL in it: a password may have been typed where no
-/// URL belongs, and is then part of what clap says about it. Hides too much rather than too little,
-/// since a password may hold anything.
+/// The text without the user and password of any URL in it. A password may have been typed where no
+/// URL belongs, and is then part of clap's message. Hides too much rather than too little, since a
+/// password may contain anything.
 fn without_passwords(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

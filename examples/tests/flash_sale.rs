@@ -1,5 +1,5 @@
-//! The flash sale as its users see it: started as a program, judged by what it prints and by its
-//! exit status.
+//! The flash sale as its users see it: started as a program, and judged by its output and its exit
+//! status.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -76,7 +76,7 @@ fn bad_arguments_get_a_usage_line_and_show_no_password() {
 
 #[test]
 fn a_redis_that_is_not_there_is_told_at_once() {
-    // A free port could be given to the server of another test.
+    // A free port could be given to another test's server.
     let url = format!("redis://:{PASSWORD}@127.0.0.1:1/");
     let started = Instant::now();
     let sale = flash_sale(&["--url", &url, "--processes", "4"]);
@@ -108,15 +108,14 @@ fn the_sale_goes_on_when_a_process_is_killed_with_the_lock() {
     let sale = flash_sale(&["--url", &redis.url(), "--processes", "4", "--crash"]);
     sale.ends_with(0);
     assert!(sale.stdout.contains("with SIGKILL while it held the lock"));
-    // What was left of the lease of 2 s, and not a wait of its own on top: the fallback poll is 1
-    // s.
+    // The rest of the lease of 2 s, without a wait on top: the fallback poll is 1 s.
     let (_, after) = sale
         .stdout
         .split_once("the next buyer got in ")
         .expect(&sale.stdout);
     let waited: f64 = after.split(' ').next().unwrap().parse().unwrap();
     assert!(after.contains(" s after the kill") && (1.0..3.5).contains(&waited));
-    // 150 buyers of the other processes are more than there are items.
+    // The other processes' 150 buyers are more than there are items.
     assert_eq!((sale.row("sold"), sale.row("left")), (100, 0));
     assert!(
         (1..=50).contains(&sale.row("unfinished")),

@@ -1,5 +1,5 @@
-//! The nightly job as its users see it: started as a program, judged by what it prints and by its
-//! exit status.
+//! The nightly job as its users see it: started as a program, and judged by its output and its exit
+//! status.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The service `orders` in tests as its authors would write them: no Redis, no network, no real
+//! Tests of the service `orders`, as its authors would write them: no Redis, no network, no real
 //! time.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -64,7 +64,7 @@ async fn an_order_is_paid_once_however_often_it_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_at_it_is_told_to_this_tenant_and_no_other_waits() {
+async fn this_tenant_is_told_which_request_is_at_it_and_no_other_waits() {
     let test = Test::start();
     let _other = test.faults.namespaced("acme").held_by_another("order:7");
     let of_other = test.send("POST /other/orders/7/pay").await;
@@ -84,7 +84,7 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
         acme.loses("order:7");
     });
     assert_eq!((stopped.status, stopped.text.as_str()), (500, ""));
-    // The provider was asked, and nothing is written down.
+    // The provider was asked, and nothing is recorded.
     assert_eq!((test.shop.asked(), test.shop.paid()), (1, 0));
     assert_eq!(
         test.began.elapsed(),
@@ -96,7 +96,7 @@ async fn a_payment_whose_lock_is_lost_is_stopped_and_looked_into() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_silent_is_told_after_two_seconds_of_ten_and_in_health() {
+async fn a_silent_store_is_reported_after_two_seconds_of_ten_and_in_health() {
     let test = Test::start();
     test.faults.silent();
     assert_eq!(test.send(PAY).await.status, 503);
@@ -128,7 +128,7 @@ async fn the_report_is_left_to_the_replica_that_is_at_it() {
     assert_eq!(test.began.elapsed(), Duration::ZERO);
     drop(other);
     assert_eq!(report(&test.shop).await.unwrap(), Some(0));
-    // Whoever is a little late does not do it again.
+    // A replica that is a little late does not do it again.
     assert_eq!(report(&test.shop).await.unwrap(), None);
     sleep(60 * SECOND).await;
     assert_eq!(report(&test.shop).await.unwrap(), Some(0));

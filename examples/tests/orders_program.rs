@@ -1,4 +1,4 @@
-//! The service as its users see it: started as a program, judged by what it prints and by its exit
+//! The service as its users see it: started as a program, and judged by its output and its exit
 //! status.
 #![expect(
     clippy::unwrap_used,

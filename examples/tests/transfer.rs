@@ -1,4 +1,4 @@
-//! The transfers as their users see them: started as a program, judged by what it prints and by its
+//! The transfers as their users see them: started as a program, and judged by its output and its
 //! exit status.
 #![expect(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::process::Command;
 use program::Run;
 
 #[test]
-fn money_is_conserved_and_nobody_is_stuck() {
+fn money_is_conserved_and_no_task_is_stuck() {
     let day = transfer(&["--seconds", "10"]);
     day.ends_with(0);
     assert_eq!(

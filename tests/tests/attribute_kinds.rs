@@ -1,5 +1,5 @@
-//! What the attribute asks for with `mode`, `permits` and `keys`, and in which order. Seen on a
-//! runtime that notes every step.
+//! What the attribute requests with `mode`, `permits` and `keys`, and in which order. A runtime
+//! that notes every step shows it.
 
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
@@ -103,7 +103,11 @@ fn templates_and_expressions_stand_side_by_side() {
     assert_eq!(value, Ok("n".to_owned()));
 }
 
-#[distributed_lock(keys = ["account:<from>", "account:<to>", "ledger"], fence = tokens, crate = crate::fake)]
+#[distributed_lock(
+    keys = ["account:<from>", "account:<to>", "ledger"],
+    fence = tokens,
+    crate = crate::fake,
+)]
 async fn fenced(from: u8, to: u8) -> Result<[FencingToken; 3]> {
     Ok(tokens)
 }
@@ -143,7 +147,12 @@ fn limits() -> Limits {
     }
 }
 
-#[distributed_lock(key = "api:<id>", permits = { note("permits"); limits.most }, client = &limits.locks, crate = crate::fake)]
+#[distributed_lock(
+    key = "api:<id>",
+    permits = { note("permits"); limits.most },
+    client = &limits.locks,
+    crate = crate::fake,
+)]
 async fn counted(id: Noted, limits: &Limits) -> Result<()> {
     note("body");
     Ok(())
@@ -232,14 +241,19 @@ async fn write() -> Result<()> {
     Ok(())
 }
 
-#[distributed_lock(keys = ["a", "b"], mode = "exclusive", hold_at_least = "5s", crate = crate::fake)]
+#[distributed_lock(
+    keys = ["a", "b"],
+    mode = "exclusive",
+    hold_at_least = "5s",
+    crate = crate::fake,
+)]
 async fn several() -> Result<()> {
     Ok(())
 }
 
 #[test]
 fn the_mode_reaches_the_runtime() {
-    // An exclusive lock is what there is when nothing is said.
+    // Without a `mode`, the lock is exclusive.
     happens(
         Next::Granted,
         exclusive(),
@@ -266,7 +280,11 @@ trait Bank {
 
 #[async_trait::async_trait]
 impl Bank for u8 {
-    #[distributed_lock(keys = ["<self>:<from>", "<self>:<to>"], fence = tokens, crate = crate::fake)]
+    #[distributed_lock(
+        keys = ["<self>:<from>", "<self>:<to>"],
+        fence = tokens,
+        crate = crate::fake,
+    )]
     async fn transfer(&self, from: u8, to: u8, tx: Noted) -> Result<u64> {
         let _ = &tx;
         Ok(tokens[1].0)
@@ -294,8 +312,8 @@ fn futures_made_by_hand_and_async_trait_behave_alike() {
         4_u8.transfer(5, 6, Noted("tx")),
         &[
             "acquire [self=4]:[from=5] and [self=4]:[to=6] from global",
-            "Spec { lease: None, renew: None, max_hold: None, wait: None, mode: Exclusive, fair: false, reentrant: true, \
-             on_lost: Cancel, hold_at_least: None, fenced: true }",
+            "Spec { lease: None, renew: None, max_hold: None, wait: None, mode: Exclusive, \
+             fair: false, reentrant: true, on_lost: Cancel, hold_at_least: None, fenced: true }",
             "drop tx",
             "release",
             "drop guard",

@@ -34,7 +34,13 @@ async fn lease_of_a_constant() -> Result<(), LockError> {
     std::future::pending().await
 }
 
-#[distributed_lock(key = "k", lease = lease, max_hold = limits.0, hold_at_least = limits.1 * 2, renew = true)]
+#[distributed_lock(
+    key = "k",
+    lease = lease,
+    max_hold = limits.0,
+    hold_at_least = limits.1 * 2,
+    renew = true,
+)]
 async fn durations_of_parameters(
     lease: Duration,
     limits: (Duration, Duration),
@@ -73,7 +79,11 @@ async fn skips_without_result(ran: &AtomicU32) {
     ran.fetch_add(1, Ordering::SeqCst);
 }
 
-#[distributed_lock(key = "k", wait = "0s", on_error = |error| format!("sorry: {}", error.is_busy()))]
+#[distributed_lock(
+    key = "k",
+    wait = "0s",
+    on_error = |error| format!("sorry: {}", error.is_busy()),
+)]
 async fn explains() -> String {
     "done".to_owned()
 }
@@ -160,7 +170,7 @@ impl Shop {
     }
 }
 
-/// A job whose options come from its configuration.
+/// A job that takes its options from its configuration.
 struct Job {
     locks: LockClient,
     wait: Duration,
@@ -187,7 +197,7 @@ struct Transaction(Arc<Mutex<Vec<bool>>>, LockClient);
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // Asked of a plain thread, since a destructor can't wait.
+        // On a plain thread, since a destructor can't wait.
         let client = self.1.clone();
         let runtime = || {
             tokio::runtime::Builder::new_current_thread()
@@ -210,7 +220,14 @@ async fn with_transaction(_transaction: Transaction) -> Result<(), LockError> {
     Ok(())
 }
 
-/// A client that annotated functions use, with the lock of one key held by somebody else.
+async fn until_waiting(client: &LockClient) {
+    lock_testkit::eventually("it waits", async || {
+        client.health().await.unwrap().waiting == 1
+    })
+    .await;
+}
+
+/// A client for annotated functions. Another client holds the lock of one key.
 async fn busy(key: &str) -> (LockClient, Guard) {
     let client = LockClient::in_memory();
     let guard = client.lock(key).acquire().await.unwrap();
@@ -231,7 +248,7 @@ async fn a_constant_is_not_read_as_a_template() {
     let locked = client.scope(async {
         tokio::select! {
             _ = constant_key() => panic!("it is held"),
-            () = lock_testkit::eventually("it waits", async || client.health().await.unwrap().waiting == 1) => {}
+            () = until_waiting(client) => {}
         }
     });
     locked.await;
@@ -296,13 +313,13 @@ async fn a_wait_is_asked_of_self() {
 }
 
 #[tokio::test]
-async fn what_is_skipped_without_a_wait_is_not_waited_for() {
+async fn a_skip_without_a_wait_does_not_wait() {
     let (client, _guard) = busy("k").await;
     let client = &client;
     let skipped = client.scope(async {
         tokio::select! {
             skipped = skips_at_once() => skipped,
-            () = lock_testkit::eventually("it waits", async || client.health().await.unwrap().waiting == 1) => panic!("it waits"),
+            () = until_waiting(client) => panic!("it waits"),
         }
     });
     assert_eq!(skipped.await.unwrap(), None);

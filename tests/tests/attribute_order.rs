@@ -1,5 +1,5 @@
-//! In which order the attribute does things: key, lock, body, parameters, release. Seen on a
-//! runtime that notes every step.
+//! The order in which the attribute does things: key, lock, body, parameters, release. A runtime
+//! that notes every step shows it.
 
 #![allow(clippy::unwrap_used, reason = "a failing test panics")]
 
@@ -266,8 +266,9 @@ fn every_option_reaches_the_runtime() {
         all_options(),
         &[
             "acquire k from global",
-            "Spec { lease: Some(90s), renew: Some(true), max_hold: Some(300s), wait: Some(Forever), mode: Write, \
-             fair: true, reentrant: false, on_lost: Continue, hold_at_least: Some(500ms), fenced: false }",
+            "Spec { lease: Some(90s), renew: Some(true), max_hold: Some(300s), \
+             wait: Some(Forever), mode: Write, fair: true, reentrant: false, on_lost: Continue, \
+             hold_at_least: Some(500ms), fenced: false }",
             "release",
             "drop guard",
         ],
@@ -280,7 +281,12 @@ fn every_option_reaches_the_runtime() {
     );
 }
 
-#[distributed_lock(key = "k", on_busy = "skip", on_error = |error| note(format_args!("{error:?}")), crate = crate::fake)]
+#[distributed_lock(
+    key = "k",
+    on_busy = "skip",
+    on_error = |error| note(format_args!("{error:?}")),
+    crate = crate::fake,
+)]
 async fn job() {
     note("body");
 }

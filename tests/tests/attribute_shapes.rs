@@ -1,7 +1,7 @@
-//! Runs every file of `ui/pass`, one for each shape that a function under the attribute can have.
+//! Runs every file of `ui/pass`. Each shows one shape that a function under the attribute can have.
 //!
-//! As modules and not by `trybuild`, which would build all dependencies once more, with their code,
-//! for minutes; so clippy looks at them too.
+//! The files are modules here. `trybuild` would build all dependencies once more, with their code,
+//! for minutes. As modules, clippy looks at them too.
 
 use std::collections::BTreeSet;
 
@@ -102,11 +102,11 @@ mod pass {
     pub(crate) mod where_clause;
 }
 
-/// The workspace forbids `unsafe`, so this one is an example in the documentation of `lock-tests`.
+/// The workspace forbids `unsafe`, so this file is an example in the documentation of `lock-tests`.
 const ELSEWHERE: &str = "unsafe_async_fn.rs";
 
-/// A test for each file; a module above that is missing here has a `main` that nobody calls, which
-/// is denied.
+/// A test for each file. If a module above is missing here, its `main` is dead code, which is
+/// denied.
 macro_rules! every_file_runs {
     ($($name:ident),* $(,)?) => {
         $(

@@ -64,7 +64,7 @@ async fn locked_local<const N: usize>() -> Result<usize> {
 }
 
 const LARGE: usize = 4096;
-/// The copies differ in padding by a few bytes.
+/// The copies' padding differs by a few bytes.
 const SLACK: usize = 64;
 
 #[test]
@@ -87,8 +87,8 @@ fn what_the_body_keeps_is_in_the_future_once() {
     assert!(locked <= plain + SLACK, "{locked} and {plain}");
 }
 
-/// A future keeps every place of a `Copy` value that was copied on, unless it is wrapped on its
-/// way.
+/// A future keeps each place through which a `Copy` value was copied, unless the value is wrapped
+/// on its way.
 #[test]
 fn a_copy_argument_is_there_at_most_once_more_too() {
     let plain = size_of_val(&plain_copy(1, [0; LARGE])) - size_of_val(&plain_copy(1, [0; 0]));

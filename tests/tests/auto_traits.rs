@@ -109,7 +109,7 @@ async fn futures_are_send_when_what_they_run_is() {
     drop(sent(guard.extend(Duration::from_secs(1))));
     drop(sent(guard.scope(std::future::ready(()))));
     drop(sent(guard.release()));
-    // And no `Send` is asked for.
+    // And the future need not be `Send`.
     assert!(matches!(
         client.scope(does_not_send("text".into())).await,
         Ok(4)

@@ -1,5 +1,5 @@
-//! A client of the classic recipe (SET NX PX, compare and delete) and ours exclude each other on
-//! one key.
+//! Our client and a client of the classic recipe (SET NX PX, compare and delete) exclude each other
+//! on one key.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,12 +23,13 @@ fn redis_cli(server: &RedisServer, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-const COMPARE_AND_DELETE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+const COMPARE_AND_DELETE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then \
+     return redis.call('del', KEYS[1]) else return 0 end";
 
 #[tokio::test]
 async fn a_classic_client_and_ours_exclude_each_other_in_both_orders() {
     let server = RedisServer::start().await;
-    // The empty namespace shares names with existing code.
+    // The empty namespace shares key names with existing code.
     let client = LockClient::builder()
         .url(server.url())
         .namespace("")
@@ -56,7 +57,7 @@ async fn a_classic_client_and_ours_exclude_each_other_in_both_orders() {
         client.inspect("stock:42").await.unwrap().holder.as_deref(),
         Some("classic")
     );
-    // Nobody hands over: the waiter looks again by itself.
+    // A classic client hands nothing over: the waiter looks again by itself.
     let waiting = tokio::spawn(client.lock("stock:42").acquire());
     lock_testkit::eventually("it waits", async || {
         client.inspect("stock:42").await.unwrap().waiting == 1

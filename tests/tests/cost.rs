@@ -1,4 +1,4 @@
-//! What locks cost the server: counted commands, never time.
+//! What locks cost the server, in counted commands and never in time.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -10,7 +10,7 @@ use std::time::Duration;
 use lock_runtime::{LockClient, Rate};
 use lock_testkit::{RedisServer, Request, RequestLog, eventually};
 
-/// A client that has heard what the server says of itself, and does not ask again.
+/// A client that has heard the server's own settings, and does not ask again.
 async fn settled(server: &RedisServer) -> LockClient {
     let client = LockClient::builder().url(server.url()).connect().await;
     let client = client.unwrap();
@@ -26,7 +26,7 @@ fn of_health(request: &Request) -> bool {
 async fn connected() -> (RedisServer, LockClient) {
     let server = RedisServer::start().await;
     let client = settled(&server).await;
-    // The scripts are known to the server from now on.
+    // From now on the server knows the scripts.
     client
         .lock("warm")
         .acquire()
@@ -130,7 +130,7 @@ async fn an_uncontended_acquire_and_release_are_exactly_two_commands() {
     );
 }
 
-/// How many keys a request names: `SET` one, a script as many as it says.
+/// How many keys a request names. `SET` names one, a script says how many.
 fn keys_of(request: &Request) -> String {
     let second = request
         .text
@@ -145,7 +145,7 @@ fn keys_of(request: &Request) -> String {
     }
 }
 
-/// What clients sent since the last time, without the questions of the test itself.
+/// What clients sent since the last call, without the test's own questions.
 async fn sent(log: &mut RequestLog) -> Vec<Request> {
     let mut requests = log.take().await;
     requests.retain(|request| matches!(request.command.as_str(), "set" | "eval" | "evalsha"));
@@ -182,7 +182,7 @@ async fn each_kind_costs_what_its_page_says() {
                 .replace("n keys", "3 keys")
         };
         let request = request.lease(Duration::from_millis(900)).renew(true);
-        // The first time the server learns the scripts, and the client subscribes for its place in
+        // The first time, the server learns the scripts, and the client subscribes for its place in
         // the queue.
         let first = request.clone().acquire().await.unwrap();
         first.extend(Duration::from_secs(5)).await.unwrap();
@@ -255,10 +255,10 @@ async fn a_rate_limiter_costs_one_command_a_decision_and_one_small_key() {
     assert_eq!(commands, ["evalsha"; 5]);
     let calls = server.command_calls("evalsha").await;
     assert_eq!(calls, 5, "INFO commandstats says the same");
-    // Two of these three did not touch the bucket at all.
+    // Two of these three did not touch the bucket.
     assert_eq!(server.command_calls("set").await, 2);
 
-    // However many asked: one key, a few bytes, gone when it is full again.
+    // However many tokens were taken: one key, a few bytes, gone when the bucket is full again.
     let slow = Rate::per_hour(3600).burst(500);
     for _ in 0..500 {
         let limiter = client.rate_limiter("{tenant}:slow", slow);
@@ -332,7 +332,7 @@ async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
         while let Some(served) = waiting.join_next().await {
             served.unwrap();
         }
-        // Nobody who has waited for long has to ask again.
+        // A waiter does not have to ask again, however long it has waited.
         let requests = sent(&mut log).await;
         assert!(requests.len() <= 110, "{} for a hundred", requests.len());
         assert!(!fair || requests.len() >= 100, "{}", requests.len());
@@ -342,7 +342,7 @@ async fn a_hundred_waiting_tasks_cost_the_server_a_few_commands_a_second() {
 #[tokio::test]
 async fn renewals_travel_together() {
     let (server, client) = connected().await;
-    // Side by side: what was acquired at other moments is due at other moments.
+    // Side by side: holds acquired at other moments are due at other moments.
     let mut acquiring = tokio::task::JoinSet::new();
     for number in 0..90 {
         let request = client
@@ -399,7 +399,7 @@ async fn a_clients_first_call_on_a_latch_is_two_commands_and_later_ones_are_one(
         let client = settled(&server).await;
         let mut log = server.requests().await;
         for first in [true, false] {
-            // Another key each time: the server says its time once for all.
+            // Another key each time: the server tells its time once for all latches.
             let latch = client.latch(if first { "a" } else { "b" });
             if first_sets {
                 latch.set(2).await.unwrap();
@@ -432,7 +432,7 @@ async fn everything_about_a_latch_is_one_command() {
     let commands = log.take().await;
     let commands: Vec<_> = commands.iter().map(|one| one.command.as_str()).collect();
     assert_eq!(commands, ["evalsha"; 6]);
-    // One that waits until it opens costs nothing but its place.
+    // A request that waits until the latch opens costs only its place.
     other.set(1).await.unwrap();
     log.take().await;
     let waiting = tokio::spawn({
@@ -527,8 +527,8 @@ async fn readers_writers_and_permits_cost_one_command_each_way() {
     held.release().await.unwrap();
 }
 
-/// What it costs a server to give out `of` permits in a few requests, and to take them back: the
-/// commands that it ran, also inside scripts, the bytes of the key, and its fields.
+/// The server's cost of giving out `of` permits in a few requests and of taking them back: the
+/// commands that it ran (also inside scripts), the bytes of the key, and its fields.
 async fn cost_of_permits(of: u32) -> [u64; 3] {
     let (server, client) = connected().await;
     let permits = |permits| client.semaphore("k", of).permits(permits);
@@ -567,7 +567,7 @@ async fn a_million_permits_cost_no_more_than_five() {
         fields, few[2],
         "one for each holder, and not for each permit"
     );
-    // A longer number is a few bytes longer; a waiter on a slow machine looks again now and then.
+    // A longer number takes a few more bytes. On a slow machine a waiter looks again now and then.
     assert!(bytes <= few[1] + 40, "{bytes} bytes, {} for five", few[1]);
     assert!(calls <= few[0] + 60, "{calls} calls, {} for five", few[0]);
     println!("{calls} calls, {bytes} bytes; for five {few:?}");

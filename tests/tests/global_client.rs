@@ -63,7 +63,7 @@ fn the_global_client_outlives_the_runtimes_of_its_callers() {
     });
     for _ in 0..3 {
         on_a_new_runtime(async { assert!(locked().await.unwrap()) });
-        // Held when its runtime ends, released all the same.
+        // Held when its runtime ends, and released all the same.
         let guard = on_a_new_runtime(async {
             LockClient::global()
                 .unwrap()
@@ -92,7 +92,7 @@ fn the_global_client_outlives_the_runtimes_of_its_callers() {
         });
     }
     on_a_new_runtime(async {
-        // After a shutdown, calls say so until there is another one.
+        // After a shutdown, calls report it until another client is installed.
         let first = LockClient::global().unwrap();
         first.shutdown(Duration::ZERO).await;
         assert!(matches!(locked().await, Err(LockError::Shutdown)));

@@ -1,5 +1,5 @@
-//! Equal keys come from equal values only: a million random tuples through real templates, made of
-//! what would be mistaken for a separator, an escape or nothing.
+//! Equal keys come only from equal values. A million random tuples go through real templates. Their
+//! parts look like separators, escapes or nothing.
 #![expect(clippy::panic, reason = "a test that can't go on has failed")]
 
 use std::cell::RefCell;
@@ -9,12 +9,12 @@ use lock_runtime::{LockKey, lock_key};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Of the four templates together.
+/// Over the four templates together.
 const TUPLES: u32 = 1_000_000;
 
 type Values = (String, String, String);
 
-/// From few pieces, so that values that look alike are met often.
+/// Few pieces, so that similar values meet often.
 const PIECES: [&str; 14] = [
     ":", "%", "{", "}", "<", ">", "%3A", "%25", "%7D", "3A", "25", "a", "1", "-",
 ];

@@ -1,4 +1,4 @@
-//! The end of a client. In a process of its own, because it counts the process's threads.
+//! The end of a client. It has a process of its own, because it counts the process's threads.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use lock_runtime::LockClient;

@@ -26,12 +26,12 @@ type Module = Vec<String>;
 /// The crate's files that are not tests.
 struct Sources {
     files: BTreeMap<Module, syn::File>,
-    /// What a file hands on from others: a name, and where it stands.
+    /// What a file re-exports from others: each name, and the path of its definition.
     handed_on: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
-/// Tests don't count: they use what they test. Nor does what a file only hands on: an arrow goes to
-/// where a name is defined.
+/// Tests don't count, since they use what they test. Re-exports don't count either: an arrow goes
+/// to the definition of a name.
 #[test]
 fn no_file_is_in_a_circle() {
     for crate_ in CRATES {
@@ -53,8 +53,8 @@ fn no_file_is_in_a_circle() {
     }
 }
 
-/// Takes away, as long as there is any, what uses nothing that is left or what nothing left uses.
-/// Only circles stay, and what lies between two of them.
+/// Repeatedly removes files that use no remaining file or that no remaining file uses. Only circles
+/// stay, and what lies between two of them.
 fn assert_no_circle(crate_: &str, uses: &BTreeMap<Module, BTreeSet<Module>>) {
     let mut left = uses.clone();
     loop {
@@ -169,7 +169,7 @@ impl Sources {
         files.filter(|used| used != module).collect()
     }
 
-    /// The file in which what a path names is defined.
+    /// The file that defines what a path names.
     fn file_of(&self, module: &Module, path: Vec<String>) -> Module {
         let mut whole = module.clone();
         for part in path {
@@ -249,7 +249,7 @@ impl<'ast> Visit<'ast> for Paths {
         }
     }
 
-    /// Who may see an item is no use of it.
+    /// A visibility names a path without using it.
     fn visit_vis_restricted(&mut self, _: &'ast syn::VisRestricted) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

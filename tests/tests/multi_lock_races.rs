@@ -1,4 +1,4 @@
-//! Several locks at once, when what is last asked of the store fails, hangs or is overtaken.
+//! Several locks at once, when the last command to the store fails, hangs or is overtaken.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -16,16 +16,16 @@ use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, fail
 use lock_testkit::{eventually, sleep_until};
 use tokio::sync::Semaphore;
 
-/// What becomes of a command.
+/// What happens to a command.
 #[derive(Clone, Debug, Default)]
 enum Fate {
     #[default]
     Passes,
-    /// It is not carried out, and that is told at once.
+    /// It is not carried out, and the client hears so at once.
     Fails,
-    /// It is not carried out, and nothing is told for as long as it may take.
+    /// It is not carried out, and no reply comes within its time.
     Hangs,
-    /// It is carried out, and then its reply waits until the gate is opened.
+    /// It is carried out. Its reply waits until the gate is opened.
     Gated(Arc<Semaphore>),
     /// The store loses the holds, and says so.
     LosesAll,
@@ -33,13 +33,13 @@ enum Fate {
     SaysNothing,
 }
 
-/// A fate for renewals and one for releases, and how often the store was asked for what.
+/// A fate for renewals, one for releases, and counts of the commands.
 #[derive(Debug, Default)]
 struct Trouble {
     renew: Mutex<Fate>,
     release: Mutex<Fate>,
     renewals: AtomicUsize,
-    /// Of how many holds each was.
+    /// The number of holds in each renewal.
     renewed: Mutex<Vec<usize>>,
     releases: AtomicUsize,
     acquires: AtomicUsize,
@@ -108,8 +108,8 @@ impl Interceptor for Trouble {
     }
 }
 
-/// A client whose store can be troubled, another one whose store is the same and well, and a key
-/// that it holds.
+/// A client whose store can be troubled; another client of the same store without trouble; and a
+/// key that the other holds.
 struct Setting {
     store: MemoryStore,
     trouble: Arc<Trouble>,
@@ -287,7 +287,7 @@ async fn a_shutdown_during_the_last_renewal_is_told_as_such() {
         setting.trouble.releases.load(Ordering::SeqCst) >= 2
     })
     .await;
-    // Whatever is over then, the shutdown is the reason.
+    // Whatever else ends by then, the shutdown is the reason.
     tokio::time::sleep(Duration::from_millis(200)).await;
     gate.add_permits(100);
     let result = waiting.await.unwrap();

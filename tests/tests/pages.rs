@@ -1,4 +1,5 @@
-//! The pages of the repository: no link is dead, and the files and tests that they name exist.
+//! What people read. On the pages no link is dead, and the files and tests that they name exist. No
+//! line of the sources is too long.
 #![expect(
     clippy::unwrap_used,
     reason = "without the files there is nothing to test"
@@ -18,6 +19,9 @@ const PAGES: [&str; 7] = [
     "lock-runtime/docs",
     "tests/benches/README.md",
 ];
+
+/// The folders with sources.
+const FOLDERS: [&str; 4] = ["examples", "lock-macros", "lock-runtime", "tests"];
 
 #[test]
 fn no_link_is_dead() {
@@ -39,7 +43,7 @@ fn no_link_is_dead() {
 #[test]
 fn what_the_pages_name_is_there() {
     let (mut paths, mut tests) = (Vec::new(), String::new());
-    for folder in ["examples", "lock-macros", "lock-runtime", "tests"] {
+    for folder in FOLDERS {
         for path in every_file(&root().join(folder)) {
             if folder == "tests" && path.extension().is_some_and(|end| end == "rs") {
                 tests += &fs::read_to_string(&path).unwrap();
@@ -69,6 +73,29 @@ fn what_the_pages_name_is_there() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(named > 150, "{named}");
+}
+
+/// rustfmt leaves long strings, attributes and macros as they are. Expansions are exempt, and so
+/// are the files whose lines the compiler's messages count.
+#[test]
+fn no_line_of_the_sources_is_longer_than_100_columns() {
+    let (mut files, mut long) = (0, Vec::new());
+    for folder in FOLDERS {
+        for path in every_file(&root().join(folder)) {
+            let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+            let is_source = name.ends_with(".rs") || name.ends_with(".lua");
+            if !is_source || name.ends_with(".expanded.rs") || name.starts_with("tests/ui/") {
+                continue;
+            }
+            files += 1;
+            let text = fs::read_to_string(&path).unwrap();
+            let lines = (1..).zip(text.lines());
+            let too_long = lines.filter(|(_, line)| line.chars().count() > 100);
+            long.extend(too_long.map(|(number, _)| format!("{name}:{number}")));
+        }
+    }
+    assert!(long.is_empty(), "{long:#?}");
+    assert!(files > 500, "{files}");
 }
 
 fn every_file(folder: &Path) -> Vec<PathBuf> {
@@ -126,7 +153,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Where its links lead. A label without a definition is a link to `[label]`.
+/// The targets of the text's links. A label without a definition is a link to `[label]`.
 fn links_of(text: &str) -> Vec<String> {
     let (mut links, mut labels, mut defined) = (Vec::new(), Vec::new(), BTreeSet::new());
     for line in prose(text) {

@@ -1,5 +1,5 @@
-//! A runtime that writes down what it is asked to do, for `crate = crate::fake`: what the attribute itself does can be
-//! seen without a lock, event by event.
+//! A runtime that records what it is asked to do, for `crate = crate::fake`. It shows what the
+//! attribute itself does, event by event, without a lock.
 
 #![allow(
     dead_code,
@@ -28,7 +28,7 @@ pub(crate) fn note(event: impl fmt::Display) {
     EVENTS.with_borrow_mut(|events| events.push(event.to_string()));
 }
 
-/// Runs `body` with that outcome; what it gave, and the events.
+/// Runs `body` with that outcome. Returns its result and the events.
 pub(crate) fn run<T>(next: Next, body: impl Future<Output = T>) -> (T, Vec<String>) {
     EVENTS.take();
     NEXT.set(next);
@@ -39,7 +39,7 @@ pub(crate) fn run<T>(next: Next, body: impl Future<Output = T>) -> (T, Vec<Strin
     (value, EVENTS.take())
 }
 
-/// A value that says when it is dropped.
+/// A value that records its drop.
 #[derive(Debug)]
 pub(crate) struct Noted(pub(crate) &'static str);
 

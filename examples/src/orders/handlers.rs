@@ -19,8 +19,8 @@ pub fn service(shop: Shop) -> Router {
         .with_state(shop)
 }
 
-/// Pays an order, once: look whether it is paid, pay, write it down, and nobody else in between.
-/// Whoever waits in vain is told who is at it.
+/// Pays an order, once: look whether it is paid, pay, write it down, with no other payment in
+/// between. A request that waits in vain is told which one is at it.
 #[distributed_lock(key = "order:<id>", client = &shop.locks_of(&tenant))]
 async fn pay(
     State(shop): State<Shop>,
@@ -34,7 +34,7 @@ async fn pay(
     Ok(format!("the order {id} is paid now\n"))
 }
 
-/// Tells a tenant a price: 100 times a second, and 20 times at once. Who asks more often is told
+/// Tells a tenant a price: 100 times a second, and 20 times at once. Calls over the limit are told
 /// when to come back.
 #[rate_limited(key = "quotes", rate = "100/s", burst = 20, client = &shop.locks_of(&tenant))]
 async fn quote(
@@ -44,7 +44,7 @@ async fn quote(
     Ok("42\n")
 }
 
-/// How the locks are, and what about their servers endangers them.
+/// The health of the locks, and what endangers them on their servers.
 async fn health(State(shop): State<Shop>) -> Result<String, OrderError> {
     let health = shop.locks().health().await?;
     let (held, waiting, lost) = (health.held, health.waiting, health.lost);

@@ -1,4 +1,4 @@
-//! A service for orders of several tenants, in several replicas: what it needs from all of them
+//! A service for orders of several tenants, in several replicas. What it needs from all of them
 //! together is a line above a function. `examples/tests/orders.rs` tests it with paused time and
 //! with faults.
 

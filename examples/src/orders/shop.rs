@@ -20,7 +20,7 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// Without any order that is paid.
+    /// A shop without any paid order.
     #[must_use]
     pub fn new(locks: LockClient) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Shop {
         &self.locks
     }
 
-    /// The locks of a tenant: the same client, and no key of theirs is a key of another's.
+    /// A tenant's locks: the same client, but no key is shared with another tenant.
     pub(super) fn locks_of(&self, tenant: &str) -> LockClient {
         self.locks.namespaced(tenant)
     }

@@ -1,4 +1,4 @@
-//! An example as its users see it: started as a program, judged by what it prints and by its exit
+//! An example as its users see it: started as a program, and judged by its output and its exit
 //! status.
 
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 /// Part of the URLs in these tests, and never of what a program prints.
 pub(crate) const PASSWORD: &str = "canary";
 
-/// What a program said, and how it ended.
+/// The output of a program, and how it ended.
 pub(crate) struct Run {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,

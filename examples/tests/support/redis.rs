@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::program::PASSWORD;
 
-/// A `redis-server` of its own, with a password, gone at the end of the test.
+/// A `redis-server` of its own, with a password. It is gone at the end of the test.
 pub(crate) struct RedisServer {
     process: Child,
     port: u16,

@@ -1,4 +1,4 @@
-//! What was aimed at, as ratios of figures of one run, and whether it was reached.
+//! The aims, as ratios between figures of one run, and whether they were reached.
 
 use crate::figures::{
     CYCLES, LONGEST, P50, P99, PROCESS_MAX, PROCESS_MIN, Results, TASK_MAX, TASK_MIN,
@@ -171,7 +171,7 @@ const AIMS: [Aim; 33] = [
     aim("attribute", "to `run()`", AtLeast(0.98), |all, w| {
         all.median(w, "ours", "attribute / run()")
     }),
-    // Not asked for, and good to know: whether the longest wait agrees with p99.
+    // Not an aim, but good to know: whether the longest wait agrees with p99.
     aim(
         "hot",
         "longest wait to the best of those that serve all tasks",
@@ -212,7 +212,7 @@ const fn aim(
     }
 }
 
-/// A table; what has no figures in this run is left out.
+/// A table, without the aims that have no figures in this run.
 pub(crate) fn markdown(results: &Results) -> String {
     let mut rows = vec![
         ["aim", "wanted", "measured", "reached"]
@@ -223,7 +223,7 @@ pub(crate) fn markdown(results: &Results) -> String {
         let Some(measured) = (aim.measured)(results, aim.workload) else {
             continue;
         };
-        // A stray command among a hundred thousand is no third one.
+        // A stray command among a hundred thousand does not count as a third command.
         let measured = (measured * 1000.0).round() / 1000.0;
         let (wanted, reached) = match aim.limit {
             AtLeast(limit) => (format!("≥ {limit}"), measured >= limit),
@@ -253,7 +253,7 @@ fn to_best(all: &Results, workload: &str) -> Option<f64> {
     Some(all.median(workload, "ours", CYCLES)? / best(all, workload, true)?)
 }
 
-/// The others' names.
+/// The other libraries' names.
 fn others<'a>(all: &'a Results, workload: &str, bare: bool) -> impl Iterator<Item = &'a str> {
     let measured = all
         .workloads
@@ -277,7 +277,7 @@ fn least_p99(all: &Results, workload: &str) -> Option<f64> {
     least(all, workload, P99)
 }
 
-/// Among those in which every task got half its share.
+/// Among the libraries in which every task got half its share.
 fn least(all: &Results, workload: &str, figure: &str) -> Option<f64> {
     others(all, workload, true)
         .filter(|name| {

@@ -1,8 +1,8 @@
 //! What the attribute costs over `client.lock(key).run(…)` written by hand, on the in-memory store.
 //!
-//! Short batches in turn, and the median of the ratios of neighbours, because machines are shared.
-//! The hand-written one runs twice: the ratio of it to itself tells how far such a figure can be
-//! trusted.
+//! Short batches run in turn, and the figure is the median of the ratios of neighbours, because
+//! machines are shared. The hand-written call runs twice: its ratio to itself shows how far such a
+//! figure can be trusted.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// `go SECONDS`: as many rounds as that takes.
+/// `go SECONDS`: as many rounds as fit into that time.
 pub(crate) async fn work() {
     println!("ready");
     let mut commands = tokio::io::BufReader::new(tokio::io::stdin()).lines();
@@ -73,7 +73,7 @@ async fn measure(time: Duration) -> Value {
     let mut again = Vec::new();
     let mut attribute = Vec::new();
     while started.elapsed() < time {
-        // The order turns, so that none is always first.
+        // The order turns, so that no way is always first.
         let mut ways = [Way::ByHand, Way::ByHandAgain, Way::Attribute];
         ways.rotate_left(by_hand.len() % 3);
         let mut seconds = [0.0; 3];

@@ -45,12 +45,14 @@ pub(crate) fn draw(results: &Results) -> String {
     }
     let machine = |name: &str| results.machine.get(name).map_or("", String::as_str);
     let about = format!(
-        "Medians of one run on {} cores, {}. Orange: this library; dark: by hand, or without a lock; grey: others.",
+        "Medians of one run on {} cores, {}. \
+         Orange: this library; dark: by hand, or without a lock; grey: others.",
         machine("cores"),
         machine("redis").split(" sha").next().unwrap_or_default()
     );
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {top}\" width=\"{WIDTH}\" height=\"{top}\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {top}\" \
+         width=\"{WIDTH}\" height=\"{top}\" \
          font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
          <text x=\"0\" y=\"20\" fill=\"#444444\">{}</text>\n{body}</svg>\n",
@@ -83,7 +85,8 @@ fn panel(
     };
     let _ = writeln!(
         text,
-        "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\" fill=\"#111111\">{} · {}, {better}</text>\n\
+        "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\" fill=\"#111111\">\
+         {} · {}, {better}</text>\n\
          <text x=\"{left}\" y=\"{}\" fill=\"#666666\">{}</text>",
         top + 14.0,
         escaped(&measured.name),

@@ -1,4 +1,4 @@
-//! What was measured: one round's figures, several rounds' medians, and the file they are kept in.
+//! The measurements: one round's figures, several rounds' medians, and their file.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) machine: BTreeMap<String, String>,
-    /// The command that was given.
+    /// The command line of the run.
     pub(crate) command: String,
     pub(crate) workloads: Vec<Measured>,
-    /// Who was to take part and couldn't, and why.
+    /// The libraries that could not take part, and why.
     pub(crate) skipped: Vec<String>,
 }
 
@@ -35,16 +35,16 @@ pub(crate) struct Contender {
 /// Names and values, such as `cycles/s`.
 pub(crate) type Figures = BTreeMap<String, f64>;
 
-/// What one process says of itself.
+/// What one process reports of itself.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Report {
     pub(crate) seconds: f64,
     /// Cycles of each task.
     pub(crate) tasks: Vec<u64>,
-    /// From asking to holding: how often in the bucket `floor(50 ln nanoseconds)`.
+    /// From asking to holding. The key is the bucket `floor(50 ln nanoseconds)`, the value a count.
     #[serde(default)]
     pub(crate) waits: BTreeMap<u32, u64>,
-    /// Cycles that ended too late to count, and cost as much as the others.
+    /// Cycles that ended too late to count, but cost as much as the others.
     #[serde(default)]
     pub(crate) late: u64,
     #[serde(default)]
@@ -62,7 +62,7 @@ pub(crate) const TASK_MAX: &str = "task max";
 pub(crate) const PROCESS_MIN: &str = "process min";
 pub(crate) const PROCESS_MAX: &str = "process max";
 
-/// All cycles that were paid for.
+/// All cycles that cost something.
 pub(crate) fn paid(reports: &[Report]) -> f64 {
     let counts = reports
         .iter()
@@ -70,7 +70,7 @@ pub(crate) fn paid(reports: &[Report]) -> f64 {
     counts.sum::<u64>() as f64
 }
 
-/// The processes of one library taken together.
+/// The figures of one library's processes together.
 pub(crate) fn together(reports: &[Report]) -> Figures {
     let mut figures = Figures::new();
     let mut waits = BTreeMap::<u32, u64>::new();
@@ -115,7 +115,7 @@ pub(crate) fn together(reports: &[Report]) -> Figures {
     figures
 }
 
-/// The smallest and the largest, as parts of the even share.
+/// The smallest and the largest, as parts of an even share.
 fn shares(counts: &[f64]) -> (f64, f64) {
     let even = (counts.iter().sum::<f64>() / counts.len() as f64).max(f64::MIN_POSITIVE);
     let least = counts.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,6 +1,6 @@
-//! Our lock beside others, and beside the work without any lock, in one run against one
-//! redis-server: `cargo bench -p lock-benches --bench peers`. What is measured and how to read it:
-//! `README.md` in this folder's parent.
+//! Compares our lock with others, and with the same work without a lock, in one run against one
+//! redis-server: `cargo bench -p lock-benches --bench peers`. `README.md` in this folder's parent
+//! says what is measured and how to read it.
 #![expect(
     clippy::expect_used,
     clippy::panic,
@@ -57,7 +57,7 @@ struct Options {
     /// Puts the tables into these pages, between their marks.
     #[arg(long)]
     page: Vec<PathBuf>,
-    /// What cargo passes to every benchmark.
+    /// Cargo passes this to every benchmark.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -69,7 +69,8 @@ async fn main() {
         return ours::work(&arguments[1..]).await;
     }
     let options = Options::parse();
-    // Paths are meant as from the workspace's folder; cargo runs benchmarks in their package's.
+    // Paths are relative to the workspace's folder. Cargo runs benchmarks in their package's
+    // folder.
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::set_current_dir(workspace).expect("the workspace's folder");
     let results = match &options.from {
@@ -165,7 +166,7 @@ async fn run(options: &Options) -> Results {
     results
 }
 
-/// All libraries in turn, so many times; in each round another one begins.
+/// All libraries in turn, so many times. Each round begins with another one.
 async fn rounds(
     server: &RedisServer,
     workload: &Workload,
@@ -229,7 +230,7 @@ fn check_names(what: &str, given: &[String], known: impl Iterator<Item = &'stati
     }
 }
 
-/// What to type to have this run again.
+/// The command that repeats this run.
 fn command_line() -> String {
     let given = std::env::args().skip(1).filter(|word| word != "--bench");
     let given: Vec<_> = given.collect();

@@ -1,5 +1,5 @@
-//! This process as one of a service with our lock, or with what our lock is measured against: the
-//! same line protocol as the other crates' program.
+//! This process as one process of a service, with our lock or with a reference. It speaks the same
+//! line protocol as the other crates' program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::worker::{Job, Library};
 const COMPARE_AND_DELETE: &str =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-/// The classic recipe with a token that rises, also when the server has lost its data.
+/// The classic recipe with a token that rises, even if the server has lost its data.
 const SET_AND_FENCE: &str = "\
     if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return false end \
     local time = redis.call('time') \
@@ -54,12 +54,12 @@ impl Library for Ours {
     }
 }
 
-/// What people write by hand: SET NX PX, look again after a while that doubles, compare and delete.
+/// The usual hand-written lock: SET NX PX, a retry after a doubling pause, compare and delete.
 #[derive(Clone)]
 struct Bare {
     connection: MultiplexedConnection,
     release: Arc<redis::Script>,
-    /// Takes the lock and a token, if one is wanted.
+    /// Takes the lock, and a token if one is wanted.
     fence: Option<Arc<redis::Script>>,
     owner: Arc<str>,
 }
@@ -118,7 +118,7 @@ impl Library for Bare {
     }
 }
 
-/// One task alone without any lock: what the work under it takes.
+/// One task without any lock: the cost of the work itself.
 #[derive(Clone)]
 struct NoLock;
 
@@ -130,7 +130,7 @@ impl Library for NoLock {
     async fn release(&self, (): ()) {}
 }
 
-/// What a lock inside one process can be.
+/// The least that a lock inside one process costs.
 #[derive(Clone)]
 struct Mutex(Arc<tokio::sync::Mutex<()>>);
 

@@ -1,19 +1,19 @@
-//! What is measured, and of whom.
+//! The workloads and the libraries.
 
-/// What each process does; the names are those of the line protocol.
+/// What each process does. The names are those of the line protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Every task takes and gives back a lock of its own.
+    /// Every task takes and releases a lock of its own.
     Own,
-    /// All take and give back the same.
+    /// All tasks take and release the same lock.
     One,
-    /// The same, with GET and SET of an inventory under it.
+    /// The same, with GET and SET of an inventory under the lock.
     Sale,
-    /// Two processes in turn, one waiting while the other gives it back.
+    /// Two processes in turn: one waits while the other releases.
     Turns,
     /// So many locks are kept and renewed.
     Held,
-    /// So many wait for one.
+    /// So many requests wait for one lock.
     Crowd,
     /// One task on a lock inside the process, without a clock in between.
     Batch,
@@ -44,7 +44,7 @@ pub(crate) struct Workload {
     pub(crate) processes: usize,
     /// Tasks (or locks, or waiters) in each process.
     pub(crate) tasks: usize,
-    /// Whom the others are compared with.
+    /// The library that the others are compared with.
     pub(crate) reference: &'static str,
 }
 
@@ -136,7 +136,7 @@ const fn workload(
     }
 }
 
-/// What a library needs to be built and run with.
+/// What it takes to build and run a library's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {
     /// Part of this program.
@@ -160,7 +160,8 @@ impl Library {
         self.kinds.contains(&workload.kind)
     }
 
-    /// Processes and tasks: what needs no lock is one loop, however many others share the work.
+    /// Processes and tasks. A workload without a lock is one loop, however many others share the
+    /// work.
     pub(crate) fn size(&self, workload: &Workload) -> (usize, usize) {
         match (self.name, workload.kind) {
             ("no-lock", _) => (1, 1),
@@ -291,12 +292,12 @@ const fn library(
     }
 }
 
-/// Whether a library is this one: drawn in another colour, and held to aims.
+/// Whether a library is this one. It gets another colour, and is held to the aims.
 pub(crate) fn is_ours(library: &str) -> bool {
     library == "ours" || library.starts_with("ours-")
 }
 
-/// Whether it is another library, and no reference.
+/// Whether it is another library, and not a reference.
 pub(crate) fn is_peer(library: &str) -> bool {
     let toolchain = LIBRARIES.iter().find(|known| known.name == library);
     toolchain.is_some_and(|known| known.toolchain != Toolchain::Ours)

@@ -28,7 +28,7 @@ pub(crate) struct Usage {
 }
 
 impl Process {
-    /// Returns when it is ready to work.
+    /// Returns when the process is ready to work.
     pub(crate) async fn start(words: &[String]) -> Result<Self, String> {
         let mut child = Command::new(&words[0])
             .args(&words[1..])
@@ -65,7 +65,7 @@ impl Process {
             .ok_or_else(|| "it ended".to_owned())
     }
 
-    /// What stands behind `word` in its next line.
+    /// The text after `word` in the next line of the process.
     pub(crate) async fn after(&mut self, word: &str) -> Result<f64, String> {
         let line = self.line().await?;
         line.strip_prefix(word)
@@ -78,7 +78,7 @@ impl Process {
     }
 }
 
-/// Of a process by its id; zero where the system has no `/proc`.
+/// The usage of a process by its id. Zero where the system has no `/proc`.
 pub(crate) fn usage(process: u32) -> Usage {
     let mut sum = Usage::default();
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else {

@@ -1,11 +1,11 @@
-//! The figures as tables in Markdown, which read as well in a terminal.
+//! The figures as Markdown tables, which a terminal shows as well.
 
 use std::fmt::Write as _;
 
 use crate::aims;
 use crate::figures::{self, Contender, Measured, Results};
 
-/// Heads of columns, and what stands in them.
+/// A column's head and its cells.
 type Column = (&'static str, fn(&Contender, &Measured) -> Option<String>);
 
 const COLUMNS: [Column; 15] = [
@@ -61,7 +61,7 @@ pub(crate) fn markdown(results: &Results) -> String {
     text
 }
 
-/// One workload's table: columns that nobody has a figure for are left out.
+/// One workload's table. Columns without a figure are left out.
 pub(crate) fn workload(measured: &Measured) -> String {
     let mut text = format!("### {}\n\n{}.", measured.name, measured.about);
     let compared = measured
@@ -97,7 +97,7 @@ pub(crate) fn workload(measured: &Measured) -> String {
     text
 }
 
-/// Columns as wide as their widest cell; numbers to the right.
+/// Columns as wide as their widest cell, with numbers to the right.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
@@ -149,7 +149,7 @@ fn range(one: &Contender, least: &str, most: &str) -> Option<String> {
     Some(format!("{least:.2}–{most:.2}"))
 }
 
-/// Of cycles, or of times where there are no cycles.
+/// The ratio of cycles, or of times where there are no cycles.
 fn ratio(one: &Contender, measured: &Measured) -> Option<String> {
     let reference = measured
         .libraries
@@ -166,7 +166,8 @@ fn ratio(one: &Contender, measured: &Measured) -> Option<String> {
     Some(number(ratio))
 }
 
-/// The page with what stands between its marks of this name replaced; without such marks, as it is.
+/// Replaces what stands between the page's marks with this name. A page without such marks stays as
+/// it is.
 pub(crate) fn put_into(page: &str, name: &str, tables: &str) -> String {
     let begin = format!("<!-- {name}: written by the benchmark -->");
     let end = format!("<!-- end of {name} -->");

@@ -8,7 +8,7 @@ use crate::figures::{self, Figures, Report};
 use crate::plan::{Kind, Library, Toolchain, Workload};
 use crate::process::{self, Process, Usage};
 
-/// Long enough that everybody who asked waits.
+/// Long enough for every request to be waiting.
 const SETTLED: Duration = Duration::from_millis(3);
 
 /// `program` are the words that start the library's program.
@@ -35,7 +35,7 @@ pub(crate) async fn measure(
     match workload.kind {
         Kind::Turns if library.name == "no-lock" => round_trips(&mut processes[0], seconds).await,
         Kind::Turns => turns(&mut processes, seconds).await,
-        // One renewal of each.
+        // One renewal of each lock.
         Kind::Held => watched(server, workload.kind, &mut processes, 10.0).await,
         Kind::Crowd => watched(server, workload.kind, &mut processes, seconds).await,
         Kind::Batch | Kind::Attribute => {
@@ -45,7 +45,7 @@ pub(crate) async fn measure(
         Kind::Own | Kind::One | Kind::Sale => {
             let mut figures = cycles(server, library.toolchain, &mut processes, seconds).await?;
             if library.name == "no-lock" {
-                // It asks for nothing.
+                // It does not acquire anything.
                 figures.retain(|name, _| {
                     ![figures::P50, figures::P99, figures::LONGEST].contains(&name.as_str())
                 });
@@ -90,7 +90,7 @@ async fn cycles(
     Ok(figures)
 }
 
-/// In a run of its own, because to watch them slows them down.
+/// In a run of its own, because counting commands slows the clients down.
 async fn commands_per_cycle(
     server: &RedisServer,
     processes: &mut [Process],
@@ -102,7 +102,7 @@ async fn commands_per_cycle(
     Ok((cycles > 0.0).then(|| requests / cycles))
 }
 
-/// All of the clients, and the server.
+/// The usage of all clients, and of the server.
 fn usages(server: &RedisServer, processes: &[Process]) -> (Usage, Usage) {
     let clients = processes.iter().map(Process::usage);
     let clients = clients.fold(Usage::default(), |sum, one| Usage {
@@ -112,7 +112,7 @@ fn usages(server: &RedisServer, processes: &[Process]) -> (Usage, Usage) {
     (clients, process::usage(server.process_id()))
 }
 
-/// A run whose commands are few enough to be counted while it lasts.
+/// A run whose commands are few enough to be counted meanwhile.
 async fn watched(
     server: &RedisServer,
     kind: Kind,
@@ -132,7 +132,7 @@ async fn watched(
     let mut set = |name: &str, value: f64| _ = figures.insert(name.to_owned(), value);
     let cycles = figures::paid(&reports);
     if kind == Kind::Crowd {
-        // Nobody served: all of them for one.
+        // If no request was served: all commands for one.
         set("commands/cycle", requests / cycles.max(1.0));
     } else {
         set("commands/s", requests / seconds);
@@ -148,7 +148,7 @@ async fn watched(
     Ok(figures)
 }
 
-/// All begin at the same time.
+/// Starts all processes at the same time.
 async fn go(processes: &mut [Process], seconds: f64) -> Result<Vec<Report>, String> {
     for process in processes.iter_mut() {
         process.say(&format!("go {seconds}")).await?;
@@ -162,7 +162,7 @@ async fn go(processes: &mut [Process], seconds: f64) -> Result<Vec<Report>, Stri
     Ok(reports)
 }
 
-/// From calling the release in one process to having the lock in the other, which waits.
+/// From the call of the release in one process to the lock in the other, which waits.
 async fn turns(processes: &mut [Process], seconds: f64) -> Result<Figures, String> {
     let mut times = Vec::new();
     let mut until = tokio::time::Instant::now() + Duration::from_secs_f64(seconds);

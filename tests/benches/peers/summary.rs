@@ -6,8 +6,7 @@ use crate::report;
 
 const WORKLOADS: [&str; 7] = ["solo", "many", "hot", "hot4", "sale", "sale4", "handoff"];
 
-/// A row for each workload: ours, and the best of the others, as ratios to the workload's
-/// reference.
+/// A row for each workload: ours and the best of the others, as ratios to the workload's reference.
 pub(crate) fn markdown(results: &Results) -> String {
     let head = [
         "",
@@ -26,7 +25,7 @@ pub(crate) fn markdown(results: &Results) -> String {
         else {
             continue;
         };
-        // Times where there are no cycles: there, less is better.
+        // Times, where there are no cycles. Of times, less is better.
         let times = !measured
             .libraries
             .iter()

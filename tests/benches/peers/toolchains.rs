@@ -1,12 +1,12 @@
-//! Builds the other libraries' programs, each with its own tools, in folders of its own below the
-//! target folder.
+//! Builds the other libraries' programs, each with its own tools, in folders below the target
+//! folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::plan::Toolchain;
 
-/// The words that start the program, or why there is none.
+/// The words that start the program, or the reason why there is none.
 pub(crate) fn build(toolchain: Toolchain) -> Result<Vec<String>, String> {
     let target = target_folder()?;
     match toolchain {
@@ -78,7 +78,7 @@ fn source(folder: &str) -> PathBuf {
         .join(folder)
 }
 
-/// `target/peers`, where cargo put this program below `target`.
+/// `target/peers`, found from the place of this program below `target`.
 fn target_folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     // target/release/deps/peers-…

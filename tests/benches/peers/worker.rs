@@ -1,7 +1,8 @@
-//! The workloads as one process of a service runs them, the same for every Rust library: the line
-//! protocol of README.md.
+//! The workloads as one process of a service runs them, the same for every Rust library. README.md
+//! describes the line protocol.
 //!
-//! Also compiled into the program with the other crates' locks, so it knows none of ours.
+//! This file is also compiled into the program with the other crates' locks, so it does not know
+//! ours.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 use tokio::task::JoinSet;
 
-/// A lock as its users hold it: take it however long that lasts, give it back and wait for that.
+/// A lock as its users see it: take it, however long that takes; release it, and wait for that.
 pub(crate) trait Library: Clone + Send + Sync + 'static {
     type Held: Send + 'static;
 
@@ -21,13 +22,13 @@ pub(crate) trait Library: Clone + Send + Sync + 'static {
     fn release(&self, held: Self::Held) -> impl Future<Output = ()> + Send;
 }
 
-/// What the harness asked for on the command line, after the library's name.
+/// The harness's command line, after the library's name.
 #[derive(Clone)]
 pub(crate) struct Job {
     pub(crate) kind: String,
     pub(crate) url: String,
     pub(crate) tasks: usize,
-    /// Which of the processes of this library this is.
+    /// The number of this process among the library's processes.
     pub(crate) process: String,
     /// The machine's monotonic clock in nanoseconds, the same in every process.
     pub(crate) clock: fn() -> u64,
@@ -37,7 +38,7 @@ pub(crate) struct Job {
 const BUCKETS: usize = 1400;
 const HOT_KEY: &str = "bench";
 const STOCK: &str = "bench-stock";
-/// Cycles between two looks at the clock where a cycle is faster than the clock.
+/// Cycles between two looks at the clock, where a cycle is faster than the clock.
 const BATCH: u64 = 100;
 
 impl Job {
@@ -55,7 +56,7 @@ impl Job {
         }
     }
 
-    /// A connection of its own for what is done under the lock, or beside it.
+    /// A connection of its own, for the work under the lock or beside it.
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
         redis::Client::open(self.url.as_str())
             .expect("a URL")
@@ -64,7 +65,7 @@ impl Job {
             .expect("the server is up")
     }
 
-    /// Does what the harness says, until its input ends.
+    /// Follows the harness's commands until its input ends.
     pub(crate) async fn run<L: Library>(self, library: L) {
         let mut commands = BufReader::new(tokio::io::stdin()).lines();
         match self.kind.as_str() {
@@ -88,7 +89,7 @@ impl Job {
         }
     }
 
-    /// Every task takes its lock and gives it back, over and over.
+    /// Every task takes its lock and releases it, over and over.
     async fn cycles<L: Library>(
         &self,
         library: &L,
@@ -132,7 +133,7 @@ impl Job {
         })
     }
 
-    /// `ask`: takes the lock, and says since when it has it. `release`: gives it back, and says
+    /// `ask`: takes the lock, and reports since when it has it. `release`: releases it, and reports
     /// when that began.
     async fn turns<L: Library>(&self, library: L, commands: &mut Lines<BufReader<Stdin>>) {
         println!("ready");
@@ -182,8 +183,8 @@ impl Job {
         }
     }
 
-    /// One holds, and all the others wait: first for how much memory that takes, then they get it
-    /// one after the other.
+    /// One task holds, and all others wait. First to measure the memory of that; then they get the
+    /// lock one after the other.
     async fn crowd<L: Library>(&self, library: L, commands: &mut Lines<BufReader<Stdin>>) {
         static ASKED: AtomicU64 = AtomicU64::new(0);
         static SERVED: AtomicU64 = AtomicU64::new(0);
@@ -227,14 +228,14 @@ impl Job {
             "more": { "bytes a waiter": bytes as f64 / self.tasks as f64 },
         });
         println!("{report}");
-        // The harness counts until now; whoever still waits is cut off with the process.
+        // The harness counts until now. Tasks that still wait end with the process.
         std::process::exit(0);
     }
 }
 
 struct Done {
     cycles: u64,
-    /// Those that ended after the end, and count for nothing but what they cost.
+    /// Cycles that ended after the end. They count only as cost.
     late: u64,
     waits: Vec<u32>,
     longest: Duration,
@@ -259,7 +260,7 @@ async fn task_cycles<L: Library>(
         }
         let held = library.acquire(&key).await;
         let got = Instant::now();
-        // Whoever still waits at the end has waited as long as that.
+        // A task that still waits at the end has waited until the end.
         done.longest = done.longest.max(got.min(until) - asked);
         if got < until {
             done.waits[bucket(got - asked)] += 1;
@@ -275,7 +276,7 @@ async fn task_cycles<L: Library>(
     }
 }
 
-/// What a user does under the lock: read, decide, write.
+/// A user's work under the lock: read, decide, write.
 async fn sell(shop: &mut MultiplexedConnection) {
     let stock: Option<i64> = redis::cmd("GET")
         .arg(STOCK)
@@ -290,7 +291,7 @@ async fn sell(shop: &mut MultiplexedConnection) {
         .expect("a reply");
 }
 
-/// One task whose cycles are too short to look at the clock in each of them.
+/// One task whose cycles are too short for a look at the clock in each.
 async fn batches<L: Library>(library: &L, time: Duration) -> Value {
     let library = library.clone();
     let cycles = tokio::spawn(async move {
@@ -327,11 +328,11 @@ fn resident_bytes() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Hundredths of a second that this process has run.
+/// The processor time of this process, in hundredths of a second.
 fn processor_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program, in parentheses, can contain anything; user and system time are the
-    // 12th and 13th after it.
+    // The program's name, in parentheses, can contain anything. User and system time are the 12th
+    // and 13th field after it.
     let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let times = fields.split(' ').skip(11).take(2);
     times.filter_map(|time| time.parse::<u64>().ok()).sum()

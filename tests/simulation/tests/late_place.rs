@@ -1,5 +1,5 @@
-//! A place in the queue that a late command takes for a request that is over. The model in
-//! `models/queue.rs` found it.
+//! A late command takes a place in the queue for a request that is over. The model in
+//! `models/queue.rs` found this fault.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, sile
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-/// A connection that stalls: its third acquire gets no answer, and is carried out before the
+/// A connection that stalls. Its third acquire gets no answer. It is carried out before the
 /// release, which waits.
 #[derive(Debug, Default)]
 struct Stalled {
@@ -83,7 +83,8 @@ async fn scenario() {
 
     let first = other.lock("k").acquire().await.unwrap();
     let waiting = tokio::spawn(stalled.lock("k").acquire());
-    // It looks again after a second, hears nothing, and is told of the hand-over meanwhile.
+    // The request looks again after a second and hears nothing. Meanwhile it is told of the
+    // hand-over.
     tokio::time::sleep(Duration::from_millis(1050)).await;
     first.release().await.unwrap();
     let lost = waiting.await.unwrap().unwrap();

@@ -1,11 +1,12 @@
-//! Any history of requests to a rate limiter, against a bucket that is counted drop by drop, and
-//! store against store.
+//! Compares any history of requests to a rate limiter with a bucket that counts drop by drop, and
+//! store with store.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     reason = "a test that can't go on has failed"
 )]
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,8 @@ impl Listener for Deaf {
     fn recheck(&self) {}
 }
 
-/// A token bucket as it is drawn in books: so many nanoseconds' worth of tokens are in it, fewer
-/// than none when those who wait have taken in advance.
+/// A textbook token bucket, in nanoseconds' worth of tokens. It is below zero when waiters have
+/// taken tokens in advance.
 struct Model {
     interval: i128,
     burst: i128,
@@ -58,9 +59,9 @@ fn nanos(nanos: i128) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap())
 }
 
-/// How long the bucket takes to get a token back, in nanoseconds, and how many it holds.
+/// The nanoseconds until the bucket gets a token back, and the bucket's size.
 type Limit = (u64, u32);
-/// Nanoseconds that pass before it, which of the limits, tokens, nanoseconds of wait.
+/// Nanoseconds of pause before the step, index of the limit, tokens, nanoseconds of wait.
 type Step = (u64, usize, u32, u64);
 
 fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
@@ -74,7 +75,7 @@ fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
     }
 }
 
-/// What the embedded store replies to each step, and how long after the beginning it was asked.
+/// The embedded store's reply to each step, and the time of the step since the beginning.
 fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -97,19 +98,20 @@ fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
     })
 }
 
-/// A clock that the test sets, and keys that live as long as it wants.
+/// A clock that the test sets, and keys that live as long as the test wants.
 const SURROUNDINGS: &str = "local server = redis
     local redis = {error_reply = server.error_reply, call = function(name, key, value, px, ttl)
       if name == 'TIME' then return {ARGV[5], ARGV[6]} end
       if name == 'GET' then return server.call('GET', key) end
       assert(name == 'SET' and px == 'PX')
       local debt = tonumber(string.match(value, '%d+$'))
-      assert(tonumber(ttl) * 1000000 >= debt and (tonumber(ttl) - 4) * 1000000 < debt, 'lives too long or too short')
+      local nanos = tonumber(ttl) * 1000000
+      assert(nanos >= debt and nanos - 4 * 1000000 < debt, 'lives too long or too short')
       return server.call('SET', key, value)
     end}
 ";
 
-/// The script in its surroundings; a broken one, if `script-mutants` asks for it.
+/// The script in its surroundings. `script-mutants` may ask for a broken one.
 fn script() -> String {
     let rate = include_str!("../../../lock-runtime/stores/redis/src/commands/rate.lua");
     let rate = match std::env::var_os("LOCK_SCRIPTS") {
@@ -119,7 +121,7 @@ fn script() -> String {
     SURROUNDINGS.to_owned() + &rate
 }
 
-/// What the script replies to each step.
+/// The script's reply to each step.
 fn scripted(connection: &mut redis::Connection, limits: &[Limit], steps: &[Step]) -> Vec<Rated> {
     redis::cmd("FLUSHALL").exec(connection).unwrap();
     let (mut micros, script) = (1_800_000_000_999_990_u64, script());
@@ -148,7 +150,8 @@ fn scripted(connection: &mut redis::Connection, limits: &[Limit], steps: &[Step]
     asked.collect()
 }
 
-/// From a microsecond to a month, so that every number of the script is at its limit some time.
+/// From a microsecond to a month, so that every number of the script reaches its limit at some
+/// time.
 fn limit() -> impl Strategy<Value = Limit> {
     prop_oneof![
         (1_000..50_000_000_u64, 1..40_u32),
@@ -188,16 +191,27 @@ async fn the_script_and_the_embedded_store_say_the_same() {
     .unwrap();
 }
 
+/// Requests under one limit.
+fn steps(pauses: Range<u64>, tokens: Range<u32>, most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let waits = prop_oneof![Just(0), 0..100_000_000_u64];
+    proptest::collection::vec((pauses, Just(0), tokens, waits), 1..most)
+}
+
 proptest! {
     #[test]
     fn every_reply_is_that_of_a_bucket(
         interval in 1_000..50_000_000_u64,
         burst in 1..40_u32,
-        steps in proptest::collection::vec((0..60_000_000_u64, Just(0), 0..45_u32, prop_oneof![Just(0), 0..100_000_000_u64]), 1..120),
+        steps in steps(0..60_000_000, 0..45, 120),
     ) {
-        let mut model = Model { interval: interval.into(), burst: burst.into(), level: i128::from(interval) * i128::from(burst) };
+        let mut model = Model {
+            interval: interval.into(),
+            burst: burst.into(),
+            level: i128::from(interval) * i128::from(burst),
+        };
         let replies = replies(&[(interval, burst)], &steps);
-        for (at, (&(pause, _, tokens, wait), (_, reply))) in steps.iter().zip(&replies).enumerate() {
+        let replied = steps.iter().zip(&replies);
+        for (at, (&(pause, _, tokens, wait), (_, reply))) in replied.enumerate() {
             model.pass_time(pause.into());
             let expected = model.take(tokens.min(burst).into(), wait.into());
             prop_assert_eq!(*reply, expected, "step {}", at);
@@ -208,7 +222,7 @@ proptest! {
     fn no_window_lets_more_pass_than_rate_and_burst(
         interval in 1_000..20_000_000_u64,
         burst in 1..20_u32,
-        steps in proptest::collection::vec((0..10_000_000_u64, Just(0), 1..25_u32, prop_oneof![Just(0), 0..100_000_000_u64]), 1..80),
+        steps in steps(0..10_000_000, 1..25, 80),
     ) {
         let replies = replies(&[(interval, burst)], &steps);
         let mut passes: Vec<(Duration, u64)> = Vec::new();
@@ -218,7 +232,9 @@ proptest! {
                     prop_assert!(*delay <= Duration::from_nanos(wait));
                     passes.push((*at + *delay, tokens.min(burst).into()));
                 }
-                Rated::Limited { retry_after } => prop_assert!(*retry_after > Duration::from_nanos(wait)),
+                Rated::Limited { retry_after } => {
+                    prop_assert!(*retry_after > Duration::from_nanos(wait));
+                }
                 Rated::Conflict => panic!("{reply:?}"),
             }
         }
@@ -228,7 +244,8 @@ proptest! {
                 prop_assert!(first <= last, "turns come in order");
                 taken += tokens;
                 let window = u64::try_from((*last - *first).as_nanos()).unwrap();
-                prop_assert!(taken <= window / interval + u64::from(burst), "{} in {} ns", taken, window);
+                let allowed = window / interval + u64::from(burst);
+                prop_assert!(taken <= allowed, "{} in {} ns", taken, window);
             }
         }
     }

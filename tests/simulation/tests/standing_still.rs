@@ -1,5 +1,5 @@
-//! What the places of a process that stands still cost the others, and what they would cost if the
-//! store passed nobody over.
+//! What the places of a stopped process cost the others, and what they would cost if the store
+//! passed no place over.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ impl Process {
         Self { client, pause }
     }
 
-    /// A request of this process, which has a place in the store from now on.
+    /// Makes a request of this process. From now on it has a place in the store.
     async fn waits(&self, request: Lock) {
         let pause = self.pause.clone();
         tokio::spawn(async move { drop(pause.gate(request.acquire()).await) });
@@ -64,7 +64,7 @@ async fn eight_places(memory: MemoryStore) -> Duration {
     released.elapsed()
 }
 
-/// How long a reader waits behind a stopped writer, beside another reader; `None` if it does so in
+/// How long a reader waits behind a stopped writer, beside another reader. `None` if it waits in
 /// vain.
 async fn a_writer(memory: MemoryStore, wait: Duration) -> Option<Duration> {
     let stopped = Process::start(1, &memory).await;
@@ -94,7 +94,7 @@ fn a_stopped_writer_costs_two_seconds_or_the_rest_of_its_wait() {
 }
 
 #[test]
-fn a_store_that_passes_nobody_over_is_found_by_what_it_costs() {
+fn a_store_that_passes_no_place_over_is_found_by_its_cost() {
     let cost = simulated(eight_places(MemoryStore::new().passing_nobody_over()));
     assert!(cost > 15 * SECOND, "{cost:?}");
     let memory = MemoryStore::new().passing_nobody_over();

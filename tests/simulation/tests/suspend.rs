@@ -1,5 +1,5 @@
-//! A machine that sleeps: its clock goes on and its timers do not, and at the store the leases go
-//! on ending.
+//! A machine that sleeps. Its clock goes on and its timers do not; in the store, leases go on
+//! ending.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ struct Machine {
     memory: MemoryStore,
 }
 
-/// A network that takes a tenth of a second to bring a reply.
+/// A network that takes a tenth of a second for a reply.
 #[derive(Debug)]
 struct Slow;
 
@@ -53,7 +53,7 @@ impl Machine {
         }
     }
 
-    /// A client elsewhere, for which as much time passes.
+    /// A client on another machine, for which as much time passes.
     async fn elsewhere(&self) -> LockClient {
         connect(8, &self.pause, &self.memory).await
     }
@@ -86,7 +86,7 @@ fn is_unavailable(error: &LockError) -> bool {
     matches!(error, LockError::Unavailable { .. })
 }
 
-/// What the timers say.
+/// The time that the timers show.
 fn awake() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }
@@ -157,7 +157,7 @@ fn a_hold_that_outlived_the_sleep_is_renewed_within_a_second_of_waking() {
         let machine = Machine::start().await;
         let guard = machine.hold().await;
         sleep(SECOND / 2).await;
-        // Two thirds of its lease, when it was to be renewed after one.
+        // Two thirds of its lease. The renewal was due after one third.
         machine.pause.sleep(20_000);
         assert!(guard.is_held() && guard.remaining() < 10 * SECOND);
         sleep(SECOND + SECOND / 5).await;
@@ -174,7 +174,7 @@ fn a_grant_that_came_in_the_sleep_is_not_trusted() {
         sleep(SECOND / 20).await;
         machine.pause.sleep(HOUR);
         match asking.await.unwrap() {
-            // Another, which was asked for after the sleep.
+            // Another grant, requested after the sleep.
             Ok(guard) => assert!(guard.remaining() > 29 * SECOND),
             Err(error) => assert!(is_unavailable(&error), "{error}"),
         }
@@ -182,7 +182,7 @@ fn a_grant_that_came_in_the_sleep_is_not_trusted() {
 }
 
 #[test]
-fn whoever_waits_for_ever_gets_what_the_sleep_has_freed_within_two_seconds() {
+fn a_wait_for_ever_gets_what_the_sleep_has_freed_within_two_seconds() {
     for same_process in [true, false] {
         simulated(async {
             let machine = Machine::start().await;

@@ -1,4 +1,4 @@
-//! Many requests that nobody waits for any more, at a store that says nothing.
+//! Many abandoned requests at a store that says nothing.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 const REQUESTS: u32 = 5000;
 
-/// A store that answers pings and releases only, until it answers everything.
+/// A store that answers only pings and releases, until it answers everything.
 #[derive(Debug, Default)]
 struct Mute {
     is_mute: AtomicBool,
@@ -96,7 +96,7 @@ fn cancelled_requests_make_no_storm_at_a_silent_store_and_are_undone_when_it_ans
         let most = mute.most_under_way.load(SeqCst);
         assert!(most <= 64, "{most} undos were under way at once");
         mute.is_mute.store(false, SeqCst);
-        // The longest pause between two tries is two seconds, and one may be under way.
+        // The longest pause between two tries is two seconds, and one try may be under way.
         sleep(Duration::from_millis(2500)).await;
         assert_eq!(mute.undone.load(SeqCst), REQUESTS);
         let began = tokio::time::Instant::now();
@@ -116,8 +116,8 @@ fn a_release_and_later_requests_do_not_stand_behind_the_undos_of_others() {
         drop(held);
         sleep(Duration::from_millis(1)).await;
         assert_eq!(mute.releases.load(SeqCst), 1);
-        // The undo of the last one's key has not had its turn, and a new request waits for it no
-        // longer than for one command.
+        // The undo of the last key has not had its turn. A new request waits for it no longer than
+        // for one command.
         let last = client.lock(format!("k{}", REQUESTS - 1));
         let last = tokio::spawn(last.wait(Duration::from_secs(5)).acquire());
         sleep(Duration::from_millis(600)).await;

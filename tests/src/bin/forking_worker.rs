@@ -1,8 +1,8 @@
 //! A process of a service that forks while it has a client: `forking-worker URL`.
 //!
-//! It takes `kept` and `dropped`, forks, and says what the child's copies of the client and of the
-//! guards do: `child WHAT HOW`. Then it says whether the parent still has its locks: `parent KEY
-//! HOW`.
+//! It takes `kept` and `dropped`, forks, and prints what the child's copies of the client and of
+//! the guards do: `child WHAT HOW`. Then it prints whether the parent still has its locks: `parent
+//! KEY HOW`.
 #![expect(
     clippy::expect_used,
     reason = "a worker that can't go on ends, and its test fails"
@@ -15,7 +15,7 @@ use fork::{Fork, fork, waitpid};
 use lock_runtime::{Guard, LockClient, LockError, Rate};
 use tokio::runtime::{Builder, Runtime};
 
-/// Nothing that a child may not do takes longer.
+/// Longer than any refusal in the child takes.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 fn runtime() -> Runtime {
@@ -44,8 +44,7 @@ fn main() {
             std::process::exit(0);
         }
         Fork::Parent(child) => {
-            // What the child may have asked for under the number of the next request is the
-            // parent's.
+            // The parent uses the next request number. The child's copy has the same one.
             let next = runtime.block_on(client.lock("next").fenced().acquire());
             let next = next.expect("a free lock");
             waitpid(child).expect("the child ends");
@@ -55,7 +54,7 @@ fn main() {
 }
 
 fn child(client: LockClient, [kept, released, dropped]: [Guard; 3]) {
-    // The parent's has no thread here that would drive it.
+    // The parent's runtime has no thread here that would drive it.
     runtime().block_on(async {
         let asked = [
             (
@@ -92,7 +91,7 @@ fn child(client: LockClient, [kept, released, dropped]: [Guard; 3]) {
     });
 }
 
-/// What a call came to.
+/// The result of a call.
 async fn tried<T: Debug>(call: impl Future<Output = Result<T, LockError>>) -> String {
     match tokio::time::timeout(AT_ONCE, call).await {
         Err(_) => "hangs".to_owned(),

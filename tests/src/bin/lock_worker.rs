@@ -1,7 +1,7 @@
-//! Another process of a service: does what it is told on its standard input, line by line, and
-//! says on its standard output what happened. It ends when its input ends.
+//! Another process of a service. It follows commands on its standard input, line by line, and
+//! reports on its standard output what happened. It ends when its input ends.
 //!
-//! - `connect URL`: makes the client all else uses → `connected`
+//! - `connect URL`: makes the client that all else uses → `connected`
 //! - `hold ID KEY OPTIONS…`: takes the lock (or several: `KEY,KEY`) and keeps it until `release ID`
 //!   → `asking ID`, `held ID TOKEN NS`, then `done ID NS` or `failed ID NS ERROR`. Options:
 //!   `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`, which says `tick ID NS` from
@@ -72,7 +72,7 @@ fn connected(client: &Option<LockClient>) -> LockClient {
     client.clone().expect("`connect` comes first")
 }
 
-/// A request of the kind that the key and the options say.
+/// A request of the kind that the key and the options ask for.
 fn of_kind(client: &LockClient, key: &str, options: &[String]) -> Lock {
     let mut kind = options
         .iter()
@@ -196,7 +196,7 @@ async fn transfer(client: LockClient, arguments: Vec<String>) {
                 let guard = client.multi_lock(keys).wait_forever().acquire().await;
                 let guard = guard.expect("the locks");
                 longest = longest.max(asked.elapsed());
-                // Read, think, write: without the locks, money is made or lost.
+                // Read, think, write: without the locks, money appears or vanishes.
                 let balances = [format!("balance:{from}"), format!("balance:{to}")];
                 let read: Result<(i64, i64), _> = redis::cmd("MGET")
                     .arg(&balances)
@@ -245,7 +245,7 @@ async fn limit(client: LockClient, arguments: Vec<String>) {
                         let pass = (from, monotonic_nanos());
                         passes.lock().expect("not poisoned").push(pass);
                     }
-                    // Much too early, so that there is always somebody who asks.
+                    // Much too early, so that requests never stop.
                     Err(LockError::RateLimited { retry_after, .. }) => {
                         tokio::time::sleep(retry_after.min(Duration::from_millis(2))).await;
                     }

@@ -3,6 +3,6 @@
 #[tokio::main]
 async fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    // The first one says `worker`.
+    // The first word is `worker`.
     lock_testkit::nemesis::run_worker(&words[1..]).await;
 }

@@ -12,10 +12,10 @@ const WITH_VALUE: [&str; 6] = [
     "-Z",
 ];
 
-/// What was asked for.
+/// The options of this run.
 pub(crate) struct Chosen {
     pub(crate) arguments: Arguments,
-    /// libtest has any number of filters, and the harness one.
+    /// libtest accepts any number of filters, and the harness one.
     filters: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn read() -> Chosen {
 }
 
 impl Chosen {
-    /// Whether a filter, if there is one, lets it through.
+    /// Whether the filters, if there are any, include this trial.
     pub(crate) fn has(&self, trial: &Trial) -> bool {
         let lets_through = |filter: &String| {
             if self.arguments.exact {

@@ -1,4 +1,4 @@
-//! Dropping any future at any point leaves nothing behind.
+//! Any future, dropped at any point, leaves nothing behind.
 
 use std::future::Future;
 use std::time::Duration;
@@ -65,8 +65,8 @@ async fn a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing(stor
             let held = holder.lock("k").acquire().await.unwrap();
             let request = client.lock("k").wait(Duration::from_millis(30));
             let request = if fair { request.fair() } else { request };
-            // From the second poll on the lock is released while the future waits, so that the drop
-            // races with the grant.
+            // With more than two polls, the lock is released while the future waits, so that the
+            // drop races with the grant.
             let (output, ()) = tokio::join!(polled(polls, request.acquire()), async {
                 if polls > 2 {
                     held.release().await.unwrap();
@@ -114,7 +114,7 @@ async fn a_release_dropped_after_any_number_of_polls_is_finished(store: Backend)
     }
 }
 
-/// No subscription but the clients' own, at most one each.
+/// Only the clients' own subscriptions are left, at most one each.
 async fn clean(store: &Backend, client: &LockClient) {
     assert_eq!(client.health().await.unwrap().held, 0);
     eventually("only the clients' channels are left", async || {

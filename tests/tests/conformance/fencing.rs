@@ -1,4 +1,4 @@
-//! Tokens rise with every hold, and never within one.
+//! Tokens rise from hold to hold, and never change within one.
 
 use lock_runtime::FencingToken;
 use lock_testkit::Backend;

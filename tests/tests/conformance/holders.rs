@@ -1,4 +1,4 @@
-//! Who has a lock that is busy: told by name.
+//! The holder of a busy lock, told by its name.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ crate::on_every_store!(
     an_inspection_tells_the_name_of_the_holder,
     a_request_is_told_that_its_own_client_has_the_lock,
     the_clients_of_a_view_know_each_other,
-    a_lock_that_is_kept_is_nobodys,
+    a_kept_lock_has_no_owner,
     a_holder_that_is_gone_or_of_another_library_is_told_apart,
-    a_request_that_does_not_wait_is_told_what_is_known,
+    a_request_without_a_wait_reports_what_is_known,
     a_client_is_asked_about_all_of_its_holds,
 );
 
@@ -36,7 +36,7 @@ fn held_by(error: &LockError) -> &HeldBy {
     }
 }
 
-/// Its client hears questions a moment after it has connected.
+/// The holder's client hears questions a moment after it has connected.
 async fn until_named(client: &LockClient, key: &str, expected: &str) {
     eventually("the holder says its name", async || {
         let found = client.inspect(key).await.unwrap().held_by;
@@ -100,7 +100,7 @@ async fn the_clients_of_a_view_know_each_other(store: Backend) {
     guard.release().await.unwrap();
 }
 
-async fn a_lock_that_is_kept_is_nobodys(store: Backend) {
+async fn a_kept_lock_has_no_owner(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let kept = client.lock("k").hold_at_least(10 * WAIT);
     kept.acquire().await.unwrap().release().await.unwrap();
@@ -127,7 +127,7 @@ async fn a_holder_that_is_gone_or_of_another_library_is_told_apart(store: Backen
     server.command(&["DEL", "lock:k"]).await;
 }
 
-async fn a_request_that_does_not_wait_is_told_what_is_known(store: Backend) {
+async fn a_request_without_a_wait_reports_what_is_known(store: Backend) {
     let (holder, other) = (store.client().await, store.client().await);
     let guard = holder.lock("k").acquire().await.unwrap();
     let request = other.lock("k").wait(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What can't be locked is refused before anything is sent.
+//! A key that can't be locked is refused before anything is sent.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Count-down latches: whoever waits goes on when it was counted down, and nobody else.
+//! Count-down latches: waiters go on when the latch has been counted down, and not before.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +12,20 @@ crate::on_every_store!(
     counting_stops_at_zero,
     a_hundred_calls_of_three_clients_count_a_hundred,
     a_latch_that_is_not_set_can_not_be_counted_down,
-    whoever_waits_before_it_is_set_waits_until_it_opens,
-    whoever_waits_after_it_opened_goes_on_at_once,
+    a_wait_before_it_is_set_lasts_until_it_opens,
+    a_wait_after_it_opened_ends_at_once,
     five_waiters_in_two_clients_all_go_on,
     a_wait_that_is_over_is_busy,
     wait_zero_is_one_look,
     a_wait_dropped_after_any_number_of_polls_leaves_nothing,
     a_wait_that_gives_up_leaves_nothing,
-    a_latch_that_expires_while_somebody_waits_is_lost,
+    a_latch_that_expires_during_a_wait_is_lost,
     an_open_latch_expires_too,
     a_latch_that_has_opened_can_be_used_again,
-    a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who_waited,
-    whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_time,
+    a_latch_set_again_as_soon_as_it_opens_lets_every_waiter_through,
+    a_later_waiter_is_not_let_through_by_the_last_generation,
     a_lock_is_no_latch_and_a_latch_is_no_lock,
-    a_key_that_can_not_be_used_is_told,
+    an_unusable_key_is_reported,
     a_client_that_is_shut_down_tells_at_once_and_leaves_nothing,
     a_latch_works_where_the_callers_time_is_paused,
     the_longest_of_all_timeouts_is_no_panic,
@@ -38,18 +38,18 @@ fn waiting(latch: &Latch, timeout: Duration) -> JoinHandle<Result<(), LockError>
     tokio::spawn(async move { latch.wait(timeout).await })
 }
 
-/// How many wait in the store, one for each client: only who is known there is sure to hear of a
-/// latch that is set again at once.
+/// The number of places in the store, one for each client. Only a client with a place is sure to
+/// hear of a latch that is set again at once.
 async fn places(store: &Backend) -> usize {
     let places = "lock:%latch:{lock:k}";
     match store.server_of(places).await {
         Some(server) => server.query::<usize>(&["ZCARD", places]).await,
-        // The latch is one of them.
+        // One of the leftovers is the latch itself.
         None => store.leftovers().await - 1,
     }
 }
 
-/// Until this client has so many waiting tasks, and the store so many places and latches.
+/// Waits until this client has so many waiting tasks, and the store so many places and latches.
 async fn until_waiting(store: &Backend, client: &LockClient, tasks: usize, left: usize) {
     eventually("they wait", async || {
         client.health().await.unwrap().waiting == tasks && store.leftovers().await == left
@@ -135,12 +135,12 @@ async fn a_latch_that_is_not_set_can_not_be_counted_down(store: Backend) {
     assert_eq!(store.leftovers().await, 0);
 }
 
-async fn whoever_waits_before_it_is_set_waits_until_it_opens(store: Backend) {
+async fn a_wait_before_it_is_set_lasts_until_it_opens(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let waiter = waiting(&a.latch("k"), LONG);
     until_waiting(&store, &a, 1, 1).await;
     b.latch("k").set(1).await.unwrap();
-    // And one that knows that it is set.
+    // And a waiter that knows that the latch is set.
     let second = waiting(&a.latch("k"), LONG);
     until_waiting(&store, &a, 2, 2).await;
     tokio::time::sleep(Duration::from_millis(30)).await;
@@ -151,7 +151,7 @@ async fn whoever_waits_before_it_is_set_waits_until_it_opens(store: Backend) {
     }
 }
 
-async fn whoever_waits_after_it_opened_goes_on_at_once(store: Backend) {
+async fn a_wait_after_it_opened_ends_at_once(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     a.latch("k").set(1).await.unwrap();
     a.latch("k").count_down().await.unwrap();
@@ -181,12 +181,12 @@ async fn five_waiters_in_two_clients_all_go_on(store: Backend) {
     for waiter in waiters {
         waiter.await.unwrap().unwrap();
     }
-    // The latch stays, the places don't.
+    // The latch stays, the places go.
     until_waiting(&store, &a, 0, 1).await;
     until_waiting(&store, &b, 0, 1).await;
 }
 
-/// Of several places, `leftovers` counts the one key they are in.
+/// `leftovers` counts one key for all places in Redis.
 fn is_redis(store: &Backend) -> bool {
     !matches!(store, Backend::Memory(_))
 }
@@ -233,7 +233,7 @@ async fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(store: Backend)
         store.until_empty().await;
         assert_eq!(client.health().await.unwrap().waiting, 0);
     };
-    // Not set; and opened while it waits, so that the drop races with the message.
+    // Not set; or opened during the wait, so that the drop races with the message.
     for opened in [false, true] {
         for round in 0..3 {
             for polls in 0.. {
@@ -272,7 +272,7 @@ async fn a_wait_that_gives_up_leaves_nothing(store: Backend) {
         "{busy:?}"
     );
     store.until_empty().await;
-    // One that gives up does not take the place of one that stays.
+    // A request that gives up does not take the place of one that stays.
     let stays = waiting(&client.latch("k"), LONG);
     until_waiting(&store, &client, 1, 1).await;
     let busy = client.latch("k").wait(Duration::from_millis(50)).await;
@@ -286,7 +286,7 @@ async fn a_wait_that_gives_up_leaves_nothing(store: Backend) {
     assert_eq!(client.health().await.unwrap().waiting, 0);
 }
 
-async fn a_latch_that_expires_while_somebody_waits_is_lost(store: Backend) {
+async fn a_latch_that_expires_during_a_wait_is_lost(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let ttl = Duration::from_millis(400);
     let latch = a.latch("k").ttl(ttl);
@@ -331,9 +331,7 @@ async fn a_latch_that_has_opened_can_be_used_again(store: Backend) {
     }
 }
 
-async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who_waited(
-    store: Backend,
-) {
+async fn a_latch_set_again_as_soon_as_it_opens_lets_every_waiter_through(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let c = store.client().await;
     let latch = a.latch("k");
@@ -349,7 +347,7 @@ async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who
         for waiter in waiters {
             waiter.await.unwrap().unwrap();
         }
-        // Whoever comes now waits for the next time.
+        // A later request waits for the next generation.
         let busy = b.latch("k").wait(Duration::ZERO).await;
         assert!(
             matches!(busy, Err(LockError::LatchClosed { .. })),
@@ -359,11 +357,11 @@ async fn a_latch_that_is_set_again_as_soon_as_it_opens_lets_everyone_through_who
     }
 }
 
-async fn whoever_comes_after_it_was_set_again_is_not_let_through_by_the_last_time(store: Backend) {
+async fn a_later_waiter_is_not_let_through_by_the_last_generation(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let (latch, other) = (a.latch("k"), b.latch("k"));
     other.set(1).await.unwrap();
-    // One whose task stands still while the latch opens, and is set again.
+    // A waiter whose task stands still while the latch opens and is set again.
     let mut stands_still = Box::pin(latch.wait(LONG));
     tokio::select! {
         result = &mut stands_still => panic!("{result:?}"),
@@ -412,7 +410,7 @@ async fn a_lock_is_no_latch_and_a_latch_is_no_lock(store: Backend) {
     }
 }
 
-async fn a_key_that_can_not_be_used_is_told(store: Backend) {
+async fn an_unusable_key_is_reported(store: Backend) {
     let client = store.client().await;
     for key in ["", "%latch", "a{b", &"k".repeat(513)] {
         let latch = client.latch(key);

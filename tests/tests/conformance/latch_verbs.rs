@@ -1,4 +1,4 @@
-//! What a store does with a latch, verb by verb: safe to repeat, and replies that say what is so.
+//! A store's latches, verb by verb: commands are safe to repeat, and replies are true.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,8 +13,8 @@ crate::on_every_store!(
     an_attempt_at_the_wrong_time_changes_nothing_and_is_told_the_time,
     a_repeat_gets_the_first_ones_reply_whatever_time_it_has,
     generations_rise_and_the_last_that_opened_is_known,
-    whoever_has_a_place_is_told_once_which_generation_opened,
-    a_place_that_was_left_is_not_told,
+    each_place_is_told_once_which_generation_opened,
+    a_place_that_was_left_gets_no_message,
     a_place_is_not_taken_at_an_open_latch,
     opening_takes_out_every_place_also_of_clients_that_are_gone,
 );
@@ -203,9 +203,9 @@ async fn generations_rise_and_the_last_that_opened_is_known(store: Backend) {
     }
 }
 
-async fn whoever_has_a_place_is_told_once_which_generation_opened(store: Backend) {
+async fn each_place_is_told_once_which_generation_opened(store: Backend) {
     let clients = Clients::new(&store);
-    // Before it is set, and after.
+    // Before the latch is set, and after.
     let early = clients.ask(owner(1, 1), LatchVerb::Wait).await;
     assert_eq!(early, Latched::NotSet);
     clients.ask(owner(2, 1), set(2)).await;
@@ -226,7 +226,7 @@ async fn whoever_has_a_place_is_told_once_which_generation_opened(store: Backend
     .await;
 }
 
-async fn a_place_that_was_left_is_not_told(store: Backend) {
+async fn a_place_that_was_left_gets_no_message(store: Backend) {
     let clients = Clients::new(&store);
     for request in 1..=2 {
         clients.ask(owner(1, request), LatchVerb::Wait).await;

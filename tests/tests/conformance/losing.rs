@@ -10,7 +10,7 @@ use crate::bodies::endless_body;
 crate::on_every_store!(
     a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
-    a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned,
+    a_body_that_ended_after_its_lease_returns_lost_and_not_its_result,
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     a_renewed_lease_lasts_as_long_as_the_body,
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
@@ -28,7 +28,7 @@ crate::on_a_quorum!(
     max_hold_ends_a_renewed_hold_and_frees_the_lock,
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
-    a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned,
+    a_body_that_ended_after_its_lease_returns_lost_and_not_its_result,
 );
 
 const SHORT: Duration = Duration::from_millis(100);
@@ -65,22 +65,22 @@ async fn blocking_body() -> Result<u32, LockError> {
     Err(LockError::Shutdown)
 }
 
-async fn a_body_that_ended_after_its_lease_gives_lost_and_not_what_it_returned(store: Backend) {
+async fn a_body_that_ended_after_its_lease_returns_lost_and_not_its_result(store: Backend) {
     let client = store.client().await;
     let request = || client.lock("k").lease(SHORT);
     let lost = request().run(blocking_body()).await.unwrap_err();
     assert!(lost.is_lost() && lost.body_ended(), "{lost}");
     assert!(lost.to_string().contains("went on to its end"), "{lost}");
     assert_eq!(client.health().await.unwrap().lost, 1);
-    // As a nested one, under the same hold.
+    // As a nested request, under the same hold.
     let outer = request().on_lost(OnLost::Continue);
     let nested = outer.run(client.lock("k").run(blocking_body()));
     let lost = nested.await.unwrap().unwrap_err();
     assert!(lost.is_lost() && lost.body_ended(), "{lost}");
-    // A body that was stopped had not ended.
+    // A stopped body has not ended.
     let lost = request().run(std::future::pending::<()>()).await;
     assert!(!lost.unwrap_err().body_ended());
-    // Whoever lets it run on gets what it returned.
+    // With `Continue`, the caller gets what the body returned.
     let on = request().on_lost(OnLost::Continue).run(blocking_body());
     assert!(matches!(on.await.unwrap(), Err(LockError::Shutdown)));
     assert!(client.lock("k").acquire().await.is_ok());

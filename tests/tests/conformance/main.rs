@@ -1,10 +1,10 @@
-//! The contract, written once and run against every store: `cargo test -p lock-tests --test
+//! The contract. It is written once and run against every store: `cargo test -p lock-tests --test
 //! conformance`.
 //!
 //! Each behaviour is a test of its own on each store,
-//! `cluster::turns::other_processes_have_their_turn`; filters, `--skip`, `--exact` and `--list`
-//! work as everywhere. Servers are started once for many tests, which find them empty.
-//! `CONFORMANCE_REPEAT=100` runs each chosen test so many times, side by side.
+//! `cluster::turns::other_processes_have_their_turn`; Filters, `--skip`, `--exact` and `--list`
+//! work as usual. Many tests share a server, and each finds it empty. `CONFORMANCE_REPEAT=100` runs
+//! each chosen test a hundred times, side by side.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -49,7 +49,7 @@ use std::process::ExitCode;
 
 use lock_testkit::Backend;
 
-/// What every store does; a quorum has neither a queue, nor an order of arrival, nor shares.
+/// For every store but the quorum. A quorum has no queue, no order of arrival and no shares.
 const EVERY_STORE: &[&[Behaviour]] = &[
     cancellation::BEHAVIOURS,
     exclusion::BEHAVIOURS,
@@ -76,7 +76,7 @@ const EVERY_STORE: &[&[Behaviour]] = &[
     waiting::BEHAVIOURS,
 ];
 
-/// What a quorum does as well.
+/// For the quorum as well.
 const QUORUM: &[&[Behaviour]] = &[
     cancellation::ON_A_QUORUM,
     exclusion::ON_A_QUORUM,
@@ -92,7 +92,7 @@ const QUORUM: &[&[Behaviour]] = &[
     waiting::ON_A_QUORUM,
 ];
 
-/// What scripts leave in a server. They know of no topology.
+/// What scripts leave in a server. Scripts know no topology.
 const ONE_SERVER: &[&[Behaviour]] = &[
     stored::found::ON_ONE_SERVER,
     stored::heard::ON_ONE_SERVER,
@@ -102,7 +102,7 @@ const ONE_SERVER: &[&[Behaviour]] = &[
     stored_latch::ON_ONE_SERVER,
 ];
 
-/// One promise, and the test of it.
+/// One promise, and its test.
 #[derive(Clone, Copy)]
 pub(crate) struct Behaviour {
     /// With the module's path.
@@ -127,7 +127,7 @@ macro_rules! on_every_store {
     ($($behaviour:ident),+ $(,)?) => { $crate::behaviours!(BEHAVIOURS: $($behaviour),+); };
 }
 
-/// Those of them that need neither a queue nor an order of arrival nor shares.
+/// Those behaviours that need no queue, no order of arrival and no shares.
 #[macro_export]
 macro_rules! on_a_quorum {
     ($($behaviour:ident),+ $(,)?) => { $crate::behaviours!(ON_A_QUORUM: $($behaviour),+); };

@@ -9,19 +9,19 @@ use lock_testkit::{Backend, eventually};
 crate::on_every_store!(
     all_are_renewed_as_long_as_the_body_runs,
     a_fixed_lease_is_whole_after_a_long_wait_and_ends_all,
-    one_that_is_gone_loses_all_and_frees_the_others_at_once,
+    one_lost_key_loses_all_and_frees_the_others_at_once,
     a_body_that_goes_on_after_the_loss_keeps_the_others,
     max_hold_ends_all,
     extend_moves_all_and_finds_one_that_is_gone,
     a_panic_or_an_abort_in_the_body_releases_all,
     a_dropped_guard_is_released_before_later_requests_of_its_client,
     hold_at_least_keeps_all,
-    one_lost_while_another_is_waited_for_is_taken_again,
-    one_lost_while_another_is_waited_for_is_busy_when_the_wait_ends,
+    one_key_lost_while_another_is_waited_for_is_taken_again,
+    one_key_lost_while_another_is_waited_for_is_busy_when_the_wait_ends,
     a_nested_request_shares_if_all_is_held_and_would_deadlock_if_not,
     a_nested_request_can_ask_for_the_first_tokens,
     siblings_inside_exclude_each_other,
-    shutdown_ends_what_waits_and_what_holds,
+    shutdown_ends_waiting_requests_and_holds,
 );
 
 crate::on_a_quorum!(
@@ -32,7 +32,7 @@ crate::on_a_quorum!(
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// A request that is free at once, and one whose second key is waited for.
+/// Runs the test twice: with all keys free at once, and with a wait for the second key.
 async fn both_ways<F: Future>(store: &Backend, test: impl Fn(LockClient, Lock, bool) -> F) {
     for gathered in [false, true] {
         let client = store.client().await;
@@ -41,7 +41,7 @@ async fn both_ways<F: Future>(store: &Backend, test: impl Fn(LockClient, Lock, b
     }
 }
 
-/// The guard, with one of the keys waited for or not.
+/// Acquires the guard, with a wait for one of the keys if `gathered`.
 async fn acquire(other: &LockClient, request: Lock, gathered: bool) -> Guard {
     if !gathered {
         return request.acquire().await.unwrap();
@@ -97,7 +97,7 @@ async fn a_fixed_lease_is_whole_after_a_long_wait_and_ends_all(store: Backend) {
     let held = other.lock("c").acquire().await.unwrap();
     let waiting = tokio::spawn(client.multi_lock(["a", "b", "c"]).lease(lease).acquire());
     until_waiting(&other, "c", 1).await;
-    // Longer than the lease of what it has already.
+    // Longer than the lease of the keys that it already has.
     tokio::time::sleep(lease * 3 / 2).await;
     for key in ["a", "b"] {
         assert!(!is_free(&other, key).await, "{key}");
@@ -110,14 +110,14 @@ async fn a_fixed_lease_is_whole_after_a_long_wait_and_ends_all(store: Backend) {
         missing < before.elapsed() + SHORT,
         "{missing:?} of the lease are missing"
     );
-    // And it is fixed: nobody renews it.
+    // The lease is fixed: the hold is not renewed.
     tokio::time::timeout(lease * 5, guard.lost()).await.unwrap();
     assert!(before.elapsed() < lease * 3, "{:?}", before.elapsed());
     assert_eq!(lost_by(guard.release().await), LostReason::Expired);
     store.until_empty().await;
 }
 
-async fn one_that_is_gone_loses_all_and_frees_the_others_at_once(store: Backend) {
+async fn one_lost_key_loses_all_and_frees_the_others_at_once(store: Backend) {
     let other = store.client().await;
     both_ways(&store, async |client, request, gathered| {
         for gone in ["a", "b", "c"] {
@@ -144,7 +144,7 @@ async fn one_that_is_gone_loses_all_and_frees_the_others_at_once(store: Backend)
             began.send(()).unwrap();
             std::future::pending::<()>().await;
         }));
-        // Not as soon as the store has it: replicas may have to confirm it first.
+        // Not as soon as the store has the hold: replicas may have to confirm it first.
         begun.await.unwrap();
         other.force_release("c").await.unwrap();
         assert_eq!(lost_by(body.await.unwrap()), LostReason::Gone);
@@ -252,7 +252,7 @@ async fn hold_at_least_keeps_all(store: Backend) {
         assert!(left > keep / 2 && left <= keep, "{key}: {left:?}");
         assert!(client.force_release(key).await.unwrap());
     }
-    // After a wait the time counts from the end of it, and only then.
+    // After a wait, the minimum time counts from the end of the wait, and only then.
     let held = other.lock("b").acquire().await.unwrap();
     let job = client.multi_lock(["a", "b"]).hold_at_least(keep);
     let waiting = tokio::spawn(job.wait(2 * SHORT).run(async {}));
@@ -264,7 +264,7 @@ async fn hold_at_least_keeps_all(store: Backend) {
     store.until_empty().await;
 }
 
-async fn one_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
+async fn one_key_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = other.lock("b").acquire().await.unwrap();
     let waiting = tokio::spawn(client.multi_lock(["a", "b"]).acquire());
@@ -272,7 +272,7 @@ async fn one_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
     other.force_release("a").await.unwrap();
     let taken = other.lock("a").acquire().await.unwrap();
     held.release().await.unwrap();
-    // It finds that out, gives back what it got, and waits for the first again.
+    // The request finds the loss, gives back what it got, and waits for the first key again.
     until_waiting(&other, "a", 1).await;
     eventually("the second is free", async || is_free(&other, "b").await).await;
     assert!(!waiting.is_finished());
@@ -286,7 +286,7 @@ async fn one_lost_while_another_is_waited_for_is_taken_again(store: Backend) {
     store.until_empty().await;
 }
 
-async fn one_lost_while_another_is_waited_for_is_busy_when_the_wait_ends(store: Backend) {
+async fn one_key_lost_while_another_is_waited_for_is_busy_when_the_wait_ends(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = other.lock("b").acquire().await.unwrap();
     let request = client.multi_lock(["a", "b"]).wait(Duration::from_secs(2));
@@ -340,14 +340,14 @@ async fn a_nested_request_shares_if_all_is_held_and_would_deadlock_if_not(store:
                 result => panic!("{result:?}"),
             }
         }
-        // Nothing of it is held, so it is a request of its own.
+        // The hold has none of these keys, so this is a request of its own.
         drop(nested(&["x", "y"]).await.unwrap());
         let alone = client.multi_lock(["a", "b"]).reentrant(false).acquire();
         let alone = outer.scope(alone).await;
         assert!(matches!(alone, Err(LockError::WouldDeadlock { .. })));
         assert!(outer.is_held());
         outer.release().await.unwrap();
-        // Inside of one of them, the rest would be waited for in any order.
+        // Under a hold of one of them, the rest would be waited for in any order.
         let one = client.lock("b").acquire().await.unwrap();
         match one.scope(client.multi_lock(["a", "b"]).acquire()).await {
             Err(LockError::WouldDeadlock { key, .. }) => assert_eq!(key.as_str(), "b"),
@@ -395,7 +395,7 @@ async fn siblings_inside_exclude_each_other(store: Backend) {
         .await;
 }
 
-async fn shutdown_ends_what_waits_and_what_holds(store: Backend) {
+async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
     for gathered in [false, true] {
         let (client, other) = (store.client().await, store.client().await);
         let guard = acquire(&other, client.multi_lock(["a", "b"]), gathered).await;

@@ -1,7 +1,7 @@
 //! Several locks at once: all or none, and never a deadlock.
 //!
-//! Where all keys have one hash tag it is about what one command does, also in a cluster; keys of
-//! several slots are gathered there one by one (`topology/cluster.rs`).
+//! Tests whose keys share one hash tag are about a single command, also in a cluster. In a cluster,
+//! keys of several slots are gathered one by one (`topology/cluster.rs`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +20,7 @@ crate::on_every_store!(
     tokens_rise_for_each_key_also_against_single_locks,
     no_order_of_arguments_can_deadlock,
     a_multi_lock_and_a_plain_lock_exclude_each_other,
-    a_wait_that_ends_gives_back_what_was_got,
+    a_wait_that_ends_gives_back_the_keys_that_it_got,
     one_key_is_a_lock_like_any_other,
     no_key_is_a_mistake_and_a_bad_one_is_named,
     another_kind_of_lock_among_them_is_named,
@@ -30,14 +30,14 @@ crate::on_every_store!(
 );
 
 crate::on_a_quorum!(
-    a_wait_that_ends_gives_back_what_was_got,
+    a_wait_that_ends_gives_back_the_keys_that_it_got,
     an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
     keys_and_tokens_are_as_listed,
 );
 
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Whether these are taken, each by a try of its own.
+/// Whether these keys are taken, each shown by a try of its own.
 async fn taken(client: &LockClient, keys: &[&str]) -> Vec<bool> {
     let mut taken = Vec::new();
     for key in keys {
@@ -116,7 +116,7 @@ async fn a_key_listed_twice_is_locked_once(store: Backend) {
 
 async fn keys_and_tokens_are_as_listed(store: Backend) {
     let client = store.client().await;
-    // So that each key's tokens can be told from the others'.
+    // So that the keys' tokens differ.
     let mut last = Vec::new();
     for key in ["c", "a", "b"] {
         let guard = client.lock(key).fenced().acquire().await.unwrap();
@@ -155,7 +155,7 @@ async fn tokens_rise_for_each_key_also_against_single_locks(store: Backend) {
     for round in 0..20 {
         let both = a.multi_lock(["y", "x"]).fenced().acquire().await.unwrap();
         higher(&both, &[1, 0]);
-        // One that waits: handed over, and then gathered.
+        // A request that waits: handed over, and then gathered.
         let next = tokio::spawn(b.multi_lock(["x", "y"]).fenced().acquire());
         let key = if round % 2 == 0 { "x" } else { "y" };
         eventually("it waits", async || {
@@ -253,7 +253,7 @@ async fn a_multi_lock_and_a_plain_lock_exclude_each_other(store: Backend) {
     store.until_empty().await;
 }
 
-async fn a_wait_that_ends_gives_back_what_was_got(store: Backend) {
+async fn a_wait_that_ends_gives_back_the_keys_that_it_got(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let held = a.lock("y").acquire().await.unwrap();
     let started = Instant::now();
@@ -270,7 +270,7 @@ async fn a_wait_that_ends_gives_back_what_was_got(store: Backend) {
         }
         other => panic!("{other:?}"),
     }
-    // By the same client at once, by others as soon as the release is through.
+    // This client sees them free at once, others as soon as the release is through.
     assert_eq!(taken(&b, &["x", "z"]).await, [false, false]);
     held.release().await.unwrap();
     store.until_empty().await;
@@ -330,7 +330,7 @@ async fn another_kind_of_lock_among_them_is_named(store: Backend) {
     conflict(&["{s}x", "{s}y"]).await;
     conflict(&["{s}x", "{s}z"]).await;
     conflict(&["{s}za", "{s}z"]).await;
-    // Found only after the first of them was waited for.
+    // A conflict that is found only after the wait for the first key.
     let held = a.lock("{s}x").acquire().await.unwrap();
     let waiting = tokio::spawn(b.multi_lock(["{s}x", "{s}y"]).acquire());
     eventually("it waits", async || {
@@ -418,7 +418,7 @@ async fn a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing(stor
             let held = holder.lock(busy).acquire().await.unwrap();
             let request = client.multi_lock(["y", "x"]).wait(4 * SHORT);
             let request = if fair { request.fair() } else { request };
-            // From the fourth poll on, the key is released while the future waits: the drop races
+            // With more polls, the key is released while the future waits, so that the drop races
             // with the hand-over.
             let (output, ()) = tokio::join!(polled(polls, request.acquire()), async {
                 if polls > 4 {

@@ -1,7 +1,7 @@
 //! The store contract, for the verbs that take several locks.
 //!
-//! The keys have one hash tag, so that they are one command in a cluster, too. Keys of several
-//! slots never are: `topology/cluster.rs`.
+//! The keys have one hash tag, so that they fit into one command in a cluster, too. Keys of several
+//! slots never do: `topology/cluster.rs`.
 
 use std::time::Duration;
 
@@ -19,14 +19,15 @@ crate::on_every_store!(
     a_repeat_after_one_was_lost_takes_that_one_again,
     another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken,
     a_shared_lock_whose_leases_have_ended_is_free,
-    a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges,
-    a_place_whose_client_is_gone_keeps_nobody_off,
+    a_free_key_goes_to_its_waiters_unless_a_request_barges,
+    a_place_whose_client_is_gone_keeps_no_request_off,
     each_of_several_is_renewed_and_released_for_itself,
 );
 
-/// A lease that a test waits to see the end of, and that replicas have before it is over.
+/// A lease short enough for a test to wait for its end, and long enough for replicas to have it
+/// before.
 const BRIEF: Duration = Duration::from_millis(250);
-/// The key of `Two`, and another one in its slot.
+/// The key of `Two`, and another key in its slot.
 const BESIDE_K: [&str; 2] = ["{lock:k}a", "k"];
 
 fn all(
@@ -178,7 +179,7 @@ async fn another_kind_of_lock_is_a_conflict_that_names_it_and_none_is_taken(stor
         let reply = take(&two, all(&["{s}a", "{s}b"], mine, true, queue)).await;
         assert_eq!(reply, AcquiredAll::Conflict(1));
     }
-    // Only Redis can hold something that is no lock.
+    // Only Redis can hold something other than a lock.
     let Some(server) = store.server_of("lock:{s}c").await else {
         return;
     };
@@ -211,7 +212,7 @@ async fn a_shared_lock_whose_leases_have_ended_is_free(store: Backend) {
     assert!(matches!(reply, AcquiredAll::Granted { .. }), "{reply:?}");
 }
 
-async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store: Backend) {
+async fn a_free_key_goes_to_its_waiters_unless_a_request_barges(store: Backend) {
     for barges in [true, false] {
         let two = Two::new(&store);
         let (keys, waiter) = (BESIDE_K, owner(1, 7));
@@ -219,7 +220,7 @@ async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store:
             lease: BRIEF,
             ..request(owner(0, 9), false, Queue::Barge)
         };
-        // Unless the lease has ended before.
+        // Repeated if the lease has ended before the next command.
         loop {
             let brief = brief.clone();
             two.stores[0].acquire(brief, by()).await.unwrap();
@@ -246,7 +247,7 @@ async fn a_free_key_that_others_wait_for_is_theirs_unless_somebody_barges(store:
     }
 }
 
-async fn a_place_whose_client_is_gone_keeps_nobody_off(store: Backend) {
+async fn a_place_whose_client_is_gone_keeps_no_request_off(store: Backend) {
     let mut two = Two::new(&store);
     let keys = BESIDE_K;
     let brief = Acquire {

@@ -7,20 +7,20 @@ use lock_testkit::{Backend, eventually};
 
 crate::on_every_store!(
     a_burst_passes_at_once_and_the_next_is_told_when_to_come_back,
-    who_comes_back_when_told_passes,
+    a_caller_that_comes_back_when_told_passes,
     many_tokens_are_taken_all_or_none,
     a_wait_sleeps_until_its_turn_and_passes,
     a_wait_that_is_too_short_takes_nothing_and_is_told_at_once,
-    those_who_wait_pass_in_the_order_they_came_one_each_interval,
+    waiters_pass_in_the_order_of_arrival_one_each_interval,
     a_large_request_that_waits_is_not_starved_by_small_ones,
     all_clients_of_a_key_count_together_and_other_keys_do_not,
     a_lock_and_a_limiter_can_share_a_key,
     looking_takes_nothing,
     a_dropped_wait_loses_its_turn_and_nothing_else,
     another_rate_finds_the_bucket_at_worst_empty,
-    another_rate_does_not_overtake_those_who_wait,
+    another_rate_does_not_overtake_waiters,
     a_bucket_that_is_full_again_leaves_nothing_behind,
-    a_shutdown_ends_those_who_wait_and_refuses_new_ones,
+    a_shutdown_ends_waiting_requests_and_refuses_new_ones,
     keys_that_cannot_be_used_are_refused,
     rates_that_cannot_work_are_config_errors,
 );
@@ -71,7 +71,7 @@ async fn a_burst_passes_at_once_and_the_next_is_told_when_to_come_back(store: Ba
     assert!(!limiter.try_acquire().await.unwrap().passed());
 }
 
-async fn who_comes_back_when_told_passes(store: Backend) {
+async fn a_caller_that_comes_back_when_told_passes(store: Backend) {
     let client = store.client().await;
     let limiter = client.rate_limiter("k", Rate::per_second(5).burst(1));
     limiter.acquire().await.unwrap();
@@ -129,10 +129,10 @@ async fn a_wait_that_is_too_short_takes_nothing_and_is_told_at_once(store: Backe
         let after = retry_after(limiter.acquire().await);
         assert!(after <= SLOW_INTERVAL && after >= SLOW_INTERVAL / 2);
     }
-    assert!(started.elapsed() < Duration::from_secs(20), "nobody slept");
+    assert!(started.elapsed() < Duration::from_secs(20), "a call slept");
 }
 
-async fn those_who_wait_pass_in_the_order_they_came_one_each_interval(store: Backend) {
+async fn waiters_pass_in_the_order_of_arrival_one_each_interval(store: Backend) {
     let client = store.client().await;
     let interval = 150 * MS;
     let limiter = client
@@ -147,7 +147,7 @@ async fn those_who_wait_pass_in_the_order_they_came_one_each_interval(store: Bac
             limiter.acquire().await.unwrap();
             (turn, Instant::now())
         });
-        // Its command is sent, and is before the next one's.
+        // Its command is sent, and so comes before the next one's.
         assert!(
             tokio::time::timeout(20 * MS, &mut acquire).await.is_err(),
             "{turn} had to wait"
@@ -263,7 +263,7 @@ async fn a_dropped_wait_loses_its_turn_and_nothing_else(store: Backend) {
     })
     .await;
     taken.abort();
-    // The turn after the lost one, no later.
+    // The turn after the lost one, and no later.
     limiter.acquire().await.unwrap();
     assert!(
         before.elapsed() >= 700 * MS && before.elapsed() < 2500 * MS,
@@ -275,21 +275,21 @@ async fn a_dropped_wait_loses_its_turn_and_nothing_else(store: Backend) {
 
 async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
     let client = store.client().await;
-    // Ten minutes from empty to full, and then a rate that takes 100 ms for it.
+    // Ten minutes from empty to full, and then a rate that takes 100 ms for that.
     let slow = client.rate_limiter("k", SLOW);
     slow.acquire().await.unwrap();
     let fast = client.rate_limiter("k", Rate::per_second(50).burst(5));
     let after = fast.try_acquire().await.unwrap();
     match after {
         Decision::Limited { retry_after, .. } => assert!(retry_after <= 20 * MS, "{after:?}"),
-        // The machine took so long that a token was there.
+        // The machine was so slow that a token was there.
         Decision::Passed { .. } => {}
     }
     eventually("a token is there", async || {
         fast.try_acquire().await.unwrap().passed()
     })
     .await;
-    // A larger burst that was used up costs a smaller one no more than itself.
+    // A larger burst that was used up costs a smaller one no more than the smaller burst.
     client
         .rate_limiter("b", Rate::per_second(1).burst(1000))
         .permits(1000)
@@ -300,7 +300,7 @@ async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
         small.try_acquire().await.unwrap().passed()
     })
     .await;
-    // And one in use stays in use.
+    // And a bucket in use stays in use.
     let wide = client.rate_limiter("c", SLOW.burst(10));
     wide.permits(3).await.unwrap();
     retry_after(client.rate_limiter("c", SLOW.burst(3)).acquire().await);
@@ -312,7 +312,7 @@ async fn another_rate_finds_the_bucket_at_worst_empty(store: Backend) {
     assert_eq!(remaining(&client, "c", SLOW.burst(10)).await, 6);
 }
 
-async fn another_rate_does_not_overtake_those_who_wait(store: Backend) {
+async fn another_rate_does_not_overtake_waiters(store: Backend) {
     let client = store.client().await;
     let limiter = client.rate_limiter("k", SLOW).wait(3 * SLOW_INTERVAL);
     limiter.acquire().await.unwrap();
@@ -353,7 +353,7 @@ async fn a_bucket_that_is_full_again_leaves_nothing_behind(store: Backend) {
         .unwrap();
 }
 
-async fn a_shutdown_ends_those_who_wait_and_refuses_new_ones(store: Backend) {
+async fn a_shutdown_ends_waiting_requests_and_refuses_new_ones(store: Backend) {
     let client = store.client().await;
     let limiter = client.rate_limiter("k", SLOW).wait(3 * SLOW_INTERVAL);
     limiter.acquire().await.unwrap();

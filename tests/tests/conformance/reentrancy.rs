@@ -77,7 +77,7 @@ async fn siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold(store: 
     };
     siblings().await;
     client.lock("siblings").run(siblings()).await.unwrap();
-    // While one sibling has the hold, the other's wait counts.
+    // While one sibling has the hold, the other's `wait` counts.
     let outer = client.lock("siblings").acquire().await.unwrap();
     outer
         .scope(async {
@@ -130,7 +130,7 @@ async fn a_spawned_task_is_outside_of_the_call_chain(store: Backend) {
         .run(async {
             (
                 tokio::spawn(attempt()).await.unwrap(),
-                // A scope says which client, and brings nothing of the chain to a new task.
+                // A scope sets the client. It does not bring the call chain to a new task.
                 tokio::spawn(scoped(client.clone())).await.unwrap(),
             )
         })
@@ -151,7 +151,7 @@ async fn a_client_scope_keeps_the_call_chain(store: Backend) {
     let nested = client.lock("k").run(waits).await.unwrap();
     assert!(nested.is_ok(), "it waits for itself: {nested:?}");
     drop(nested);
-    // The body's own client, and then another one, which finds no hold of its own around it.
+    // The body's own client, and then another client, which finds no hold of its own around it.
     let body = async {
         client.scope(of_the_scoped_client()).await?;
         other

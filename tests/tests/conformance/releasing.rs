@@ -15,7 +15,7 @@ crate::on_every_store!(
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
     a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
-    shutdown_ends_what_waits_and_what_holds,
+    shutdown_ends_waiting_requests_and_holds,
 );
 
 crate::on_a_quorum!(
@@ -23,7 +23,7 @@ crate::on_a_quorum!(
     a_dropped_guard_is_released_before_later_requests_of_its_client,
     a_guard_dropped_on_a_plain_thread_releases,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
-    shutdown_ends_what_waits_and_what_holds,
+    shutdown_ends_waiting_requests_and_holds,
     a_panic_in_the_body_releases,
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
 );
@@ -125,7 +125,7 @@ async fn a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold(store: Bac
     first.release().await.unwrap();
     let second = waiter.await.unwrap().unwrap();
     assert_eq!(a.inspect("k").await.unwrap().waiting, 0);
-    // The first lease of a hand-over is short; the watchdog must have asked for the whole one.
+    // The first lease of a hand-over is short. The watchdog must have asked for the whole lease.
     eventually("the lease is whole", async || {
         second.remaining() > Duration::from_secs(20)
     })
@@ -134,11 +134,11 @@ async fn a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold(store: Bac
     second.release().await.unwrap();
 }
 
-async fn shutdown_ends_what_waits_and_what_holds(store: Backend) {
+async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let held = Arc::new(client.lock("k").acquire().await.unwrap());
     let body = tokio::spawn(client.lock("body").run(std::future::pending::<()>()));
-    // What the store knows, this client's task may not know yet: it is asked what it holds itself.
+    // This client's task may learn of the hold later than the store, so the client itself is asked.
     eventually("the body runs", async || {
         client.health().await.unwrap().held == 2
     })

@@ -17,7 +17,7 @@ crate::on_every_store!(
     a_waiting_writer_is_not_overtaken_by_later_readers,
     twenty_queued_readers_of_two_clients_enter_together_after_a_writer,
     writers_of_several_clients_are_served_in_arrival_order,
-    a_dead_reader_vanishes_with_its_own_lease_whoever_else_reads_on,
+    a_dead_reader_vanishes_with_its_own_lease_while_others_read_on,
     readers_are_renewed_each_by_itself,
     a_waiting_writer_that_gives_up_or_is_dropped_lets_the_readers_behind_it_in_at_once,
     a_waiting_writer_whose_client_is_gone_holds_no_reader_up,
@@ -31,7 +31,7 @@ crate::on_every_store!(
     tokens_are_unique_and_rise_over_readers_and_writers,
     a_lost_reader_or_writer_is_cancelled,
     a_late_release_does_not_end_the_successors_hold,
-    hold_at_least_keeps_out_those_whom_the_hold_kept_out,
+    hold_at_least_keeps_out_the_same_kinds_as_the_hold,
     extend_prolongs_one_reader,
     an_operator_sees_the_holders_and_takes_all_of_them,
     other_kinds_of_locks_on_one_key_are_a_conflict,
@@ -59,7 +59,7 @@ async fn is_busy(request: Lock) -> bool {
     request.try_acquire().await.unwrap().is_none()
 }
 
-/// Starts to acquire; returns when the request stands in the store's queue as number `place`.
+/// Starts to acquire. Returns when the request has the place number `place` in the store's queue.
 async fn queued(
     watcher: &LockClient,
     request: Lock,
@@ -102,7 +102,7 @@ async fn readers_enter_together_and_a_writer_alone(store: Backend) {
 }
 
 async fn readers_and_writers_of_several_clients_never_meet(store: Backend) {
-    // Readers that are inside, or -1 for a writer.
+    // The number of readers inside, or -1 for a writer.
     let inside = Arc::new(AtomicI32::new(0));
     let together = Arc::new(AtomicI32::new(0));
     let mut tasks = JoinSet::new();
@@ -116,7 +116,7 @@ async fn readers_and_writers_of_several_clients_never_meet(store: Backend) {
                         let guard = write(&client).acquire().await.unwrap();
                         let alone =
                             inside.compare_exchange(0, -1, Ordering::SeqCst, Ordering::SeqCst);
-                        assert_eq!(alone, Ok(0), "a writer met somebody");
+                        assert_eq!(alone, Ok(0), "a writer met another holder");
                         tokio::task::yield_now().await;
                         inside.store(0, Ordering::SeqCst);
                         guard.release().await.unwrap();
@@ -155,7 +155,7 @@ async fn a_waiting_writer_is_not_overtaken_by_later_readers(store: Backend) {
     assert!(is_busy(read(&a)).await && is_busy(read(&c)).await);
     let late = queued(&a, read(&c), 2).await;
     let same_client = queued(&a, read(&a), 3).await;
-    // Longer than the fallback poll: nobody gets in by looking again.
+    // Longer than the fallback poll: looking again grants nothing.
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert!(!writer.is_finished() && !late.is_finished() && !same_client.is_finished());
     reader.release().await.unwrap();
@@ -173,7 +173,7 @@ async fn twenty_queued_readers_of_two_clients_enter_together_after_a_writer(stor
         store.client().await,
         store.client().await,
     );
-    // Also after they have waited for longer than a hand-over can be trusted without asking.
+    // Also after a wait for longer than a hand-over is trusted without asking.
     for pause in [Duration::ZERO, Duration::from_millis(2500)] {
         let writer = write(&a).acquire().await.unwrap();
         let all = Arc::new(Barrier::new(21));
@@ -181,7 +181,7 @@ async fn twenty_queued_readers_of_two_clients_enter_together_after_a_writer(stor
         for number in 0..20 {
             let all = all.clone();
             let client = if number % 2 == 0 { &b } else { &c };
-            // Nobody leaves before everybody is in.
+            // No reader leaves before all are in.
             readers.spawn(read(client).run(async move { _ = all.wait().await }));
         }
         waiting(&a, 20).await;
@@ -223,14 +223,14 @@ async fn writers_of_several_clients_are_served_in_arrival_order(store: Backend) 
     }
 }
 
-async fn a_dead_reader_vanishes_with_its_own_lease_whoever_else_reads_on(store: Backend) {
+async fn a_dead_reader_vanishes_with_its_own_lease_while_others_read_on(store: Backend) {
     let (a, b, c) = (
         store.client().await,
         store.client().await,
         store.client().await,
     );
     let lease = Duration::from_millis(900);
-    // It will not be released, nor renewed.
+    // It will be neither released nor renewed.
     let dead = read(&a).lease(lease).acquire().await.unwrap();
     let live = read(&b).lease(lease).renew(true).acquire().await.unwrap();
     assert_eq!(c.inspect("k").await.unwrap().holders, 2);
@@ -240,7 +240,7 @@ async fn a_dead_reader_vanishes_with_its_own_lease_whoever_else_reads_on(store: 
         c.inspect("k").await.unwrap().holders == 1
     })
     .await;
-    // The other one holds the writer up, and renews its own lease only.
+    // The live reader holds the writer up, and renews only its own lease.
     tokio::time::sleep(lease * 2).await;
     assert!(live.is_held() && !writer.is_finished());
     assert_eq!(c.inspect("k").await.unwrap().holders, 1);
@@ -261,7 +261,7 @@ async fn a_dead_reader_vanishes_with_its_own_lease_whoever_else_reads_on(store: 
     ));
     assert!(writer.is_held());
     writer.release().await.unwrap();
-    // The longest of the dead ones' leases is what a writer waits for.
+    // A writer waits for the longest of the dead readers' leases.
     let from = Instant::now();
     let shorter = read(&a).lease(lease / 3).acquire().await.unwrap();
     let longer = read(&b).lease(lease).acquire().await.unwrap();
@@ -284,7 +284,7 @@ async fn readers_are_renewed_each_by_itself(store: Backend) {
         let request = read(client).lease(lease).renew(true);
         readers.push(request.acquire().await.unwrap());
     }
-    // The first of them leave: their leases must not have carried the others.
+    // The first readers leave: their leases must not have carried the others.
     for reader in readers.drain(..20) {
         reader.release().await.unwrap();
     }
@@ -438,7 +438,7 @@ async fn siblings_inside_a_hold_read_side_by_side_and_write_alone(store: Backend
     let client = store.client().await;
     let inside = AtomicI32::new(0);
     let both = Barrier::new(2);
-    // Each waits for the other inside: it ends only if they read at once.
+    // Each waits for the other inside, so this ends only if both read at once.
     let reader = || read(&client).run(async { _ = both.wait().await });
     for outer in [read(&client), write(&client)] {
         let siblings = async { tokio::join!(reader(), reader()) };
@@ -462,7 +462,7 @@ async fn siblings_inside_a_hold_read_side_by_side_and_write_alone(store: Backend
     let siblings = async { tokio::join!(reader(), writer(), reader(), writer(), reader()) };
     let all = write(&client).run(siblings).await.unwrap();
     all.0.and(all.1).and(all.2).and(all.3).and(all.4).unwrap();
-    // While a sibling writes, the other's wait counts.
+    // While a sibling writes, the other's `wait` counts.
     let outer = write(&client).acquire().await.unwrap();
     outer
         .scope(async {
@@ -496,7 +496,7 @@ async fn a_downgrade_lets_readers_in_and_no_writer_between(store: Backend) {
         started.elapsed() < Duration::from_millis(700),
         "told, not found by a poll"
     );
-    // It is renewed as what it is now, for longer than its lease.
+    // It is renewed as a reader, for longer than its lease.
     tokio::time::sleep(lease + lease / 3).await;
     assert!(guard.is_held() && reader.is_held());
     assert_eq!(guard.fencing_token(), token);
@@ -517,7 +517,7 @@ async fn a_downgraded_hold_is_a_reader_for_nested_requests(store: Backend) {
     let outer = write(&client).acquire().await.unwrap();
     outer
         .scope(async {
-            // It waits for its turn as a writer, and finds that there is none any more.
+            // The nested writer waits for its turn, and finds that no writer is possible any more.
             let reader = read(&client).acquire().await.unwrap();
             outer.downgrade().await.unwrap();
             let refused = write(&client).acquire().await;
@@ -551,7 +551,7 @@ async fn only_the_guard_of_a_write_lock_is_downgraded_and_not_under_a_nested_wri
         .scope(async {
             let nested = write(&client).acquire().await.unwrap();
             refused(nested.downgrade().await);
-            // It would let readers in beside a body that writes.
+            // This would let readers in beside a body that writes.
             refused(outer.downgrade().await);
             let others = store.client().await;
             assert!(is_busy(read(&others)).await);
@@ -591,7 +591,7 @@ async fn tokens_are_unique_and_rise_over_readers_and_writers(store: Backend) {
             held.push(guard);
         }
     }
-    // Those that are handed over together, too.
+    // The same for readers that are handed the lock together.
     held.clear();
     let writer = write(&a).fenced().acquire().await.unwrap();
     let mut readers = JoinSet::new();
@@ -625,7 +625,7 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
             }
             other => panic!("{other:?}"),
         }
-        // What was lost by its client's reckoning is released in the background.
+        // A hold that its client considers lost is released in the background.
         eventually("it is free", async || {
             b.inspect("k").await.unwrap().holder.is_none()
         })
@@ -641,7 +641,7 @@ async fn a_lost_reader_or_writer_is_cancelled(store: Backend) {
             other => panic!("{other:?}"),
         }
     }
-    // Of two readers only the one is lost whose lease ends.
+    // Of two readers, only the one whose lease ends is lost.
     let lasting = read(&b).acquire().await.unwrap();
     let body = read(&a).lease(brief).run(std::future::pending::<()>());
     assert!(matches!(body.await, Err(LockError::Lost { .. })));
@@ -676,7 +676,7 @@ async fn a_late_release_does_not_end_the_successors_hold(store: Backend) {
     }
 }
 
-async fn hold_at_least_keeps_out_those_whom_the_hold_kept_out(store: Backend) {
+async fn hold_at_least_keeps_out_the_same_kinds_as_the_hold(store: Backend) {
     let (a, b) = (store.client().await, store.client().await);
     let keep = Duration::from_millis(800);
     let started = Instant::now();
@@ -689,7 +689,7 @@ async fn hold_at_least_keeps_out_those_whom_the_hold_kept_out(store: Backend) {
     assert!(is_busy(read(&b)).await && is_busy(write(&b)).await);
     read(&b).run(async {}).await.unwrap();
     assert!(started.elapsed() >= keep, "{:?}", started.elapsed());
-    // A nested request's counts for the hold that it shares.
+    // The `hold_at_least` of a nested request counts for the hold that it shares.
     let started = Instant::now();
     let nested = read(&a).hold_at_least(keep).run(async {});
     write(&a).run(nested).await.unwrap().unwrap();
@@ -766,7 +766,7 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
             if kind[holds] == kind[asks] {
                 continue;
             }
-            // The plain command for an exclusive lock can't tell, and may call it busy.
+            // The plain command for an exclusive lock can't tell them apart, and may report busy.
             match request.clone().try_acquire().await {
                 Err(LockError::KeyConflict { key, .. }) => assert_eq!(key.as_str(), "k"),
                 Ok(None) if asks == 0 => {}
@@ -793,7 +793,7 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         held.release().await.unwrap();
         store.until_empty().await;
     }
-    // Only Redis can hold something that is no lock.
+    // Only Redis can hold something other than a lock.
     let Some(server) = store.server_of("lock:k").await else {
         return;
     };
@@ -809,10 +809,10 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
             for request in [request.clone().wait(Duration::ZERO), request] {
                 let result = request.acquire().await;
                 let found = KeyKind::NoLock;
-                assert!(
-                    matches!(&result, Err(LockError::KeyConflict { found: it, .. }) if *it == found),
-                    "{words:?}: {result:?}"
-                );
+                let Err(LockError::KeyConflict { found: it, .. }) = &result else {
+                    panic!("{words:?}: {result:?}");
+                };
+                assert_eq!(*it, found, "{words:?}");
             }
         }
         for result in [
@@ -827,7 +827,7 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         assert_eq!(server.keys("lock:k").await.len(), 1, "{words:?}");
         server.command(&["DEL", "lock:k"]).await;
     }
-    // A lock that another program took by the classic recipe is an exclusive one.
+    // A lock that another program took by the classic recipe is exclusive.
     server.command(&["SET", "lock:k", "theirs"]).await;
     let result = read(&b).acquire().await;
     assert!(matches!(result, Err(LockError::KeyConflict { .. })));

@@ -1,5 +1,5 @@
-//! Readers' and writers' leases against each other, and futures that are dropped. More of it is in
-//! `rw_lock.rs`.
+//! Readers' and writers' leases against each other, and futures that are dropped. `rw_lock.rs` has
+//! more of both.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use lock_testkit::polled;
 
 crate::on_every_store!(
     readers_of_two_clients_enter_together_when_a_writers_lease_ends,
-    a_reader_that_leaves_early_holds_nobody_up_for_the_rest_of_its_lease,
+    a_reader_that_leaves_early_delays_no_request_for_the_rest_of_its_lease,
     a_nested_reader_makes_its_outer_hold_no_longer,
     readers_and_writers_that_wait_in_turns_are_served_in_arrival_order,
     a_key_with_a_hash_tag_is_a_key_like_any_other_and_nothing_stays_behind,
@@ -34,7 +34,7 @@ async fn readers_of_two_clients_enter_together_when_a_writers_lease_ends(store: 
     let (a, b, c) = three(&store).await;
     let lease = Duration::from_millis(900);
     let from = Instant::now();
-    // It will not be released, nor renewed.
+    // It will be neither released nor renewed.
     let dead = write(&a).lease(lease).acquire().await.unwrap();
     let all = Arc::new(Barrier::new(4));
     let mut readers = JoinSet::new();
@@ -54,7 +54,7 @@ async fn readers_of_two_clients_enter_together_when_a_writers_lease_ends(store: 
     store.until_empty().await;
 }
 
-async fn a_reader_that_leaves_early_holds_nobody_up_for_the_rest_of_its_lease(store: Backend) {
+async fn a_reader_that_leaves_early_delays_no_request_for_the_rest_of_its_lease(store: Backend) {
     let (a, b, c) = three(&store).await;
     let lease = Duration::from_millis(900);
     let from = Instant::now();
@@ -94,7 +94,7 @@ async fn readers_and_writers_that_wait_in_turns_are_served_in_arrival_order(stor
     let mut waiters = Vec::new();
     for number in 0..12 {
         let client = [&a, &b, &c][number % 3];
-        // `fair` says what is so anyway.
+        // `fair` changes nothing here.
         let request = match number % 4 {
             0 => read(client),
             1 => write(client),
@@ -104,7 +104,7 @@ async fn readers_and_writers_that_wait_in_turns_are_served_in_arrival_order(stor
         waiters.push(queued(&a, request, number + 1).await);
     }
     held.release().await.unwrap();
-    // Each reader stands between two writers, so they go one by one.
+    // Each reader stands between two writers, so they get in one by one.
     while !waiters.is_empty() {
         let guard = waiters.remove(0).await.unwrap().unwrap();
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -174,7 +174,7 @@ async fn any_future_dropped_after_any_number_of_polls_leaves_nothing(store: Back
                     polled(polls, guard.release()).await.is_some()
                 }
                 4 => {
-                    // Nested, it must give back its share, and no more than that.
+                    // A nested request must give back its share, and no more than that.
                     let outer = write(&client).acquire().await.unwrap();
                     let nested = async {
                         let complete = polled(polls, request.acquire()).await.is_some();
@@ -185,7 +185,7 @@ async fn any_future_dropped_after_any_number_of_polls_leaves_nothing(store: Back
                     outer.scope(nested).await
                 }
                 _ => {
-                    // Behind a reader, as one that waits.
+                    // A request that waits behind a reader.
                     let held = read(&client).acquire().await.unwrap();
                     let brief = request.wait(Duration::from_millis(20));
                     let complete = polled(polls, brief.acquire()).await.is_some();
@@ -214,7 +214,7 @@ async fn a_downgrade_dropped_after_any_number_of_polls_is_finished_by_the_next_o
             let guard = write(&a).lease(lease).renew(true);
             let guard = guard.acquire().await.unwrap();
             let complete = polled(polls, guard.downgrade()).await.is_some();
-            // Whatever it is now, it is held and renewed, and no writer comes between.
+            // Downgraded or not, it is held and renewed, and no writer comes between.
             if again {
                 assert!(is_busy(write(&b)).await);
                 guard.downgrade().await.unwrap();

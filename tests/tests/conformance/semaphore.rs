@@ -1,4 +1,4 @@
-//! So many permits over all clients, in the order of arrival. Leases and losses are in
+//! A limited number of permits over all clients, in the order of arrival. Leases and losses are in
 //! `semaphore_holds.rs`.
 
 use std::sync::Arc;
@@ -14,13 +14,13 @@ crate::on_every_store!(
     as_many_are_inside_as_there_are_permits_and_no_more,
     permits_of_several_clients_are_never_exceeded,
     with_one_permit_holders_exclude_each_other,
-    numbers_that_could_never_be_had_are_refused_with_what_to_write,
+    impossible_numbers_are_refused_with_what_to_write,
     as_many_permits_as_can_be_asked_for,
     waiters_of_several_clients_are_served_in_arrival_order,
     a_request_for_two_waits_until_both_are_free,
     a_big_request_is_not_starved_and_the_small_ones_behind_it_wait,
     a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones_in_at_once,
-    a_waiting_big_request_whose_client_is_gone_holds_nobody_up,
+    a_waiting_big_request_whose_client_is_gone_delays_no_other,
     each_request_is_admitted_by_its_own_number,
     a_request_with_a_smaller_number_is_not_starved_by_larger_ones,
     a_nested_request_may_say_another_number,
@@ -28,7 +28,7 @@ crate::on_every_store!(
 );
 
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
-/// Shorter than the fallback poll: what came in less was not found by looking.
+/// Shorter than the fallback poll: a request granted sooner was not granted by looking again.
 pub(crate) const AT_ONCE: Duration = Duration::from_millis(700);
 
 pub(crate) fn permits(client: &LockClient, permits: u32, of: u32) -> Lock {
@@ -46,7 +46,7 @@ pub(crate) async fn until_waiting(client: &LockClient, places: usize) {
     .await;
 }
 
-/// Starts to acquire; returns when the request stands in the store's queue as number `place`.
+/// Starts to acquire. Returns when the request has the place number `place` in the store's queue.
 pub(crate) async fn queued(
     watcher: &LockClient,
     request: Lock,
@@ -57,7 +57,7 @@ pub(crate) async fn queued(
     waiter
 }
 
-/// What it got, which it must have got at once.
+/// The guard of a waiter that must be served at once.
 pub(crate) async fn served(waiter: JoinHandle<Result<Guard, LockError>>) -> Guard {
     let started = Instant::now();
     let guard = waiter.await.unwrap().unwrap();
@@ -92,7 +92,7 @@ async fn as_many_are_inside_as_there_are_permits_and_no_more(store: Backend) {
         }
         other => panic!("{other:?}"),
     }
-    // Another key and another namespace are another semaphore.
+    // Another key, and another namespace, is another semaphore.
     assert!(!is_busy(a.semaphore("other", 5).permit()).await);
     let elsewhere = store.builder().namespace("other").connect().await.unwrap();
     assert!(!is_busy(permits(&elsewhere, 5, 5)).await);
@@ -105,7 +105,7 @@ async fn as_many_are_inside_as_there_are_permits_and_no_more(store: Backend) {
     store.until_empty().await;
 }
 
-/// So many clients with eight tasks each; the most permits that were out at once.
+/// So many clients, each with eight tasks. Returns the most permits that were out at once.
 async fn contended(store: &Backend, clients: u32, of: u32) -> u32 {
     let (inside, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let mut tasks = JoinSet::new();
@@ -123,7 +123,7 @@ async fn contended(store: &Backend, clients: u32, of: u32) -> u32 {
                     inside.fetch_sub(wants, Ordering::SeqCst);
                 };
                 let request = permits(&client, wants, of);
-                // Some of the guards are dropped, some released.
+                // Some guards are dropped, some released.
                 if round % 3 == 0 {
                     let guard = request.acquire().await.unwrap();
                     body.await;
@@ -150,7 +150,7 @@ async fn with_one_permit_holders_exclude_each_other(store: Backend) {
     assert_eq!(contended(&store, 1, 1).await, 1);
 }
 
-async fn numbers_that_could_never_be_had_are_refused_with_what_to_write(store: Backend) {
+async fn impossible_numbers_are_refused_with_what_to_write(store: Backend) {
     let client = store.client().await;
     let last = u32::try_from(i32::MAX).unwrap() - 1;
     for (wants, of, words) in [
@@ -215,7 +215,7 @@ async fn waiters_of_several_clients_are_served_in_arrival_order(store: Backend) 
     let mut waiters = JoinSet::new();
     for number in 0..16 {
         let (client, turns) = (&clients[number % 4], turns.clone());
-        // Any two are more than there are, and the small ones could go first.
+        // No two of these fit at once, and small ones could go first.
         let wants = if number % 3 == 0 { 3 } else { 2 };
         waiters.spawn(permits(client, wants, 3).run(async move {
             assert_eq!(turns.fetch_add(1, Ordering::SeqCst) as usize, number);
@@ -236,7 +236,7 @@ async fn a_request_for_two_waits_until_both_are_free(store: Backend) {
     let other = permits(&b, 1, 2).acquire().await.unwrap();
     let both = queued(&a, permits(&c, 2, 2), 1).await;
     one.release().await.unwrap();
-    // Longer than the fallback poll: nor does it get in by looking again.
+    // Longer than the fallback poll: looking again does not let it in either.
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert!(!both.is_finished());
     other.release().await.unwrap();
@@ -248,7 +248,7 @@ async fn a_big_request_is_not_starved_and_the_small_ones_behind_it_wait(store: B
     let one = permits(&a, 1, 3).acquire().await.unwrap();
     let other = permits(&b, 1, 3).acquire().await.unwrap();
     let big = queued(&a, permits(&c, 3, 3), 1).await;
-    // One is free all the time.
+    // One permit is free all the time.
     assert!(is_busy(permits(&a, 1, 3)).await && is_busy(permits(&b, 1, 3)).await);
     let small = [
         queued(&a, permits(&a, 1, 3), 2).await,
@@ -280,7 +280,7 @@ async fn a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones
             WAIT
         };
         let big = queued(&a, permits(&b, 4, 4).wait(wait), 1).await;
-        // Two fit beside the holder, in their order, and the third does not.
+        // Two of them fit beside the holder, in their order. The third does not.
         let two = queued(&a, permits(&c, 2, 4), 2).await;
         let one = queued(&a, permits(&b, 1, 4), 3).await;
         let third = queued(&a, permits(&c, 1, 4), 4).await;
@@ -298,7 +298,7 @@ async fn a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones
     }
 }
 
-async fn a_waiting_big_request_whose_client_is_gone_holds_nobody_up(store: Backend) {
+async fn a_waiting_big_request_whose_client_is_gone_delays_no_other(store: Backend) {
     let (a, gone, c) = three(&store).await;
     let _holder = permits(&a, 1, 3).acquire().await.unwrap();
     let big = queued(&a, permits(&gone, 3, 3), 1).await;
@@ -318,7 +318,7 @@ async fn each_request_is_admitted_by_its_own_number(store: Backend) {
     let last = permits(&b, 1, 6).try_acquire().await.unwrap();
     let last = last.expect("five of six are taken");
     assert!(is_busy(permits(&b, 1, 6)).await);
-    // It is renewed and released by whatever number it was taken with.
+    // A hold is renewed and released by the number that it was taken with.
     old.extend(Duration::from_secs(40)).await.unwrap();
     new.release().await.unwrap();
     assert!(is_busy(permits(&c, 2, 5)).await, "four of five are taken");

@@ -1,4 +1,4 @@
-//! What becomes of permits that are held: leases, losses, nested requests, and the end of a client.
+//! What happens to held permits: leases, losses, nested requests, and the end of a client.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,11 +12,11 @@ use crate::bodies::endless_body;
 use lock_testkit::polled;
 
 crate::on_every_store!(
-    permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_holds,
+    permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold,
     holders_are_renewed_each_by_itself,
     a_loss_cancels_that_holder_and_no_other,
     max_hold_ends_one_hold_and_gives_its_permits_back,
-    a_late_release_gives_nobody_a_permit_too_many,
+    a_late_release_frees_no_permit_twice,
     tokens_are_unique_and_rise_over_all_holders,
     hold_at_least_keeps_the_permits_that_were_held_and_no_more,
     extend_prolongs_one_holder,
@@ -40,11 +40,11 @@ fn lost_by<T: std::fmt::Debug>(result: Result<T, LockError>) -> LostReason {
     }
 }
 
-async fn permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_holds(store: Backend) {
+async fn permits_of_a_dead_holder_come_back_with_its_lease_while_others_hold(store: Backend) {
     let (a, b, c) = three(&store).await;
     let lease = Duration::from_millis(900);
     let from = Instant::now();
-    // It will not be released, nor renewed.
+    // It will be neither released nor renewed.
     let dead = permits(&a, 3, 4).lease(lease).acquire().await.unwrap();
     let live = permits(&b, 1, 4).lease(lease).renew(true);
     let live = live.acquire().await.unwrap();
@@ -63,7 +63,7 @@ async fn permits_of_a_holder_that_died_come_back_with_its_lease_whoever_else_hol
     assert_eq!(lost_by(dead.release().await), LostReason::Expired);
     assert!(live.is_held());
     live.release().await.unwrap();
-    // Nothing of it stays behind, although nobody came by after the last lease had ended.
+    // Nothing of it stays behind, although no command came after the last lease had ended.
     drop(permits(&a, 4, 4).lease(lease / 9).acquire().await.unwrap());
     store.until_empty().await;
 }
@@ -100,9 +100,9 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
     let all = [lasting, same_client, third];
     assert!(all.iter().all(Guard::is_held));
     drop(all);
-    // They are released in the background, and must not be taken for those that come.
+    // These are released in the background, and must not be mistaken for the next ones.
     store.until_empty().await;
-    // Taken away by force, each of them learns of it at its next renewal.
+    // If they are taken away by force, each learns of it at its next renewal.
     let mut bodies = JoinSet::new();
     for client in [&a, &b, &c] {
         let request = permits(client, 1, 3).lease(brief * 5).renew(true);
@@ -131,7 +131,7 @@ async fn max_hold_ends_one_hold_and_gives_its_permits_back(store: Backend) {
     assert!(other.is_held() && again.is_held());
 }
 
-async fn a_late_release_gives_nobody_a_permit_too_many(store: Backend) {
+async fn a_late_release_frees_no_permit_twice(store: Backend) {
     let (a, b, c) = three(&store).await;
     let late = permits(&a, 2, 2).lease(Duration::from_millis(100));
     let late = late.acquire().await.unwrap();
@@ -140,7 +140,7 @@ async fn a_late_release_gives_nobody_a_permit_too_many(store: Backend) {
     assert!(!late.is_held(), "it knows before the next one holds");
     assert_eq!(lost_by(late.release().await), LostReason::Expired);
     assert!(is_busy(permits(&a, 1, 2)).await);
-    // A guard is released once: what is dropped afterwards is nothing.
+    // A guard is released once. A later drop does nothing.
     next.release().await.unwrap();
     let again = permits(&a, 1, 2).acquire().await.unwrap();
     assert!(is_busy(permits(&a, 1, 2)).await);
@@ -158,7 +158,7 @@ async fn tokens_are_unique_and_rise_over_all_holders(store: Backend) {
         last = guard.fencing_token();
         held.push(guard);
     }
-    // Those that are handed over together, too.
+    // The same for permits that are handed over together.
     let mut waiters = JoinSet::new();
     for number in 0..8 {
         let client = if number % 2 == 0 { &a } else { &b };
@@ -199,7 +199,7 @@ async fn extend_prolongs_one_holder(store: Backend) {
     one.extend(lease).await.unwrap();
     assert!(one.remaining() > 10 * lease, "never shorter");
     assert!(a.inspect("k").await.unwrap().remaining > Some(10 * lease));
-    // It has not become more.
+    // The number has not risen.
     assert_eq!(a.inspect("k").await.unwrap().holders, 2);
     one.release().await.unwrap();
     let found = a.inspect("k").await.unwrap();
@@ -247,7 +247,7 @@ async fn a_nested_request_shares_the_permits_and_takes_none(store: Backend) {
         for wants in [1, 2] {
             let inner = permits(&a, wants, 3).fenced().acquire().await.unwrap();
             assert_eq!(inner.fencing_token(), outer.fencing_token());
-            // As many are taken as before, also deeper down.
+            // As many permits are taken as before, also deeper down.
             let deeper = inner.scope(permits(&a, 1, 3).acquire()).await.unwrap();
             assert_eq!(b.inspect("k").await.unwrap().holders, 1);
             drop(deeper);
@@ -275,7 +275,7 @@ async fn nested_requests_that_can_not_share_are_refused_at_once(store: Backend) 
     outer
         .scope(async {
             for refused in [
-                // Others hold nothing, and two are free: the next time they might not be.
+                // Others hold nothing, and two permits are free. The next time they might not be.
                 permits(&client, 3, 4),
                 permits(&client, 4, 4).wait_forever(),
                 permits(&client, 3, 4).wait(Duration::ZERO),
@@ -289,7 +289,7 @@ async fn nested_requests_that_can_not_share_are_refused_at_once(store: Backend) 
         })
         .await;
     assert!(started.elapsed() < Duration::from_secs(5));
-    // Not nested, it is a request like any other.
+    // Without nesting, it is an ordinary request.
     assert!(!is_busy(permits(&client, 2, 4)).await);
     let spawned = outer.scope(async { tokio::spawn(permits(&client, 2, 4).acquire()).await });
     let spawned = spawned.await.unwrap().unwrap();
@@ -311,7 +311,7 @@ async fn siblings_inside_a_hold_take_turns(store: Backend) {
     let siblings = async { tokio::join!(sibling(), sibling(), sibling()) };
     let all = permits(&client, 3, 3).run(siblings).await.unwrap();
     all.0.and(all.1).and(all.2).unwrap();
-    // Side by side, without a hold around them, they are three.
+    // Side by side, without an outer hold, they take three permits.
     let barrier = tokio::sync::Barrier::new(3);
     let sibling = || permits(&client, 1, 3).run(async { _ = barrier.wait().await });
     let all = tokio::join!(sibling(), sibling(), sibling());
@@ -372,7 +372,8 @@ async fn a_waiting_request_dropped_while_it_is_served_leaves_nothing(store: Back
         let held = permits(&holder, 2, 2).acquire().await.unwrap();
         let request = permits(&client, 2, 2).wait(Duration::from_millis(40));
         let (output, waiter) = tokio::join!(polled(polls, request.acquire()), async {
-            // From the second poll on the drop races with the grant, and somebody waits behind it.
+            // With more than two polls, the drop races with the grant, and another request waits
+            // behind it.
             if polls > 2 {
                 held.release().await.unwrap();
                 Some(tokio::spawn(permits(&behind, 1, 2).acquire()))

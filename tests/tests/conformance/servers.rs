@@ -12,7 +12,7 @@ use crate::store::Store;
 /// Far more than any behaviour needs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// All that are up of one store.
+/// All running servers of one store.
 pub(crate) struct Servers {
     store: Store,
     state: Mutex<State>,
@@ -21,7 +21,7 @@ pub(crate) struct Servers {
 
 #[derive(Default)]
 struct State {
-    /// Empty, and nobody uses them.
+    /// Empty servers that are not in use.
     ready: Vec<Backend>,
     in_use: usize,
 }
@@ -35,8 +35,8 @@ impl Servers {
         }
     }
 
-    /// Runs a behaviour once, and tells how long it took. Servers on which one failed are gone:
-    /// nobody knows in which state they are.
+    /// Runs a behaviour once, and returns how long it took. After a failure its servers are
+    /// discarded, since their state is unknown.
     pub(crate) fn run(&self, behaviour: Behaviour) -> Duration {
         let place = self.wait_for_place();
         let ready = self.state().ready.pop();
@@ -71,7 +71,7 @@ impl Servers {
     }
 }
 
-/// Given back also by a test that fails.
+/// Given back also if the test fails.
 struct Place<'s>(&'s Servers);
 
 impl Drop for Place<'_> {

@@ -1,4 +1,5 @@
-//! The store contract for holds in shares, verb by verb. How both stores agree is in `drift.rs`.
+//! The store contract for holds in shares, verb by verb. `drift` in `lock-simulation` shows that
+//! both stores agree.
 
 use std::time::Duration;
 
@@ -20,15 +21,15 @@ crate::on_every_store!(
     a_big_request_is_not_starved_by_small_ones,
     kinds_of_locks_conflict_in_both_orders,
     each_request_says_how_many_permits_there_are,
-    the_first_of_the_queue_blocks_those_with_a_larger_number,
+    the_first_of_the_queue_blocks_requests_with_a_larger_number,
     a_downgrade_lets_readers_in_and_no_writer_between,
     a_downgrade_may_be_repeated_and_raced_by_any_other_command,
-    a_kept_share_stays_taken_and_is_nobodys,
+    a_kept_share_stays_taken_and_has_no_owner,
     a_forced_release_takes_all_shares_and_serves_the_queue,
     a_forced_release_to_a_client_that_is_gone_leaves_nothing_in_use,
     tokens_rise_over_readers_writers_and_nested_fences,
     a_renewal_of_a_share_concerns_its_owner_only,
-    a_place_of_another_kind_holds_nobody_up,
+    a_place_of_another_kind_holds_up_no_request,
 );
 
 const READ: Option<Permits> = Some(Permits::READ);
@@ -215,7 +216,7 @@ async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(back
     assert_eq!(
         (found.holders, found.waiting),
         (20, 2),
-        "behind the writer nobody"
+        "no reader behind the writer"
     );
     for reader in &readers {
         two.takes(*reader, READ).await;
@@ -231,7 +232,7 @@ async fn a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in(backend: B
     two.queues(writer, WRITE).await;
     two.queues(late, READ).await;
     assert_eq!(two.leaves(writer, WRITE).await, Released::NotHeld);
-    // At once, without anybody looking.
+    // At once, without a look.
     two.hears(0, &[late]).await;
     assert_eq!(two.found().await.holders, 2);
 }
@@ -243,7 +244,7 @@ async fn a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look(b
     two.queues(writer, WRITE).await;
     two.queues(late, READ).await;
     two.second_dies(&backend).await;
-    // Whoever looks serves also those in front of it.
+    // A look also serves the places in front of it.
     two.takes(other, READ).await;
     two.hears(0, &[late]).await;
     let found = two.found().await;
@@ -351,7 +352,7 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
         matches!(reply, Acquired::Busy { limit: None, .. }),
         "{reply:?}"
     );
-    // Four of five; whoever comes next is told the number of the last one, if it says another.
+    // Four of five. A later request with another number is told the number of the last one.
     let reply = two.ask(request(other, permits(2, 5), Queue::Respect)).await;
     assert!(
         matches!(reply, Acquired::Granted { limit: Some(3), .. }),
@@ -364,7 +365,7 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
     );
     two.busy(third, permits(2, 5)).await;
     two.takes(third, permits(1, 5)).await;
-    // Each still says what it always said.
+    // Each hold keeps the number that it was taken with.
     assert_eq!(
         two.renews(holder, permits(2, 3), LEASE).await,
         Renewed::Renewed
@@ -379,7 +380,7 @@ async fn each_request_says_how_many_permits_there_are(backend: Backend) {
     two.frees(holder, READ).await;
 }
 
-async fn the_first_of_the_queue_blocks_those_with_a_larger_number(backend: Backend) {
+async fn the_first_of_the_queue_blocks_requests_with_a_larger_number(backend: Backend) {
     let two = Two::new(&backend);
     two.takes(owner(0, 1), permits(1, 6)).await;
     two.takes(owner(0, 2), permits(2, 6)).await;
@@ -416,7 +417,7 @@ async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Bac
     let (holder, reader) = (owner(0, 1), owner(1, 1));
     for (sent_before, sent_after) in [(WRITE, READ), (READ, WRITE), (READ, READ), (WRITE, WRITE)] {
         two.takes(holder, WRITE).await;
-        // Commands that name what it will have, before it does.
+        // Commands that name the share of after the downgrade, sent before it.
         assert_eq!(
             two.renews(holder, sent_before, LEASE).await,
             Renewed::Renewed
@@ -426,7 +427,7 @@ async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Bac
             assert_eq!(two.shrinks(holder, sent_before).await, Released::Released);
         }
         two.takes(reader, READ).await;
-        // And commands that name what it had, after.
+        // And commands that name the share of before it, sent after.
         assert_eq!(
             two.renews(holder, sent_after, LEASE).await,
             Renewed::Renewed
@@ -445,7 +446,7 @@ async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Bac
     }
 }
 
-async fn a_kept_share_stays_taken_and_is_nobodys(backend: Backend) {
+async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
     let two = Two::new(&backend);
     let one = permits(1, 2);
     two.takes(owner(0, 1), one).await;
@@ -460,7 +461,7 @@ async fn a_kept_share_stays_taken_and_is_nobodys(backend: Backend) {
     two.busy(owner(1, 2), one).await;
     assert!(two.found().await.remaining <= Some(LEASE));
     two.frees(owner(1, 1), one).await;
-    // The same owner may come again, by a command that was late; what it leaves is kept once.
+    // The same owner may come again, by a late command. What it leaves is kept once.
     two.takes(owner(0, 1), one).await;
     assert_eq!(two.found().await.holders, 2);
     assert_eq!(
@@ -579,10 +580,10 @@ async fn a_renewal_of_a_share_concerns_its_owner_only(backend: Backend) {
     assert_eq!(backend.leftovers().await, 0);
 }
 
-async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
+async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
     let two = Two::new(&backend);
-    // A reader waits, the writer's lease ends, and somebody takes the key for an exclusive lock
-    // with the plain command.
+    // A reader waits, the writer's lease ends, and an exclusive lock takes the key with the plain
+    // command.
     let (writer, reader, barges) = (owner(0, 1), owner(1, 1), owner(0, 2));
     let brief = Acquire {
         lease: LEASE / 20,
@@ -597,11 +598,11 @@ async fn a_place_of_another_kind_holds_nobody_up(backend: Backend) {
     .await;
     assert_eq!(two.join(reader, READ).await, Acquired::Conflict);
     two.queues(owner(0, 3), None).await;
-    // It has not left its place: who asked first is served first, of whatever kind.
+    // The reader has kept its place: the first request is served first, of whatever kind.
     two.frees(barges, None).await;
     two.hears(1, &[reader]).await;
-    // Now an exclusive waiter stands behind a reader: it is told, and the readers behind it don't
-    // wait for it.
+    // Now an exclusive waiter stands behind a reader. It is told so, and the readers behind it
+    // don't wait for it.
     let mut hears = vec![reader];
     for late in 2..4 {
         two.takes(owner(1, late), READ).await;

@@ -38,8 +38,8 @@ impl Store {
         }
     }
 
-    /// How many of it are up at once. Behaviours wait for most of their time, and two cores do with
-    /// ten of them.
+    /// How many servers of it run at once. Behaviours wait most of the time, so two cores are
+    /// enough for ten.
     pub(crate) fn at_once(self) -> usize {
         match self {
             Self::Memory | Self::Quorum => 1,

@@ -1,5 +1,5 @@
-//! What the scripts leave in Redis to the millisecond, and what they make of what they find there:
-//! values of others, counters that were lost or spoilt, places that nobody can have written.
+//! What the scripts leave in Redis, to the millisecond, and what they make of what they find there:
+//! values of others, lost or spoilt counters, impossible places.
 
 pub(crate) mod found;
 pub(crate) mod heard;
@@ -20,7 +20,7 @@ use crate::verbs::{LEASE, Two, by, store_of};
 const LOCK: &str = "lock:k";
 const QUEUE: &str = "lock:%queue:{lock:k}";
 const FENCE: &str = "lock:%fence:{lock:k}";
-/// The last number that Lua can still count to.
+/// The largest number to which Lua counts exactly.
 const LAST_TOKEN: u64 = 9_007_199_254_740_991;
 
 const KINDS: [Option<Permits>; 4] = [
@@ -30,14 +30,14 @@ const KINDS: [Option<Permits>; 4] = [
     permits(2, 5),
 ];
 
-/// All of a lock of each kind.
+/// A whole lock of each kind.
 const WHOLES: [Option<Permits>; 3] = [None, Some(Permits::WRITE), permits(5, 5)];
 
 const fn permits(permits: u32, of: u32) -> Option<Permits> {
     Some(Permits { count: permits, of })
 }
 
-/// A server, and two clients of it that speak the store's verbs.
+/// A server, and two clients that speak the store's verbs.
 pub(super) struct Stored {
     pub(super) backend: Backend,
     pub(super) two: Two,
@@ -56,7 +56,7 @@ impl Stored {
         }
     }
 
-    /// A line of words as in `redis-cli`.
+    /// A line of words, as in `redis-cli`.
     async fn command(&self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         self.server().command(&words).await;
@@ -67,7 +67,7 @@ impl Stored {
         self.server().query(&words).await
     }
 
-    /// Takes the place in the queue by hand, a moment before now.
+    /// Puts a place into the queue by hand, a moment before now.
     async fn places(&self, place: &str) {
         let script = "local time = redis.call('TIME')
             return redis.call('ZADD', KEYS[1], time[1] * 1000000 + time[2] - 1000, ARGV[1])";
@@ -75,7 +75,7 @@ impl Stored {
         self.server().command(&words).await;
     }
 
-    /// How long a key lives, which nothing has touched for more than a moment.
+    /// Checks the time to live of a key that was written a moment ago.
     async fn lives(&self, key: &str, longest: Duration) {
         let millis = self.number(&format!("PTTL {key}")).await;
         let left = Duration::from_millis(millis.try_into().unwrap());
@@ -108,7 +108,7 @@ impl Stored {
         assert!(queued, "{reply:?}");
     }
 
-    /// With so many tokens; which is the first?
+    /// Acquires with so many tokens. Returns the first.
     async fn fenced(&self, owner: Owner, share: Option<Permits>, tokens: u32) -> Option<u64> {
         let respect = request(owner, share, Queue::Respect);
         match self.ask(Acquire { tokens, ..respect }).await {

@@ -12,9 +12,9 @@ use crate::verbs::{by, owner};
 
 crate::on_one_server!(
     a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_minutes,
-    a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out,
+    a_place_counts_for_a_minute_and_is_then_removed,
     generations_follow_the_clock_or_the_last_one,
-    what_is_not_all_of_a_latch_is_a_conflict,
+    an_incomplete_latch_is_a_conflict,
     places_that_are_something_else_keep_no_latch_shut,
 );
 
@@ -61,14 +61,14 @@ impl Latches {
         }
     }
 
-    /// The key that remembers the only call there was.
+    /// The key that remembers the only call so far.
     async fn call(&self) -> String {
         let mut calls = self.server().keys("*%call*").await;
         assert_eq!(calls.len(), 1, "{calls:?}");
         calls.remove(0)
     }
 
-    /// How long a key lives, which nothing has touched for more than a moment.
+    /// Checks the time to live of a key that was written a moment ago.
     async fn lives(&self, key: &str, longest: Duration) {
         let millis: u64 = self.query(&format!("PTTL {key}")).await;
         let left = Duration::from_millis(millis);
@@ -105,7 +105,7 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_min
         assert_eq!(kept, left);
         let _: u64 = stored.query(&format!("DEL {call}")).await;
     }
-    // It is open, and stays so.
+    // The latch is open, and stays open.
     let counted = stored.ask(5, LatchVerb::CountDown).await;
     assert_eq!(counted, Latched::Counted(0));
     assert_eq!(stored.server().keys("*").await, [LATCH]);
@@ -113,9 +113,7 @@ async fn a_latch_lives_as_long_as_was_asked_and_calls_are_remembered_for_two_min
     assert_eq!(stored.set(6, 1).await, Latched::Set(true));
 }
 
-async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_out(
-    backend: Backend,
-) {
+async fn a_place_counts_for_a_minute_and_is_then_removed(backend: Backend) {
     let stored = Latches::on(backend);
     for is_set in [false, true] {
         if is_set {
@@ -135,12 +133,12 @@ async fn a_place_counts_for_a_minute_and_those_that_do_not_any_more_are_taken_ou
             ends + Duration::from_millis(1) >= first && ends <= last,
             "{ends:?}"
         );
-        // A repeat keeps it.
+        // A repeat keeps the place.
         let _: u64 = stored.query(&format!("PEXPIRE {WAITERS} 5000")).await;
         stored.ask(2, LatchVerb::Wait).await;
         stored.lives(WAITERS, MINUTE).await;
     }
-    // To look is not to wait.
+    // A look is no wait.
     let _: u64 = stored.query(&format!("DEL {WAITERS}")).await;
     stored.look().await;
     let there: u64 = stored.query(&format!("EXISTS {WAITERS}")).await;
@@ -170,7 +168,7 @@ async fn generations_follow_the_clock_or_the_last_one(backend: Backend) {
     );
 }
 
-async fn what_is_not_all_of_a_latch_is_a_conflict(backend: Backend) {
+async fn an_incomplete_latch_is_a_conflict(backend: Backend) {
     let stored = Latches::on(backend);
     for half in [
         "count 5 opened 0",
@@ -200,7 +198,7 @@ async fn places_that_are_something_else_keep_no_latch_shut(backend: Backend) {
         stored.query::<String>(&format!("GET {WAITERS}")).await,
         "text"
     );
-    // Nor does one that nobody can have written, and all who stand behind it are told.
+    // Nor does an impossible place, and all places behind it are told.
     let _: u64 = stored.query(&format!("DEL {WAITERS}")).await;
     stored.set(4, 1).await;
     for waiter in 10..14 {

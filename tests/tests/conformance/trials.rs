@@ -13,8 +13,8 @@ use crate::arguments::Chosen;
 use crate::servers::Servers;
 use crate::store::Store;
 
-/// Many more than there are places at servers, which say how many run at once: who waits for one
-/// store's servers holds up nobody at another.
+/// Many more threads than servers. The servers limit how many tests run at once, so a test that
+/// waits for one store's servers holds up no other store.
 const THREADS: usize = 64;
 
 pub(crate) fn run(mut chosen: Chosen) -> ExitCode {
@@ -35,8 +35,7 @@ pub(crate) fn run(mut chosen: Chosen) -> ExitCode {
     }
     placed.retain(|(_, trial)| chosen.has(trial));
     if !chosen.arguments.list {
-        // All stores side by side from the beginning to the end, because few of each are up at
-        // once.
+        // All stores side by side from beginning to end, because few servers of each run at once.
         placed.sort_by_key(|(place, _)| *place);
     }
     let trials = placed.into_iter().map(|(_, trial)| trial).collect();
@@ -51,7 +50,7 @@ fn trial(store: Store, servers: &Arc<Servers>, behaviour: Behaviour) -> Trial {
     })
 }
 
-/// In a thread of the test's name, which a panic's message tells.
+/// Runs in a thread with the test's name, so that a panic's message shows it.
 fn timed(name: &str, test: impl FnOnce() -> Duration + Send + 'static) -> Result<(), Failed> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     match thread.spawn(test)?.join() {
@@ -60,7 +59,7 @@ fn timed(name: &str, test: impl FnOnce() -> Duration + Send + 'static) -> Result
     }
 }
 
-/// For `tests/run`, which prints the slowest.
+/// For `tests/run`, which prints the slowest tests.
 fn note(name: &str, took: Duration) -> Result<(), Failed> {
     if let Some(file) = std::env::var_os("TEST_TIMES") {
         let mut file = std::fs::File::options()

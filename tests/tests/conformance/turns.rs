@@ -1,5 +1,5 @@
-//! Holds that pass from one task of a process to the next without the store: as safe and as fair as
-//! those that do not.
+//! Holds that pass from one task of a process to the next without the store. They are as safe and
+//! as fair as other holds.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,37 +16,37 @@ crate::on_every_store!(
     tasks_of_one_process_pass_a_hold_on_without_the_store,
     other_processes_have_their_turn,
     a_turn_ends_after_so_many_hand_overs,
-    tokens_rise_and_are_unique_whoever_passes_what_on,
+    tokens_rise_and_are_unique_over_all_hand_offs,
     a_fair_request_is_not_passed_by,
-    what_was_passed_on_to_a_dropped_request_goes_to_the_next,
+    a_hold_passed_to_a_dropped_request_goes_to_the_next,
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
     a_lost_hold_is_not_passed_on,
     a_kept_key_is_not_passed_on,
     a_passed_hold_is_renewed_and_lost_as_any_other,
     a_panic_passes_the_hold_on,
-    a_shutdown_ends_what_is_passed_on,
+    a_shutdown_ends_a_hold_that_is_passed_on,
     turned_off_every_hand_over_goes_through_the_store,
-    holds_that_are_dropped_at_once_are_never_left_to_nobody,
+    holds_dropped_at_once_are_never_left_without_an_owner,
     a_request_inside_a_hold_that_has_ended_is_refused,
-    a_request_that_nobody_polls_is_passed_over,
-    one_that_has_asked_the_store_and_is_not_polled_is_passed_over,
-    one_that_is_passed_over_has_no_place_in_the_store,
-    one_that_wakes_before_its_successor_takes_nothing_from_it,
-    a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
+    a_request_that_is_not_polled_is_passed_over,
+    an_unpolled_request_that_has_asked_the_store_is_passed_over,
+    a_request_that_is_passed_over_has_no_place_in_the_store,
+    a_request_that_wakes_before_its_successor_takes_nothing_from_it,
+    a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
 );
 
 crate::on_a_quorum!(
-    tokens_rise_and_are_unique_whoever_passes_what_on,
+    tokens_rise_and_are_unique_over_all_hand_offs,
     other_processes_have_their_turn,
     a_passed_hold_is_renewed_and_lost_as_any_other,
     a_panic_passes_the_hold_on,
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
-    a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls,
+    a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
 );
 
 const WAIT: Duration = Duration::from_secs(30);
 
-/// A request that waits in the line of its process, behind a hold of the same process.
+/// A request that waits in the local queue, behind a hold of the same process.
 async fn waits(
     client: &LockClient,
     request: lock_runtime::Lock,
@@ -60,20 +60,20 @@ async fn waits(
     waiter
 }
 
-/// A client that goes on passing holds on for long: nothing here depends on how fast the machine
-/// is.
+/// A client that allows long runs of hand-offs, so that nothing here depends on the machine's
+/// speed.
 async fn patient(store: &Backend) -> LockClient {
     let builder = store.builder().local_tenure(64, Duration::from_secs(60));
     builder.connect().await.unwrap()
 }
 
-/// This client gets the key without a wait.
+/// Checks that this client gets the key without a wait.
 async fn is_free_for(client: &LockClient) {
     let request = client.lock("k").wait(Duration::ZERO);
     request.run(async {}).await.unwrap();
 }
 
-/// Whose the key is in the store; only one Redis can be asked.
+/// The owner of the key in the store. Only a single Redis can be asked.
 async fn owner(store: &Backend) -> Option<String> {
     match store.server_of("lock:k").await {
         Some(server) => server.query(&["GET", "lock:k"]).await,
@@ -148,7 +148,7 @@ async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
     for _ in 0..5 {
         waiting.push(waits(&few, few.lock("k")).await);
     }
-    // Somebody else stands in the store's queue all the time.
+    // Another client stands in the store's queue all the time.
     let others = tokio::spawn(other.lock("k").wait(WAIT).acquire());
     eventually("it queues", async || {
         other.inspect("k").await.unwrap().waiting == 1
@@ -176,7 +176,7 @@ async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
     for waiter in waiting {
         waiter.await.unwrap().unwrap().release().await.unwrap();
     }
-    // Nobody waits: the turn goes on, with a hold of its own.
+    // Without a waiter the turn goes on, with a hold of its own.
     let first = few.lock("k").acquire().await.unwrap();
     let before = owner(&store).await;
     let mut waiting = Vec::new();
@@ -196,7 +196,7 @@ async fn a_turn_ends_after_so_many_hand_overs(store: Backend) {
     store.until_empty().await;
 }
 
-async fn tokens_rise_and_are_unique_whoever_passes_what_on(store: Backend) {
+async fn tokens_rise_and_are_unique_over_all_hand_offs(store: Backend) {
     let (a, b) = (patient(&store).await, store.client().await);
     let tokens = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
@@ -205,7 +205,8 @@ async fn tokens_rise_and_are_unique_whoever_passes_what_on(store: Backend) {
         let tokens = tokens.clone();
         tasks.spawn(async move {
             for _ in 0..20 {
-                // An unfenced one in between has no token of its own; a nested request fetches one.
+                // An unfenced task in between has no token of its own. A nested request fetches
+                // one.
                 let request = client.lock("k").wait(WAIT);
                 let unfenced = task % 4 == 1;
                 let request = if unfenced { request } else { request.fenced() };
@@ -254,7 +255,7 @@ async fn a_fair_request_is_not_passed_by(store: Backend) {
     behind.await.unwrap().unwrap().release().await.unwrap();
 }
 
-async fn what_was_passed_on_to_a_dropped_request_goes_to_the_next(store: Backend) {
+async fn a_hold_passed_to_a_dropped_request_goes_to_the_next(store: Backend) {
     let client = patient(&store).await;
     for polls in 1..6 {
         for last in [false, true] {
@@ -267,13 +268,13 @@ async fn what_was_passed_on_to_a_dropped_request_goes_to_the_next(store: Backend
                 Some(waits(&client, client.lock("k")).await)
             };
             first.release().await.unwrap();
-            // It may have it now, or be about to.
+            // It may have the hold now, or be about to get it.
             drop(polled(polls - 1, &mut dropped).await);
             drop(dropped);
             if let Some(next) = next {
                 next.await.unwrap().unwrap().release().await.unwrap();
             }
-            // Not by the end of a lease of 30 s.
+            // Sooner than by the end of a lease of 30 s.
             client.lock("k").wait(WAIT / 3).run(async {}).await.unwrap();
             store.until_empty().await;
             assert_eq!(client.health().await.unwrap().waiting, 0);
@@ -284,7 +285,8 @@ async fn what_was_passed_on_to_a_dropped_request_goes_to_the_next(store: Backend
 async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backend) {
     let client = patient(&store).await;
     let short = Duration::from_millis(900);
-    // A shorter one asks the store for a lease of its own, so that a crash costs no more than that.
+    // A request with a shorter lease asks the store for a lease of its own, so that a crash costs
+    // no more than that.
     let first = client.lock("k").acquire().await.unwrap();
     let waiter = waits(&client, client.lock("k").lease(short)).await;
     first.release().await.unwrap();
@@ -292,7 +294,7 @@ async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backe
     assert!(guard.remaining() <= short);
     let left = client.inspect("k").await.unwrap().remaining;
     assert!(left <= Some(short), "{left:?}");
-    // A longer one as well.
+    // A request with a longer lease does so as well.
     let waiter = waits(&client, client.lock("k").lease(20 * short)).await;
     guard.release().await.unwrap();
     let guard = waiter.await.unwrap().unwrap();
@@ -301,7 +303,7 @@ async fn a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer(store: Backe
     })
     .await;
     guard.release().await.unwrap();
-    // One of the same that is not renewed, and of which half is over when it is passed on.
+    // The same lease, not renewed, and half over when the hold is passed on.
     let first = client.lock("k").lease(2 * short).acquire().await.unwrap();
     let waiter = waits(&client, client.lock("k").lease(2 * short)).await;
     tokio::time::sleep(short / 2).await;
@@ -343,8 +345,8 @@ async fn a_lost_hold_is_not_passed_on(store: Backend) {
         assert!(client.inspect("k").await.unwrap().holder.is_some());
         guard.release().await.unwrap();
     }
-    // One that an operator took away is not the next one's either, for longer than until the store
-    // is asked.
+    // If an operator takes the hold away, the next task loses it too, as soon as the store is
+    // asked.
     let first = client.lock("k").acquire().await.unwrap();
     let waiter = waits(&client, client.lock("k").lease(lease).renew(true)).await;
     assert!(client.force_release("k").await.unwrap());
@@ -415,7 +417,7 @@ async fn a_panic_passes_the_hold_on(store: Backend) {
             panic!("as it was asked to");
         }))
     };
-    // Not when the store has the holder: the request may count as waiting still.
+    // Not as soon as the store has the holder: the request may still count as waiting.
     inside.notified().await;
     let waiter = waits(&client, client.lock("k")).await;
     goes_on.notify_one();
@@ -424,7 +426,7 @@ async fn a_panic_passes_the_hold_on(store: Backend) {
     store.until_empty().await;
 }
 
-async fn a_shutdown_ends_what_is_passed_on(store: Backend) {
+async fn a_shutdown_ends_a_hold_that_is_passed_on(store: Backend) {
     for _ in 0..20 {
         let client = patient(&store).await;
         let first = client.lock("k").acquire().await.unwrap();
@@ -464,14 +466,14 @@ async fn turned_off_every_hand_over_goes_through_the_store(store: Backend) {
     store.until_empty().await;
 }
 
-async fn holds_that_are_dropped_at_once_are_never_left_to_nobody(store: Backend) {
+async fn holds_dropped_at_once_are_never_left_without_an_owner(store: Backend) {
     let client = patient(&store).await;
     let mut tasks = JoinSet::new();
     for _ in 0..3 {
         let client = client.clone();
         tasks.spawn(async move {
             for _ in 0..700 {
-                // A key that nobody has any more would be busy until the end of its lease.
+                // A key without an owner would stay busy until the end of its lease.
                 drop(client.lock("k").wait(WAIT / 2).acquire().await.unwrap());
             }
         });
@@ -508,7 +510,7 @@ async fn a_request_inside_a_hold_that_has_ended_is_refused(store: Backend) {
     assert!(successor.is_held());
 }
 
-async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
+async fn a_request_that_is_not_polled_is_passed_over(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
@@ -520,14 +522,14 @@ async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
     })
     .await;
     first.release().await.unwrap();
-    // Long before the lease of 30 s ends, and in whichever order.
+    // Long before the lease of 30 s ends, and in either order.
     let both = async {
         let behind = async { behind.await.unwrap().unwrap().release().await.unwrap() };
         let others = async { others.await.unwrap().unwrap().release().await.unwrap() };
         tokio::join!(behind, others);
     };
     tokio::time::timeout(WAIT / 3, both).await.unwrap();
-    // It goes on from the end.
+    // The sleeper goes on from the end.
     let guard = tokio::time::timeout(WAIT / 3, asleep)
         .await
         .unwrap()
@@ -538,8 +540,8 @@ async fn a_request_that_nobody_polls_is_passed_over(store: Backend) {
     store.until_empty().await;
 }
 
-/// The store hands the lock over to a request whose future nobody polls any more.
-async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Backend) {
+/// The store hands the lock over to a request that is no longer polled.
+async fn an_unpolled_request_that_has_asked_the_store_is_passed_over(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let held = other.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());
@@ -557,7 +559,7 @@ async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Ba
         let guard = tokio::time::timeout(WAIT / 3, next).await.unwrap();
         guard.unwrap().unwrap().release().await.unwrap();
     }
-    // What it was granted has been given back, and it goes on from the end.
+    // Its grant was given back, and it goes on from the end.
     other.lock("k").wait(WAIT / 3).run(async {}).await.unwrap();
     let guard = tokio::time::timeout(WAIT / 3, asleep).await.unwrap();
     assert!(guard.as_ref().unwrap().is_held());
@@ -566,8 +568,8 @@ async fn one_that_has_asked_the_store_and_is_not_polled_is_passed_over(store: Ba
     store.until_empty().await;
 }
 
-/// Also of a fenced request, whose place has another name.
-async fn one_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
+/// Also for a fenced request. Its place has another name.
+async fn a_request_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
     for fenced in [false, true] {
         let (client, other) = (patient(&store).await, store.client().await);
         let held = other.lock("k").acquire().await.unwrap();
@@ -580,7 +582,7 @@ async fn one_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
             })
             .await;
         };
-        // Nobody polls it again once its place is there, not even for the reply that says so.
+        // It is not polled again once its place exists, not even for the reply that says so.
         while other.inspect("k").await.unwrap().waiting == 0 {
             assert!(polled(1, &mut asleep).await.is_none());
         }
@@ -592,16 +594,16 @@ async fn one_that_is_passed_over_has_no_place_in_the_store(store: Backend) {
     }
 }
 
-async fn one_that_wakes_before_its_successor_takes_nothing_from_it(store: Backend) {
+async fn a_request_that_wakes_before_its_successor_takes_nothing_from_it(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let request = |lease| Box::pin(client.lock("k").lease(lease).wait(WAIT).acquire());
-    // The second has another lease than what is passed on, so that it must ask the store.
+    // The second has another lease than the hold that is passed on, so it must ask the store.
     let (mut asleep, mut behind) = (request(WAIT), request(WAIT / 2));
     assert!(polled(1, &mut asleep).await.is_none());
     assert!(polled(1, &mut behind).await.is_none());
     first.release().await.unwrap();
-    // After a second it has what was passed on to the first, for another second.
+    // After a second, the second request gets what was passed on to the first, for another second.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     let early = polled(1, &mut asleep).await;
     let both = async {
@@ -621,7 +623,7 @@ async fn one_that_wakes_before_its_successor_takes_nothing_from_it(store: Backen
     store.until_empty().await;
 }
 
-async fn a_shutdown_ends_what_is_on_its_way_to_a_request_that_nobody_polls(store: Backend) {
+async fn a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled(store: Backend) {
     let (client, other) = (patient(&store).await, store.client().await);
     let first = client.lock("k").acquire().await.unwrap();
     let mut asleep = Box::pin(client.lock("k").wait(WAIT).acquire());

@@ -1,4 +1,4 @@
-//! The store contract, verb by verb: safe to repeat, and replies that say what is so.
+//! The store contract, verb by verb: commands are safe to repeat, and replies are true.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ crate::on_every_store!(
     a_place_in_the_queue_is_kept_by_repeats_and_left_by_abandon,
     only_the_owner_renews_releases_and_fences,
     a_release_repeated_is_not_held,
-    a_key_that_is_kept_is_nobodys_any_more,
+    a_kept_key_has_no_owner_any_more,
     an_abandon_undoes_a_grant,
     a_renewal_never_shortens_and_never_makes_a_key,
-    a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges,
+    a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges,
     a_place_whose_client_is_gone_is_passed_over,
 );
 
@@ -98,7 +98,7 @@ impl Two {
         inspection.remaining.unwrap_or_default()
     }
 
-    /// Not by the time left: a key with less than a millisecond left is held and has zero.
+    /// Not judged by the time left: a key with less than a millisecond left is held and has zero.
     async fn is_free(&self) -> bool {
         let inspection = self.stores[0]
             .inspect("k".into(), by())
@@ -282,7 +282,7 @@ async fn a_release_repeated_is_not_held(backend: Backend) {
     assert_eq!(two.release(other).await, Released::Released);
 }
 
-async fn a_key_that_is_kept_is_nobodys_any_more(backend: Backend) {
+async fn a_kept_key_has_no_owner_any_more(backend: Backend) {
     let two = Two::new(&backend);
     let (mine, other) = (owner(0, 1), owner(1, 1));
     assert!(is_granted(two.acquire(mine, false, Queue::Barge).await));
@@ -294,7 +294,7 @@ async fn a_key_that_is_kept_is_nobodys_any_more(backend: Backend) {
         two.stores[0].release(vec![keep], by()).await.unwrap().value,
         [Released::Released]
     );
-    // A renewal or a repeat that was under way must neither prolong it nor end it.
+    // A renewal or a repeat that was under way must neither prolong the kept key nor end it.
     assert_eq!(
         two.renew(mine, LEASE * 6).await,
         [Renewed::Gone, Renewed::Gone]
@@ -338,7 +338,7 @@ async fn a_renewal_never_shortens_and_never_makes_a_key(backend: Backend) {
     assert_eq!(backend.leftovers().await, 0);
 }
 
-async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backend: Backend) {
+async fn a_free_lock_goes_to_the_head_of_its_queue_unless_a_request_barges(backend: Backend) {
     let two = Two::new(&backend);
     let (gone, first, second, late) = (owner(0, 1), owner(1, 1), owner(1, 2), owner(0, 2));
     let brief = Acquire {
@@ -355,7 +355,7 @@ async fn a_free_lock_goes_to_the_head_of_its_queue_unless_somebody_barges(backen
         ));
     }
     eventually("the lease ends", async || two.is_free().await).await;
-    // The second one looks first: the lock goes to the head all the same.
+    // The second one looks first. The lock goes to the head all the same.
     assert!(matches!(
         two.acquire(second, false, Queue::Join).await,
         Acquired::Busy { queued: true, .. }

@@ -9,7 +9,7 @@ crate::on_every_store!(
     a_view_has_the_locks_of_its_namespace,
     a_key_of_another_namespace_is_not_nested,
     a_view_is_handed_a_lock_by_a_client_of_its_namespace,
-    holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there,
+    holds_of_several_namespaces_end_together_and_go_to_the_waiters_there,
     every_kind_of_lock_is_apart,
     a_view_has_defaults_of_its_own,
     a_namespace_that_can_not_be_used_is_told_with_every_key,
@@ -20,7 +20,7 @@ crate::on_a_quorum!(
     a_view_has_the_locks_of_its_namespace,
     a_key_of_another_namespace_is_not_nested,
     a_view_is_handed_a_lock_by_a_client_of_its_namespace,
-    holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there,
+    holds_of_several_namespaces_end_together_and_go_to_the_waiters_there,
     a_view_has_defaults_of_its_own,
     a_namespace_that_can_not_be_used_is_told_with_every_key,
     a_shutdown_of_a_view_ends_the_client,
@@ -49,11 +49,11 @@ async fn a_view_has_the_locks_of_its_namespace(store: Backend) {
     assert!(is_free(&client, "k").await);
     assert!(view.inspect("k").await.unwrap().holder.is_some());
     assert!(client.inspect("k").await.unwrap().holder.is_none());
-    // A key that comes from a guard is one of whoever asks for it.
+    // A guard's key, used with a client, is a key of that client's namespace.
     assert!(is_free(&client, guard.key().as_str()).await);
     let again = client.lock(guard.key()).try_acquire().await.unwrap();
     again.unwrap().release().await.unwrap();
-    // It is the client itself in the client's own namespace, and namespaces do not nest.
+    // In the client's own namespace the view is the client itself. Namespaces do not nest.
     let (back, beyond) = (
         view.namespaced("lock"),
         view.namespaced("no").namespaced("other"),
@@ -84,7 +84,7 @@ async fn a_key_of_another_namespace_is_not_nested(store: Backend) {
     let (client, there) = (store.client().await, of_other(&store).await);
     let view = client.namespaced("other");
     let body = async {
-        // Of its own hold in the one, and of nobody's in the other.
+        // Nested under the client's own hold; no nesting in the other namespace.
         client.scope(locked()).await.unwrap();
         assert!(is_free(&there, "k").await);
         let held = view.lock("k").acquire().await.unwrap();
@@ -124,11 +124,11 @@ async fn a_view_is_handed_a_lock_by_a_client_of_its_namespace(store: Backend) {
         handed.release().await.unwrap();
         own.release().await.unwrap();
     }
-    // By its message, and not only when it looks again after a second.
+    // By its message, and not only by a look after a second.
     assert!(soonest < Duration::from_millis(500), "{soonest:?}");
 }
 
-async fn holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there(store: Backend) {
+async fn holds_of_several_namespaces_end_together_and_go_to_the_waiters_there(store: Backend) {
     let (client, here) = (store.client().await, store.client().await);
     let (view, there) = (client.namespaced("other"), of_other(&store).await);
     let mut held = Vec::new();
@@ -153,7 +153,7 @@ async fn holds_of_several_namespaces_end_together_and_go_to_those_who_wait_there
             }
         }
     }
-    // In the background, and so in few commands.
+    // Released in the background, and so in few commands.
     drop(held);
     let mut got = Vec::new();
     while let Some(guard) = waiting.join_next().await {
@@ -240,13 +240,13 @@ async fn a_view_has_defaults_of_its_own(store: Backend) {
     let asked = Instant::now();
     let busy = view.namespaced("lock").lock("k").acquire().await;
     assert!(busy.unwrap_err().is_busy() && asked.elapsed() >= brief);
-    // What the request says counts for more.
+    // The request's own setting takes precedence.
     let waits = tokio::spawn(view.lock("k").wait(long).acquire());
     tokio::time::sleep(2 * brief).await;
     assert!(!waits.is_finished());
     held.release().await.unwrap();
     waits.await.unwrap().unwrap().release().await.unwrap();
-    // A view's lease is renewed, and can be as wrong as a client's.
+    // A view's lease is renewed, and is checked like a client's.
     let lease = Duration::from_secs(1);
     let renewed = client.with_lease(lease).lock("k").acquire().await.unwrap();
     tokio::time::sleep(2 * lease).await;

@@ -1,4 +1,4 @@
-//! First come, first served; nobody waits longer than asked, and nobody is forgotten.
+//! First come, first served. No request waits longer than asked, and none is forgotten.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

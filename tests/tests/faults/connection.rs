@@ -8,7 +8,7 @@ use lock_testkit::RedisServer;
 use crate::{SLACK, client, timed, unavailable};
 
 #[tokio::test]
-async fn connecting_to_nobody_says_so_within_the_connect_timeout() {
+async fn connecting_without_a_server_fails_within_the_connect_timeout() {
     let server = RedisServer::start().await;
     let url = server.url();
     server.kill();
@@ -107,7 +107,7 @@ async fn sockets_databases_users_and_passwords_work() {
 async fn a_server_is_found_by_its_name() {
     let server = RedisServer::start().await;
     let client = client(&format!("redis://localhost:{}/", server.port())).await;
-    // The later ones over the connection of this runtime.
+    // Later calls go over the connection of this runtime.
     for _ in 0..20 {
         client.lock("k").run(async {}).await.unwrap();
         tokio::time::sleep(Duration::from_millis(10)).await;

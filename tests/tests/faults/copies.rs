@@ -1,4 +1,4 @@
-//! A client that is copied with its process, or with its machine.
+//! A client that is copied together with its process or its machine.
 
 use lock_testkit::{ChildProcess, RedisServer, eventually};
 

@@ -1,4 +1,4 @@
-//! User and password that a provider gives, and that change while a client runs.
+//! A user and a password that come from a provider and change while a client runs.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -15,10 +15,10 @@ use lock_testkit::{RedisServer, eventually};
 use crate::{SLACK, timed, unavailable};
 
 const CANARY: &str = "canary-of-the-day";
-/// Only a provider gives it.
+/// Only a provider gives this password.
 const ENDED: &str = "canary-of-yesterday";
 
-/// A server where `app` has these passwords, and nobody else gets in but the test.
+/// A server with these passwords for `app`. Only the test and `app` can log in.
 async fn server(passwords: &[&str]) -> RedisServer {
     let server = RedisServer::start().await;
     has_user(&server, passwords).await;
@@ -45,7 +45,7 @@ fn builder(server: &RedisServer) -> LockClientBuilder {
     LockClient::builder().url(format!("redis://{}", server.addr()))
 }
 
-/// Gives what stands there at the time.
+/// A provider of the password that is current at the time.
 fn current(password: &Arc<Mutex<String>>) -> impl Fn() -> Given + Send + Sync + 'static {
     let password = Arc::clone(password);
     move || {
@@ -123,7 +123,7 @@ async fn credentials_that_end_are_renewed_over_the_connections_that_are_up() {
         let at = counter.fetch_add(1, Ordering::Relaxed);
         async move {
             match at {
-                // What fails is asked again.
+                // The client asks the provider again after a failure.
                 3 => Err(format!("there is no {CANARY}-2 any more")),
                 _ => Ok(Credentials::new("app", format!("{CANARY}-{at}"))
                     .valid_for(Duration::from_millis(800))),
@@ -171,7 +171,7 @@ async fn a_wrong_password_of_a_provider_is_told_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_provider_that_fails_or_hangs_is_told() {
+async fn a_provider_that_fails_or_hangs_is_reported() {
     let server = server(&[ENDED]).await;
     let connect = async |builder: LockClientBuilder| {
         let builder = builder.connect_timeout(Duration::from_millis(400));
@@ -199,7 +199,7 @@ async fn a_provider_that_fails_or_hangs_is_told() {
     let (_, said) = connect(builder(&server).credentials(panics)).await;
     assert!(said.contains("the credentials provider panicked"), "{said}");
 
-    // What it gave before is not shown when it repeats it.
+    // The earlier password is not shown when the provider repeats it.
     let times = AtomicUsize::new(0);
     let client = builder(&server).credentials(move || {
         let given = match times.fetch_add(1, Ordering::Relaxed) {
@@ -232,7 +232,7 @@ async fn every_kind_of_url_asks_the_provider_and_no_sentinel_does() {
         server(&["one"]).await,
     ];
     for server in &servers {
-        // Without the provider nobody gets in.
+        // Without the provider no login succeeds.
         server
             .command(&["ACL", "SETUSER", "default", "-set", "-eval", "-evalsha"])
             .await;

@@ -7,7 +7,7 @@ use lock_testkit::{RedisServer, eventually};
 
 use crate::{client, timed, unavailable};
 
-/// Runs a body under the lock, which must not run, and gives the error.
+/// Runs a body under the lock, expects that it does not run, and returns the error.
 async fn refused(client: &LockClient, wait: Duration) -> LockError {
     let mut ran = false;
     let result = client.lock("k").wait(wait).run(async { ran = true }).await;
@@ -25,7 +25,7 @@ fn kind(error: &LockError) -> StoreErrorKind {
 const WAIT: Duration = Duration::from_millis(600);
 
 #[tokio::test]
-async fn out_of_memory_is_tried_again_within_the_wait_and_then_told() {
+async fn out_of_memory_is_tried_again_within_the_wait_and_then_reported() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     let held = client
@@ -42,7 +42,7 @@ async fn out_of_memory_is_tried_again_within_the_wait_and_then_told() {
         assert!(error.to_string().contains("maxmemory"), "{error}");
     }
     let waiting = tokio::spawn(client.lock("k").acquire());
-    // What is held can still be renewed and released.
+    // A hold can still be renewed and released.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(held.is_held());
     held.release().await.unwrap();
@@ -63,11 +63,11 @@ async fn a_hand_over_needs_no_free_memory() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_place_in_the_queue_needs_no_free_memory_to_look_again() {
+async fn a_waiter_needs_no_free_memory_to_look_again() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     let _held = client.lock("k").acquire().await.unwrap();
-    // It looks again after a second.
+    // The waiter looks again after a second.
     let wait = Duration::from_millis(1600);
     let waiting = tokio::spawn(client.lock("k").wait(wait).acquire());
     crate::until_waiting(&client, "k", 1).await;
@@ -102,7 +102,7 @@ async fn a_wrong_password_fails_at_once() {
     ] {
         let (result, elapsed) = timed(LockClient::builder().url(&url).connect()).await;
         if let Ok(client) = &result {
-            // Without any password the server lets us connect and refuses the commands.
+            // Without a password the server accepts the connection and refuses the commands.
             assert_eq!(
                 kind(&refused(client, Duration::from_secs(20)).await),
                 StoreErrorKind::Denied
@@ -152,7 +152,7 @@ async fn a_missing_permission_fails_at_once() {
     .await;
 }
 
-/// A client of a user who may do everything, and a holder that is in its way.
+/// A client of an unrestricted user, and a holder in its way.
 async fn allowed(server: &RedisServer, user: &str) -> (LockClient, Guard) {
     let rule = ["ACL", "SETUSER", user, "on", ">word", "~*", "&*", "+@all"];
     server.command(&rule).await;
@@ -186,8 +186,8 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
         match taken {
             [] => {
                 server.command(&["ACL", "DELUSER", user]).await;
-                // Its connections are closed: who asks just then hears of that, and from then on of
-                // the reason.
+                // Its connections are closed. A request at this moment is told of that, and later
+                // requests of the reason.
                 eventually("the reason is known", async || {
                     let tried = refused(&client, Duration::ZERO).await;
                     kind(&tried) == StoreErrorKind::Denied
@@ -200,7 +200,7 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
                 server.command(&rule).await;
             }
         }
-        // Those that ask: of a lock that is free, and of one that somebody else has.
+        // New requests, for a lock that is free and for one that another client has.
         for wait in [Duration::ZERO, Duration::from_secs(20)] {
             let (error, elapsed) = timed(refused(&client, wait)).await;
             assert_eq!(kind(&error), StoreErrorKind::Denied, "{user}: {error}");
@@ -208,7 +208,7 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
         }
         let refused = taken_lock(Duration::ZERO).acquire().await;
         assert_eq!(unavailable(refused), StoreErrorKind::Denied, "{user}");
-        // Those that wait, in a line of which only the first asks.
+        // Waiting requests: in a local queue only the first asks.
         for waiting in [forever, long] {
             let (result, elapsed) = timed(waiting).await;
             assert_eq!(
@@ -225,7 +225,7 @@ async fn a_right_that_is_taken_away_midway_is_told_and_is_never_busy() {
 }
 
 #[tokio::test]
-async fn a_request_that_does_not_ask_itself_is_not_busy_either_when_nothing_is_allowed_any_more() {
+async fn a_request_behind_the_first_is_not_busy_when_all_rights_are_gone() {
     let server = RedisServer::start().await;
     let (client, held) = allowed(&server, "app").await;
     let key = held.key().clone();

@@ -4,8 +4,8 @@ use lock_testkit::{ChildProcess, RedisServer};
 
 use crate::{client, until_waiting, worker};
 
-/// Who waits, in the order of arrival, each in the next of four processes: with these options,
-/// until released.
+/// The waiters in the order of arrival, each in the next of four processes. They wait with these
+/// options, until released.
 struct Waiters {
     server: RedisServer,
     workers: Vec<ChildProcess>,
@@ -25,7 +25,7 @@ impl Waiters {
         self.workers[number % 4].send(words);
     }
 
-    /// When it was granted, on the machine's clock.
+    /// When the request was granted, on the machine's clock.
     async fn granted(&mut self, number: usize) -> u64 {
         let event = format!("held w{number} ");
         let event = self.workers[number % 4].wait_for(&event).await;
@@ -39,7 +39,7 @@ impl Waiters {
         self.workers[number % 4].wait_for(&done).await;
     }
 
-    /// Holds `key` with the options `first`; then come the waiters, of whom no two can hold at
+    /// Holds `key` with the options `first`. Then come the waiters; no two of them can hold at
     /// once.
     async fn one_after_the_other(key: &str, first: &str, options: impl Fn(usize) -> &'static str) {
         const WAITERS: usize = 20;
@@ -60,7 +60,7 @@ impl Waiters {
             let mut events = all.workers.iter_mut().flat_map(ChildProcess::take_events);
             assert!(
                 events.all(|event| !event.text.starts_with("held")),
-                "somebody holds together with {number}"
+                "another one holds together with {number}"
             );
             all.release(number).await;
         }
@@ -78,7 +78,7 @@ async fn writers_of_four_processes_are_served_in_arrival_order() {
 
 #[tokio::test]
 async fn permits_go_to_four_processes_in_arrival_order() {
-    // Any two of them are more than there are.
+    // No two of them fit at once.
     Waiters::one_after_the_other("k", "permits=2/3", |number| match number % 3 {
         0 => "permits=3/3 fair",
         1 => "permits=2/3 fair",

@@ -1,5 +1,4 @@
-//! Clients that know no queue: the classic recipe in a loop, as redis-py's `Lock` does it by
-//! default.
+//! Clients without a queue: the classic recipe in a loop, the default of redis-py's `Lock`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +12,10 @@ use crate::client;
 const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
     return redis.call('DEL', KEYS[1]) end return 0";
 
-/// How long it sleeps when the key is taken.
+/// How long a classic client sleeps when the key is taken.
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// Takes and releases the key as often as it can. How often it did.
+/// Takes and releases the key as often as it can. Returns how often it did.
 async fn loops(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
     let client = redis::Client::open(server.url()).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
@@ -43,7 +42,7 @@ async fn loops(server: Arc<RedisServer>, over: Arc<AtomicBool>) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_loop_that_knows_no_queue_leaves_a_share_to_those_who_wait() {
+async fn a_loop_without_a_queue_leaves_a_share_to_the_waiters() {
     let server = Arc::new(RedisServer::start().await);
     let over = Arc::new(AtomicBool::new(false));
     for fair in [false, true] {

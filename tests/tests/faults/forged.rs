@@ -1,4 +1,4 @@
-//! Messages of somebody who may publish under the namespace, and knows all channels.
+//! Messages from a client that may publish under the namespace and knows all channels.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use lock_testkit::{RedisServer, eventually};
 
 use crate::{client, until_waiting};
 
-/// Somebody with no right to any key.
+/// A client without a right to any key.
 struct Forger(redis::aio::MultiplexedConnection);
 
 impl Forger {
@@ -21,8 +21,8 @@ impl Forger {
         Self(client.get_multiplexed_async_connection().await.unwrap())
     }
 
-    /// The client whose grants come over this channel is told so. It hears of it before it gets an
-    /// answer to anything it asks later.
+    /// Sends this message to the client that listens on the only channel for grants. The client
+    /// hears it before any answer to a later request.
     async fn tells(&self, message: &str) {
         let mut connection = self.0.clone();
         let mut list = redis::cmd("PUBSUB");
@@ -51,7 +51,7 @@ fn kinds(client: &LockClient) -> [Lock; 3] {
 const QUEUE: &str = "lock:%queue:{lock:k}";
 
 #[tokio::test]
-async fn whoever_knows_an_earlier_request_can_not_grant_the_next_one() {
+async fn knowing_an_earlier_request_does_not_grant_the_next_one() {
     let server = RedisServer::start().await;
     let (holder, victim) = (client(&server.url()).await, client(&server.url()).await);
     let forger = Forger::on(&server).await;
@@ -119,7 +119,7 @@ async fn a_client_that_trusts_no_message_asks_the_store() {
         let held = holder.lock("k").acquire().await.unwrap();
         let waiting = tokio::spawn(request.acquire());
         until_waiting(&holder, "k", 1).await;
-        // Even from somebody who knows all.
+        // Even from a forger that knows everything.
         let token = waiting_token(&server, QUEUE).await;
         let before = server.command_calls("evalsha").await;
         forger.tells(&format!("1 granted {token} 9999")).await;

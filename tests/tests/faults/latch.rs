@@ -27,8 +27,8 @@ fn waiting(latch: Latch, timeout: Duration) -> JoinHandle<Result<(), LockError>>
     tokio::spawn(async move { latch.wait(timeout).await })
 }
 
-/// Until the only waiter has heard what the latch is: it has a place before its look is answered,
-/// and looks again after.
+/// Waits until the only waiter knows the latch's state. It has a place before its look is answered,
+/// and looks again after that.
 async fn until_heard(server: &RedisServer) {
     let before = server.command_calls("evalsha").await;
     eventually("the waiter looks again", async || {
@@ -37,7 +37,7 @@ async fn until_heard(server: &RedisServer) {
     .await;
 }
 
-/// Until so many processes have a place among those who wait for `k`.
+/// Waits until so many processes have a place at the latch `k`.
 async fn until_placed(server: &RedisServer, places: i64) {
     eventually("they wait", async || {
         let placed: i64 = server.query(&["ZCARD", "lock:%latch:{lock:k}"]).await;
@@ -59,7 +59,7 @@ async fn a_lost_message_costs_time_and_never_the_wait() {
             let _ = latch.set(1).await.unwrap();
             let waiting = waiting(waiter.latch("k"), LONG);
             until_placed(&server, 1).await;
-            // Its reply comes before this one: from then on the waiter knows what it waits for.
+            // Its reply comes before this one, so from here on the waiter knows what it waits for.
             waiter.health().await.unwrap();
             match round {
                 0 => proxy.cut(),
@@ -143,7 +143,7 @@ async fn calls_whose_connection_is_cut_take_effect_once() {
     assert_eq!(proxy.connections(), 9);
 }
 
-/// What was held up on its way for so long that the server has forgotten its call.
+/// A call that was delayed for so long that the server has forgotten it.
 #[tokio::test]
 async fn a_duplicate_that_arrives_when_its_call_is_forgotten_changes_nothing() {
     let server = RedisServer::start().await;
@@ -196,7 +196,7 @@ async fn a_duplicate_that_arrives_when_its_call_is_forgotten_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_count_that_nobody_answers_is_unavailable_and_counts_at_most_once() {
+async fn an_unanswered_count_down_is_unavailable_and_counts_at_most_once() {
     let (server, proxy, _) = behind_proxy().await;
     let wait = Duration::from_millis(1500);
     let builder = LockClient::builder().url(proxy.url()).wait(wait);
@@ -207,7 +207,7 @@ async fn a_count_that_nobody_answers_is_unavailable_and_counts_at_most_once() {
     assert_eq!(unavailable(result), StoreErrorKind::Timeout);
     assert!(elapsed <= wait + SLACK, "{elapsed:?}");
     proxy.thaw();
-    // What was held up on its way arrives now, or never, and however often it was sent, it is one.
+    // The delayed call arrives now, or never. However often it was sent, it counts once.
     let left = latch.count_down().await.unwrap();
     assert!(left >= 1, "{left}");
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -215,7 +215,7 @@ async fn a_count_that_nobody_answers_is_unavailable_and_counts_at_most_once() {
     assert!(left >= Some(1), "{left:?}");
 }
 
-/// Waits, makes the server fail, and expects everyone to be told within `limit`.
+/// Waits, makes the server fail, and expects all waiters to be told within `limit`.
 async fn fails_while_waiting(
     fail: impl AsyncFn(&RedisServer),
     wait: Option<Duration>,
@@ -331,7 +331,8 @@ async fn a_server_that_lost_its_data_is_a_lost_latch() {
         if set_again {
             // Between two looks of the waiter: another latch, which it has not waited for.
             let again = "redis.call('DEL', 'lock:k') \
-                         redis.call('HSET', 'lock:k', 'count', 1, 'generation', '9000000000000000', 'opened', 0)";
+                         redis.call('HSET', 'lock:k', 'count', 1, \
+                         'generation', '9000000000000000', 'opened', 0)";
             server.command(&["EVAL", again, "0"]).await;
         } else {
             server.restart_empty().await;
@@ -361,7 +362,7 @@ async fn a_full_server_sets_no_latch_and_still_opens_the_one_that_is_set() {
     let late = waiting(crate::client(&server.url()).await.latch("k"), LONG);
     until_placed(&server, 2).await;
     assert_eq!(latch.count_down().await.unwrap(), 1);
-    // A lock that is refused for want of memory does not make a latch that answers unavailable.
+    // A latch still answers although a lock is refused for lack of memory.
     unavailable(client.lock("l").try_acquire().await);
     let busy = latch.wait(wait).await;
     assert!(
@@ -379,8 +380,8 @@ async fn a_full_server_sets_no_latch_and_still_opens_the_one_that_is_set() {
 #[tokio::test]
 async fn a_user_with_the_documented_rights_needs_no_others() {
     let server = RedisServer::start().await;
-    let commands = "+hello +auth +ping +subscribe +evalsha +eval +get +set +del +pexpire +pttl +time +publish \
-                    +hmget +hset +zadd +zrem +zrange +zremrangebyscore";
+    let commands = "+hello +auth +ping +subscribe +evalsha +eval +get +set +del +pexpire +pttl \
+                    +time +publish +hmget +hset +zadd +zrem +zrange +zremrangebyscore";
     let rules = ["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
     let rules: Vec<&str> = rules.into_iter().chain(commands.split(' ')).collect();
     server.command(&rules).await;
@@ -438,7 +439,7 @@ async fn a_key_of_another_type_is_a_conflict() {
         "SET lock:k text",
         "RPUSH lock:k item",
         "ZADD lock:k 1 member",
-        // Hashes of others: Redisson's lock, and one that only looks like ours.
+        // Foreign hashes: Redisson's lock, and one that only looks like ours.
         "HSET lock:k 285475da-9152-4c83-822a-67ee2f116a79:52 1",
         "HSET lock:k count many generation 1 opened 0",
         "HSET lock:k count 5",
@@ -456,7 +457,7 @@ async fn a_key_of_another_type_is_a_conflict() {
         assert_eq!(before, after, "{taken}");
         assert_eq!(server.keys("*").await, ["lock:k"], "{taken}");
     }
-    // A helper key of another type does not keep a latch from being counted down.
+    // A helper key of another type does not prevent a count-down.
     server.command(&["DEL", "lock:k"]).await;
     let helper = "lock:%latch:{lock:k}";
     server.command(&["SET", helper, "text"]).await;

@@ -1,5 +1,5 @@
-//! What is logged of a request that waits for long: once, with who has the lock and how many are
-//! before it.
+//! What is logged about a request that waits for long: once, with the holder and the number of
+//! requests ahead.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ async fn client(url: &str) -> LockClient {
     builder.connect().await.unwrap()
 }
 
-/// How often it was said.
+/// How often it was logged.
 fn told(log: &Log) -> usize {
     log.text().matches("still waits for its lock").count()
 }
 
 #[tokio::test]
-async fn a_long_wait_is_told_once_with_the_holder_and_those_ahead() {
+async fn a_long_wait_is_logged_once_with_the_holder_and_the_number_ahead() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -58,7 +58,7 @@ async fn a_long_wait_is_told_once_with_the_holder_and_those_ahead() {
     let foreign = "which is held by a client that is not this library";
     assert!(log.text().contains(foreign), "{}", log.text());
     assert_eq!(told(&log), 6, "{}", log.text());
-    eventually("nobody waits", async || {
+    eventually("no request waits", async || {
         ours.health().await.unwrap().waiting == 0
     })
     .await;

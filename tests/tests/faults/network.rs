@@ -10,7 +10,7 @@ use crate::{client, unavailable, until_waiting};
 pub(crate) async fn behind_proxy() -> (RedisServer, Proxy, LockClient) {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
-    // Replies that are lost for a while are not a silence that ends requests.
+    // Replies that are lost for a while must not end requests as silence would.
     let builder = LockClient::builder().url(proxy.url());
     let builder = builder.unavailable_after(Duration::from_secs(60));
     let client = builder.connect().await.unwrap();
@@ -161,7 +161,8 @@ async fn a_lost_grant_message_costs_time_and_not_the_lock() {
             _ => proxy.drop_replies(true),
         }
         let released = held.release().await;
-        // Its own connection hears other clients, and so is killed as well. The release is repeated in the background.
+        // Its own connection hears other clients, so it is killed as well. The release is repeated
+        // in the background.
         assert!(released.is_ok() || round == 1, "{released:?}");
         if round == 2 {
             eventually("the message is gone", async || {
@@ -201,7 +202,7 @@ async fn a_partition_loses_the_hold_before_the_next_one_gets_it() {
     assert!(lost < granted, "lost {:?} after the grant", lost - granted);
 }
 
-/// Starts a future before anything else happens, and lets it go on in a task.
+/// Starts a future before anything else happens, and moves it on into a task.
 pub(crate) async fn started<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> tokio::task::JoinHandle<T> {
@@ -212,7 +213,7 @@ pub(crate) async fn started<T: Send + 'static>(
     tokio::spawn(future)
 }
 
-/// The server has every script from now on, which saves round trips.
+/// From now on the server knows every script, which saves round trips.
 async fn know_the_scripts(server: &RedisServer) {
     let client = client(&server.url()).await;
     let held = client.lock("warm").fair().acquire().await.unwrap();
@@ -294,7 +295,7 @@ async fn a_busy_lock_behind_a_slow_network_is_busy_and_never_unavailable() {
     let _held = holder.lock("k").acquire().await.unwrap();
     let mut requests = tokio::task::JoinSet::new();
     proxy.delay_replies(Duration::from_millis(100));
-    // Wherever in a command's time the end of the wait falls.
+    // The wait ends at any point of a command's time.
     for step in 0..12 {
         let client = client(&proxy.url()).await;
         let wait = Duration::from_millis(1100 + 10 * step);
@@ -396,7 +397,7 @@ async fn a_command_that_arrives_late_over_a_connection_that_was_replaced_is_undo
 }
 
 #[tokio::test]
-async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
+async fn every_waiter_takes_a_place_again_over_a_new_connection() {
     let (server, proxy, waiter) = behind_proxy().await;
     let holder = client(&server.url()).await;
     let held = holder.lock("k").acquire().await.unwrap();
@@ -408,7 +409,7 @@ async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
     until_waiting(&holder, "k", 3).await;
     server.command(&["DEL", "lock:%queue:{lock:k}"]).await;
     proxy.cut();
-    // The first of a line looks again by itself, the others only when they are told to.
+    // The first of a local queue looks again by itself, the others only when they are told to.
     until_waiting(&holder, "k", 3).await;
     held.release().await.unwrap();
     while let Some(served) = waiting.join_next().await {
@@ -420,7 +421,7 @@ async fn everyone_waiting_takes_a_place_again_over_a_new_connection() {
 async fn thousands_of_locks_survive_a_stall_that_makes_all_their_renewals_due_at_once() {
     let (_server, proxy, client) = behind_proxy().await;
     let mut guards = Vec::new();
-    // Not all at once: the last of them would wait longer for its reply than a command may take.
+    // In portions: the last reply would take longer than a command may.
     for hundred in 0..40 {
         let mut acquiring = tokio::task::JoinSet::new();
         for number in 0..100 {
@@ -455,7 +456,7 @@ async fn a_server_without_a_free_slot_is_waited_for() {
         let mut slot = std::net::TcpStream::connect(server.addr()).unwrap();
         slot.set_read_timeout(Some(Duration::from_millis(100)))
             .unwrap();
-        // A server that is full says so at once, and nothing otherwise.
+        // Only a full server sends something at once.
         let full = std::io::Read::read(&mut slot, &mut [0; 64]).is_ok();
         taken.push(slot);
         if full {

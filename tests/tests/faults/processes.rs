@@ -58,7 +58,7 @@ async fn fair_tasks_of_four_processes_never_hold_at_once_and_all_get_their_turn(
     contended("fair").await;
 }
 
-/// Four processes ask for ten seconds; each pass lies between two times of the machine's clock.
+/// Four processes ask for ten seconds. Each pass lies between two times of the machine's clock.
 async fn limited(rate: u32, burst: u32, wait: u32) {
     let server = RedisServer::start().await;
     let mut workers = Vec::new();
@@ -87,8 +87,7 @@ async fn limited(rate: u32, burst: u32, wait: u32) {
     let mut ends: Vec<u64> = passes.iter().map(|(_, to)| *to).collect();
     ends.sort_unstable();
     passes.sort_unstable();
-    // Whoever asked at `first` or later and had passed at `last` passed between the two, whenever
-    // that was.
+    // A request that began at `first` or later and had passed by `last` passed between the two.
     for (at, (first, _)) in passes.iter().enumerate() {
         let mut inside: Vec<u64> = passes[at..].iter().map(|(_, to)| *to).collect();
         inside.sort_unstable();
@@ -104,7 +103,8 @@ async fn limited(rate: u32, burst: u32, wait: u32) {
     }
     let whole = ends[ends.len() - 1] - passes[0].0;
     println!("{} passed of {}", passes.len(), allowed(whole));
-    // And the limiter is no wall: most of what is allowed passes, also on a slow machine.
+    // The limiter does not block everything: most of what is allowed passes, also on a slow
+    // machine.
     assert!(passes.len() as u128 * 2 > allowed(whole));
 }
 
@@ -215,8 +215,7 @@ async fn a_waiter_stopped_at_the_head_of_the_queue_costs_its_short_first_lease()
         "{:?}",
         granted.at - released
     );
-    // It wakes up and finds the message of a grant that is long gone: it must wait like everybody
-    // else.
+    // It wakes up to the message of a grant that is long gone, and must wait like all others.
     head.resume();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(
@@ -258,9 +257,9 @@ async fn all_places_of_a_process_that_stands_still_cost_one_short_first_lease() 
     held.release().await.unwrap();
     let last = last.await.unwrap().unwrap();
     let took = released.elapsed();
-    // 2 s, and up to 1 s until somebody looks.
+    // 2 s, and up to 1 s until a waiter looks.
     assert!(took < Duration::from_secs(3) + SLACK, "{took:?}");
-    // It goes on where it was.
+    // The process goes on at its old places.
     stopped.resume();
     until_waiting(&observer, "k", 8).await;
     let another = tokio::spawn(observer.lock("k").fair().acquire());
@@ -288,7 +287,7 @@ async fn a_writer_that_stands_still_stops_readers_for_two_seconds_and_not_after_
         let paused = Instant::now();
         let another = observer.rw_lock("k").read().wait(Duration::from_secs(20));
         assert!(another.acquire().await.unwrap().is_held());
-        // It looks each second.
+        // The reader looks each second.
         let at_most = Duration::from_millis(at_most) + Duration::from_secs(1) + SLACK;
         assert!(
             paused.elapsed() < at_most,
@@ -358,8 +357,8 @@ async fn a_waiter_stopped_beyond_its_hand_over_does_not_take_the_old_grant_for_a
     for key in 0..KEYS {
         next.wait_for(&format!("held {key} ")).await;
     }
-    // Its timers are due and the messages of its grants, all long gone, have come: whichever it
-    // looks at first.
+    // Its timers are due, and the messages of grants that are long gone have come. Any of them may
+    // be seen first.
     stopped.resume();
     for key in 0..KEYS {
         until_waiting(&observer, &format!("k{key}"), 1).await;

@@ -1,4 +1,4 @@
-//! Connections over which nothing goes for long, and firewalls that forget them.
+//! Connections that are quiet for long, and firewalls that forget them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A try has so long for both of its commands, also on a machine that is busy.
+/// A try has so long for both of its commands, also on a busy machine.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn client(url: &str) -> LockClient {
@@ -23,7 +23,7 @@ async fn client(url: &str) -> LockClient {
         .unwrap()
 }
 
-/// Swallows what comes over connections that were made before it forgot them, and tells nobody.
+/// It forgets its connections, and silently swallows what still comes over them.
 struct Firewall {
     addr: SocketAddr,
     forgotten: Arc<watch::Sender<u64>>,
@@ -84,7 +84,7 @@ async fn a_try_over_a_connection_that_was_forgotten_is_repeated_over_a_new_one()
     let firewall = Firewall::start(server.addr()).await;
     let client = client(&firewall.url()).await;
     for hour in 0..4 {
-        // Over the connection of this runtime, from the second on.
+        // From the second on, over the connection of this runtime.
         for _ in 0..3 {
             tokio::spawn(job(client.clone())).await.unwrap();
         }

@@ -1,4 +1,5 @@
-//! A rate limiter whose store fails: told as such, never as a limit, and never let through.
+//! A rate limiter whose store fails. The failure is reported as such, never as a limit, and no call
+//! passes.
 
 use std::time::Duration;
 
@@ -68,13 +69,13 @@ async fn a_reply_that_is_lost_is_unavailable_and_the_command_is_not_repeated() {
     unavailable(limiter(&client).wait(20 * WAIT).acquire().await);
     eventually("connected again", async || client.health().await.is_ok()).await;
     assert_eq!(server.command_calls("evalsha").await, calls + 1);
-    // It had been carried out: of five tokens three are left.
+    // It had been carried out: three of five tokens are left.
     limiter(&client).permits(3).await.unwrap();
     limited(limiter(&client).acquire().await);
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again_within_the_wait_and_nothing_is_taken_twice() {
+async fn a_passing_fault_is_tried_again_within_the_wait_and_takes_nothing_twice() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     limiter(&client).acquire().await.unwrap();
@@ -105,8 +106,8 @@ async fn what_passes_is_tried_again_within_the_wait_and_nothing_is_taken_twice()
 async fn a_limiter_waits_for_a_server_that_starts_within_the_wait() {
     let server = RedisServer::start().await;
     server.kill();
-    // A decision that is not answered is not asked for again, and a server that has just started
-    // may be slow.
+    // An unanswered decision is not requested again, and a server that has just started may be
+    // slow.
     let client = LockClient::builder()
         .url(server.url())
         .command_timeout(Duration::from_secs(3))
@@ -182,13 +183,13 @@ async fn a_bucket_that_is_something_else_is_a_conflict_and_stays_as_it_is() {
         "{result:?}"
     );
     server.command(&["DEL", bucket]).await;
-    // A lock of the same key is no bucket, and none of its business.
+    // A lock of the same key is no bucket, and must not matter.
     server.command(&["HSET", "lock:k", "field", "1"]).await;
     limiter(&client).acquire().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_clock_that_was_set_back_costs_no_more_than_the_bucket() {
+async fn a_clock_set_back_costs_no_more_than_the_bucket() {
     let server = RedisServer::start().await;
     let client = client(&server.url()).await;
     let limiter = client.rate_limiter("k", Rate::per_second(20).burst(1));

@@ -1,5 +1,5 @@
-//! The rights that the page about Redis documents suffice for each kind, and none of them is one
-//! too many.
+//! The rights on the documentation's Redis page suffice for each kind, and none of them is
+//! superfluous.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ async fn allow(server: &RedisServer, user: &str, rights: &[&str]) -> String {
     format!("redis://{user}:word@{}/1", server.addr())
 }
 
-/// Whether this user was denied something. Those before it may still be about to release.
+/// Whether this user was denied something. Earlier users may still be about to release.
 async fn denied(server: &RedisServer, user: &str) -> bool {
     let log: Vec<Vec<redis::Value>> = server.query(&["ACL", "LOG", "128"]).await;
     let name = redis::Value::BulkString(user.as_bytes().to_vec());
     log.iter().any(|entry| entry.contains(&name))
 }
 
-/// Whoever waits was not heard for long, so it is passed over until it looks again.
+/// The waiters were long not heard, so they are passed over until they look again.
 async fn stands_still(server: &RedisServer) {
     let script = "redis.call('SELECT', 1)
         for _, place in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
@@ -74,7 +74,7 @@ async fn use_lock(
         return Ok(());
     };
     let next = next?;
-    // Of these two the second is in nobody's way, or has to wait for the first.
+    // The second of these two is free, or has to wait for the first.
     let brief = kind().lease(short).wait(Duration::ZERO);
     _ = brief.acquire().await;
     client.force_release("k").await?;
@@ -113,7 +113,8 @@ async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(
             let both = semaphore.permits(2).acquire().await?;
             let one = tokio::spawn(semaphore.permits(2).acquire());
             crate::until_waiting(client, "s", 1).await;
-            // It stands behind the first in the store's queue, and not in that of this process.
+            // It stands behind the first in the store's queue, not in the local queue of this
+            // process.
             let late = semaphore.permits(2).fair();
             let late = late.wait(Duration::from_millis(60));
             _ = late.acquire().await;

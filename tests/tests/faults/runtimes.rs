@@ -1,5 +1,5 @@
-//! The connections that the callers' own runtimes drive, and what becomes of those who wait when
-//! one is gone.
+//! The connections that the callers' own runtimes drive, and what happens to waiters when one of
+//! them is gone.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -16,8 +16,7 @@ use crate::{client, until_waiting};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// The connections on which somebody listens for grants. Clients' own connections listen to other
-/// clients as well.
+/// The connections that listen for grants. Clients' own connections also listen to other clients.
 async fn listening(server: &RedisServer) -> BTreeSet<String> {
     let list: String = server.query(&["CLIENT", "LIST"]).await;
     let number = |line: &str, field: &str| {
@@ -25,7 +24,7 @@ async fn listening(server: &RedisServer) -> BTreeSet<String> {
         let found = fields.find_map(|one| one.strip_prefix(field)?.strip_prefix('='));
         found.unwrap().to_owned()
     };
-    // The client's own comes first.
+    // The client's own connection comes first.
     let mut owners = BTreeSet::new();
     let listens = list.lines().filter(|line| {
         let is_own = owners.insert(number(line, "name"));
@@ -34,9 +33,9 @@ async fn listening(server: &RedisServer) -> BTreeSet<String> {
     listens.map(|line| number(line, "id")).collect()
 }
 
-/// A client with one connection, whose runtimes have none yet, and another that holds "k".
+/// A client with one connection, whose runtimes have none yet, and another client that holds "k".
 async fn taken(server: &RedisServer) -> (LockClient, Guard) {
-    // On a thread without a runtime of several threads.
+    // On a thread without a multi-threaded runtime.
     let named = async |name| {
         let builder = LockClient::builder().url(server.url()).name(name);
         builder.connect().await.unwrap()
@@ -64,7 +63,7 @@ async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
     let (client, held) = taken(&server).await;
     let before: String = server.query(&["CLIENT", "LIST"]).await;
     let own = runtime();
-    // The very first request of this runtime, whose connection is made while it asks.
+    // The very first request of this runtime. Its connection is made during the request.
     let waiting = own.spawn(client.lock("k").wait(LONG).acquire());
     until_waiting(&client, "k", 1).await;
     let listening = listening(&server).await;
@@ -74,7 +73,7 @@ async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
     server.reset_stats().await;
     held.release().await.unwrap();
     drop(waiting.await.unwrap().unwrap());
-    // Nobody asked for what was handed over.
+    // The hand-over took no further command: both of these are releases.
     eventually("both have given it back", async || {
         server.command_calls("evalsha").await == 2
     })
@@ -82,7 +81,7 @@ async fn a_waiter_hears_of_its_turn_over_its_runtimes_connection_only() {
     own.shutdown_background();
 }
 
-/// The shortest of a few times from the loss of the connection until somebody listens again. A
+/// The shortest of a few times from the loss of the connection until there is a listener again. A
 /// waiter that is not told looks again a second after it began to wait.
 async fn soon_heard_again(lose: impl AsyncFn(&RedisServer, &str, Runtime)) {
     let mut shortest = LONG;

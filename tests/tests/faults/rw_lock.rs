@@ -112,7 +112,7 @@ async fn a_downgrade_whose_reply_is_lost_can_be_repeated() {
         assert!(reader.await.unwrap().unwrap().is_held());
         let writer = other.rw_lock("k").write().try_acquire().await.unwrap();
         assert!(writer.is_none() && guard.is_held());
-        // It is renewed, and released, as what it is.
+        // It is renewed and released as a reader.
         let before = guard.remaining();
         eventually("it is renewed", async || guard.remaining() > before).await;
         guard.release().await.unwrap();
@@ -172,7 +172,7 @@ async fn holders_survive_a_server_that_comes_back_with_its_data() {
 }
 
 #[tokio::test]
-async fn everyone_waiting_takes_a_place_again_after_a_restart() {
+async fn every_waiter_takes_a_place_again_after_a_restart() {
     let server = RedisServer::start().await;
     let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
     for kind in 0..3 {

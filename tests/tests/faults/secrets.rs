@@ -11,8 +11,8 @@ use tokio::net::TcpListener;
 const CANARY: &str = "canary-in-the-mine";
 const MINER: &str = "miner-of-the-canary";
 
-/// A server that knows no `HELLO`, and repeats its arguments: those of the real one, which cuts
-/// long ones, or as anybody might.
+/// A server that knows no `HELLO` and repeats the arguments in its error. The real server cuts long
+/// ones; another may repeat them word for word.
 async fn repeats_arguments(word_for_word: bool) -> (Option<RedisServer>, String) {
     if !word_for_word {
         let server = RedisServer::builder().password(CANARY);
@@ -28,7 +28,7 @@ async fn repeats_arguments(word_for_word: bool) -> (Option<RedisServer>, String)
     (None, server_that_says(answer).await)
 }
 
-/// The address of a server with the same answer to everything.
+/// The address of a server with this answer to everything.
 async fn server_that_says(answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ async fn server_that_says(answer: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'sta
 async fn a_password_appears_in_no_error_log_or_debug_output() {
     let log = Log::default();
     let writer = log.clone();
-    // For the whole process: the client's own thread logs, too.
+    // For the whole process, because the client's own thread logs, too.
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())

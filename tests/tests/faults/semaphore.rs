@@ -7,7 +7,7 @@ use lock_testkit::{Proxy, RedisServer, eventually, eventually_within};
 
 use crate::{SLACK, client, unavailable, until_waiting, worker};
 
-/// A client of its own, and one behind a network that can be made to fail.
+/// Two clients, one of them behind a network that can fail.
 struct Scene {
     server: RedisServer,
     proxy: Proxy,
@@ -20,7 +20,7 @@ impl Scene {
         let server = RedisServer::start().await;
         let proxy = Proxy::start(server.addr()).await;
         let (client, other) = (client(&proxy.url()).await, client(&server.url()).await);
-        // The server has the scripts from now on, and both have their subscription.
+        // From now on the server has the scripts, and both clients have their subscription.
         for client in [&client, &other] {
             let warm = client.semaphore("warm", 1).permit().await.unwrap();
             warm.release().await.unwrap();
@@ -83,8 +83,8 @@ async fn a_command_that_is_repeated_counts_its_holder_once() {
         let request = of_three(&scene.client, 2);
         let request = if fenced { request.fenced() } else { request };
         let requests = scene.proxy.requests_named("EVALSHA");
-        // Carried out, and not heard of. (A connection that lost a reply and goes on exists only in
-        // tests: another answer, as that to a sign of life, would be taken for it.)
+        // Carried out, and its reply lost. (Only in tests does a connection go on after it lost a
+        // reply: another answer, such as that to a sign of life, would be taken for it.)
         scene.proxy.cut_after_next("EVALSHA");
         let acquiring = tokio::spawn(request.acquire());
         let guard = acquiring.await.unwrap().unwrap();
@@ -155,7 +155,7 @@ async fn a_release_whose_reply_is_lost_is_repeated_and_gives_back_no_more_than_w
     scene.proxy.drop_replies(true);
     assert_eq!(unavailable(one.release().await), StoreErrorKind::Timeout);
     assert_eq!(scene.free().await, 1, "the server did execute it");
-    // Somebody else has it by the time of the repeats.
+    // Another client has it by the time of the repeats.
     let next = of_three(&scene.other, 1).acquire().await.unwrap();
     let requests = scene.proxy.requests_named("EVALSHA");
     scene.proxy.drop_replies(false);
@@ -187,7 +187,7 @@ async fn a_lost_grant_message_costs_time_and_not_the_permits() {
             // The messages themselves are lost, and the connection stays.
             _ => scene.proxy.drop_replies(true),
         }
-        // The holder's connection may have been killed as well: what is dropped is released all the
+        // The holder's connection may have been killed as well. A dropped guard is released all the
         // same.
         drop(held);
         if round == 2 {
@@ -270,7 +270,7 @@ async fn permits_of_a_process_that_was_killed_come_back_with_its_lease() {
     holder.wait_for("held a").await;
     let big = tokio::spawn(of_three(&scene.client, 2).acquire());
     until_waiting(&scene.other, "k", 1).await;
-    // It lives for longer than its lease, being renewed.
+    // It lives longer than its lease, because it is renewed.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert!(!big.is_finished());
     holder.kill();
@@ -314,7 +314,7 @@ async fn permits_of_four_processes_are_never_exceeded_and_all_tasks_get_their_tu
     for worker in &mut workers {
         worker.send("contend k 16 3000 permits=2/6");
     }
-    // Each turn's beginning and end, on the machine's clock.
+    // The beginning and the end of each turn, on the machine's clock.
     let (mut changes, mut tasks) = (Vec::new(), 0);
     for worker in &mut workers {
         worker.wait_for("contended").await;

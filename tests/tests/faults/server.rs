@@ -7,7 +7,7 @@ use lock_testkit::{RedisServer, eventually};
 
 use crate::{COMMAND_TIMEOUT, SLACK, client, timed, unavailable, until_waiting};
 
-/// Waits while another client holds the lock, makes the server fail, and expects the word within
+/// Waits while another client holds the lock, makes the server fail, and expects the error within
 /// `limit`.
 async fn fails_while_waiting(
     fail: impl AsyncFn(&RedisServer),
@@ -24,7 +24,7 @@ async fn fails_while_waiting(
         .unwrap();
     let _held = holder.lock("k").acquire().await.unwrap();
     let waiting = tokio::spawn(timed(request(&waiter).acquire()));
-    // A second one of the same process, which does not talk to the store itself.
+    // A second request of the same process, which does not talk to the store itself.
     let behind = tokio::spawn(timed(request(&waiter).acquire()));
     eventually("both wait", async || {
         waiter.health().await.unwrap().waiting == 2
@@ -143,7 +143,7 @@ async fn the_same_client_works_again_after_a_freeze_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn everyone_waiting_looks_again_after_a_restart() {
+async fn every_waiter_looks_again_after_a_restart() {
     let server = RedisServer::start().await;
     let (holder, waiter) = (client(&server.url()).await, client(&server.url()).await);
     let held = holder.lock("k").acquire().await.unwrap();
@@ -235,10 +235,10 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
     }
 }
 
-/// A server without memory refuses whoever asks for a free lock. It says nothing about those behind
-/// the first, and what it says of one lock is nothing about another.
+/// A server without memory refuses requests for a free lock. That says nothing about the requests
+/// behind the first, nor about another lock.
 #[tokio::test]
-async fn those_behind_one_that_is_refused_are_not_told_that_the_lock_is_busy() {
+async fn requests_behind_a_refused_one_are_not_told_that_the_lock_is_busy() {
     const WAIT: Duration = Duration::from_secs(3);
     let server = RedisServer::start().await;
     let (client, other) = (client(&server.url()).await, client(&server.url()).await);

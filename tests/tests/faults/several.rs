@@ -42,7 +42,7 @@ async fn thirty_two_tasks_of_two_processes_move_money_between_eight_accounts_and
     let left: Vec<i64> = server.query(&words).await;
     assert_eq!(left.iter().sum::<i64>(), 8000, "{left:?}");
     assert_eq!(tasks, 32);
-    assert!(fewest * 4 > all / tasks, "nobody is stuck");
+    assert!(fewest * 4 > all / tasks, "a task is stuck");
     assert!(longest < Duration::from_secs(5), "{longest:?}");
     assert_eq!(server.keys("lock:account*").await, NOBODYS);
 }
@@ -68,7 +68,7 @@ async fn a_holder_killed_frees_all_and_costs_no_more_than_its_lease() {
 }
 
 #[tokio::test]
-async fn a_waiter_killed_that_has_some_of_them_frees_those() {
+async fn a_killed_waiter_frees_the_locks_that_it_had() {
     let server = RedisServer::start().await;
     let observer = client(&server.url()).await;
     let held = observer.lock("y").acquire().await.unwrap();
@@ -107,8 +107,8 @@ async fn an_acquire_whose_reply_is_dropped_leaves_no_lock_behind() {
         let executed = log.take().await;
         let acquires = executed.iter().filter(|one| one.text.contains("barge"));
         assert_eq!(acquires.count(), 1, "it was executed: {executed:?}");
-        // A connection that has lost a part of its replies is of no use any more. The second one
-        // has only shown that no other is answered.
+        // A connection that lost some of its replies is useless. The second connection only showed
+        // that another is not answered either.
         eventually("it is replaced", async || proxy.connections() > 2).await;
         proxy.drop_replies(false);
         let undone = Instant::now();
@@ -132,7 +132,7 @@ async fn replies_dropped_while_the_rest_is_waited_for_leave_no_lock_behind() {
         let request = client.multi_lock(["x", "y"]).fenced();
         let waiting = tokio::spawn(request.wait(Duration::from_secs(wait)).acquire());
         until_waiting(&other, "y", 1).await;
-        // It is handed the second, and hears neither that nor any answer.
+        // It is handed the second key, and hears neither that nor any answer.
         proxy.drop_replies(true);
         held.release().await.unwrap();
         if wait == 1 {
@@ -165,7 +165,7 @@ async fn a_connection_cut_between_request_and_reply_gives_the_locks_all_the_same
     proxy.cut_after_next("evalsha");
     let guard = request.acquire().await.unwrap();
     assert_eq!(proxy.connections(), 2);
-    // The first command took the locks as well, under other tokens, and its undo must leave these
+    // The first command took the locks as well, under other tokens. Its undo must leave these
     // alone.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(server.keys("lock:[xy]").await, ["lock:x", "lock:y"]);
@@ -310,7 +310,7 @@ async fn shutdown_waits_for_a_request_under_way_and_undoes_its_grant() {
     let server = RedisServer::start().await;
     let proxy = Proxy::start(server.addr()).await;
     let observer = client(&server.url()).await;
-    // The server has the scripts from now on.
+    // From now on the server has the scripts.
     for _ in 0..2 {
         let held = observer.lock("y").acquire().await.unwrap();
         let gave_up = observer

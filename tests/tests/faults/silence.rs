@@ -1,4 +1,4 @@
-//! How long a request waits for a server that does not answer at all.
+//! How long a request waits for a completely silent server.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 type Ended = (Result<(), LockError>, Duration);
 
-/// Everything that waits.
+/// Every kind of waiting.
 fn all(client: &LockClient) -> JoinSet<(&'static str, Ended)> {
     let mut all = JoinSet::new();
     let requests = [
@@ -60,11 +60,11 @@ async fn a_server_that_is_silent_ends_every_request_after_two_seconds() {
             let (name, (result, took)) = ended.unwrap();
             unavailable(result);
             assert!(took < SILENCE + SLACK, "{name}: {took:?}, killed: {killed}");
-            // What may have been taken is not asked for again.
+            // A request that may have taken something is not repeated.
             let waits = name == "limiter" || took >= SILENCE * 9 / 10;
             assert!(waits, "{name}: {took:?}, killed: {killed}");
         }
-        // Whoever comes later has the time of one command.
+        // A later request has the time of one command.
         let (result, took) = timed(client.lock("later").wait(LONG).acquire()).await;
         unavailable(result);
         assert!(took < COMMAND_TIMEOUT + SLACK, "{took:?}");
@@ -107,7 +107,7 @@ async fn a_longer_silence_can_be_waited_for_and_ends_as_soon_as_the_server_is_ba
     server.restart_empty().await;
     let (result, took) = timed(waiting).await;
     assert!(result.unwrap().unwrap().is_held());
-    // Reconnects are not far apart while somebody asks.
+    // While requests wait, the client reconnects at short intervals.
     assert!(took < Duration::from_secs(1) + SLACK / 2, "{took:?}");
 }
 

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::unavailable;
 
-/// A certificate for this machine, which nobody trusts who is not told to.
+/// A certificate for this machine, trusted only on request.
 pub(super) struct Certificate {
     folder: TempDir,
 }
@@ -34,12 +34,12 @@ impl Certificate {
         self.folder.path().join("key.pem")
     }
 
-    /// A server that also listens on this port, by TLS.
+    /// A server that also listens on this port, with TLS.
     pub(super) fn server(&self, port: u16) -> RedisServerBuilder {
         self.server_for(port, "no")
     }
 
-    /// The same, which asks for a client's certificate: `no`, or `yes`.
+    /// The same, with this setting for client certificates: `no`, or `yes`.
     pub(super) fn server_for(&self, port: u16, asks: &str) -> RedisServerBuilder {
         let file = |name: &str| Path::join(self.folder.path(), name);
         let server = RedisServer::builder().arg("--tls-port");
@@ -50,7 +50,7 @@ impl Certificate {
         server.arg(asks)
     }
 
-    /// Another process, which trusts it, has a lock there; and `server` has that.
+    /// Another process that trusts the certificate takes a lock, and `server` has it.
     async fn holds_a_lock(&self, url: &str, server: &RedisServer) {
         let trust = format!("SSL_CERT_FILE={}", self.path().display());
         let mut worker = ChildProcess::start("env", &[&trust, env!("CARGO_BIN_EXE_lock-worker")]);
@@ -58,7 +58,7 @@ impl Certificate {
         worker.wait_for("connected").await;
         worker.send("hold a k fenced");
         worker.wait_for("held a").await;
-        // On a quorum, perhaps after the others.
+        // On a quorum, perhaps later than the others.
         eventually("the server has it", async || {
             server.keys("lock:k").await == ["lock:k"]
         })
@@ -82,7 +82,7 @@ async fn is_not_trusted(url: &str) {
 }
 
 #[tokio::test]
-async fn a_lock_over_tls_and_a_certificate_that_nobody_trusts() {
+async fn a_lock_over_tls_and_an_untrusted_certificate() {
     let (certificate, port) = (Certificate::new(), free_port());
     let server = certificate.server(port).start().await;
     let url = format!("rediss://127.0.0.1:{port}");
@@ -99,7 +99,7 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
     let sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
     let url = format!("rediss-sentinel://127.0.0.1:{of_sentinel}/mymaster");
     certificate.holds_a_lock(&url, &master).await;
-    // Half of it by TLS is not enough.
+    // TLS on half of the way is not enough.
     let mixed = format!("redis-sentinel://{}/mymaster", sentinel.addr());
     let refused = LockClient::builder().url(mixed).connect().await;
     assert!(refused.is_err(), "{refused:?}");

@@ -1,4 +1,5 @@
-//! One side expects TLS and the other does not: neither says so, and the client tells it each time.
+//! One side expects TLS and the other does not. Neither side says so, and the client reports it
+//! each time.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ const ROUNDS: usize = 5;
 /// Other tests run meanwhile.
 const ROUNDS_UNDER_LOAD: usize = 1;
 
-/// A server, its plain address, and that for TLS.
+/// A server, with its plain address and its TLS address.
 async fn server() -> (Certificate, RedisServer, [String; 2]) {
     let (certificate, port) = (Certificate::new(), free_port());
     let server = certificate.server(port).start().await;
@@ -28,7 +29,7 @@ fn text(error: &LockError) -> String {
     format!("{error}: {}", source.unwrap_or_default())
 }
 
-/// Takes all processors as long as it is there.
+/// Keeps all processors busy until it is dropped.
 struct Load(Arc<AtomicBool>);
 
 impl Load {
@@ -52,8 +53,8 @@ impl Drop for Load {
     }
 }
 
-/// Tries so often, several at once, by `connect` and by the one command of a client that connects
-/// meanwhile.
+/// Makes so many tries, several at once: by `connect`, and by the single command of a client that
+/// is still connecting.
 async fn each_try_says(url: &str, address: &str, write: &str, rounds: usize) {
     for round in 0..rounds {
         let mut tries = tokio::task::JoinSet::new();
@@ -97,7 +98,7 @@ async fn a_server_with_tls_is_told_each_time() {
     each_try_says(&url, &tls, write, ROUNDS_UNDER_LOAD).await;
 }
 
-/// What a client says of a URL whose server it can't talk to.
+/// What a client says of a URL with a server that it can't talk to.
 async fn said_of(url: &str) -> String {
     let builder = LockClient::builder().url(url).wait(Duration::from_secs(2));
     let client = builder
@@ -109,7 +110,7 @@ async fn said_of(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn tls_on_one_side_only_is_told() {
+async fn tls_on_one_side_only_is_reported() {
     let (_certificate, _server, [plain, tls]) = server().await;
     for (kind, rest) in [
         ("", ""),
@@ -127,7 +128,7 @@ async fn tls_on_one_side_only_is_told() {
 }
 
 #[tokio::test]
-async fn who_was_connected_is_not_told_of_tls() {
+async fn a_client_that_was_connected_is_not_told_of_tls() {
     let (_certificate, server, [plain, _]) = server().await;
     let proxy = lock_testkit::Proxy::start(server.addr()).await;
     let client = LockClient::builder().url(format!("redis://{}", proxy.addr()));

@@ -21,7 +21,7 @@ fn config<T: std::fmt::Debug>(result: Result<T, LockError>) -> String {
 
 async fn has_a_lock(client: &LockClient, server: &RedisServer) {
     let guard = client.lock("k").acquire().await.unwrap();
-    // On a quorum, perhaps after the others.
+    // On a quorum, perhaps later than the others.
     eventually("the server has it", async || {
         server.keys("lock:k").await == ["lock:k"]
     })
@@ -46,7 +46,7 @@ async fn the_authority_and_the_clients_certificate_come_from_files_or_from_memor
         let client = builder().tls(tls).connect().await.unwrap();
         has_a_lock(&client, &server).await;
     }
-    // Who has none is told what the server may ask for.
+    // A client without a certificate is told what the server may ask for.
     let error = builder().tls(trusting()).connect().await.unwrap_err();
     let said = format!("{error}: {:?}", error.source());
     assert!(said.contains("`Tls::identity_files`"), "{said}");
@@ -100,7 +100,7 @@ async fn every_server_of_every_kind_of_url_gets_it() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_file_is_told_with_its_path() {
+async fn a_mistake_in_a_file_is_reported_with_its_path() {
     let (certificate, folder) = (Certificate::new(), tempfile::tempdir().unwrap());
     let (cert, key) = (certificate.path(), certificate.key());
     let file = |name: &str, text: &str| {
@@ -171,7 +171,7 @@ async fn what_is_wrong_with_a_file_is_told_with_its_path() {
 }
 
 #[tokio::test]
-async fn tls_without_a_url_for_it_is_told() {
+async fn tls_without_a_url_for_it_is_reported() {
     let (certificate, unix) = (
         Certificate::new(),
         "redis+unix:///tmp/redis.sock".to_owned(),

@@ -1,4 +1,4 @@
-//! What a URL says is done, or it is an error.
+//! The client does what a URL says, or reports an error.
 
 use std::time::Duration;
 
@@ -59,13 +59,13 @@ async fn namespace_and_name_in_a_url_are_those_of_the_client() {
     let listed = format!("{:?}", server.command(&["CLIENT", "LIST"]).await);
     assert!(listed.contains("name=orders-7f9c "), "{listed}");
     guard.release().await.unwrap();
-    // Unless it is given, it says which process it is.
+    // The default name contains the number of the process.
     let unnamed = client(&server.url()).await;
     let pid = format!(":{} ", std::process::id());
     let listed = format!("{:?}", server.command(&["CLIENT", "LIST"]).await);
     assert!(listed.contains(&pid), "{listed}");
     drop((named, unnamed));
-    // Not both, here and there.
+    // A setting may not be both in the URL and in the builder.
     for given in [
         LockClient::builder().namespace("other"),
         LockClient::builder().name("other"),
@@ -77,7 +77,7 @@ async fn namespace_and_name_in_a_url_are_those_of_the_client() {
     assert!(format!("{embedded:?}").contains("shop"), "{embedded:?}");
 }
 
-/// What a client says when it can't connect, and what one says that is used all the same.
+/// The errors of a client that can't connect, and of one that is used all the same.
 async fn unreachable(url: &str) -> Vec<String> {
     let builder = || {
         let builder = LockClient::builder().url(url);
@@ -104,7 +104,7 @@ async fn every_error_about_a_connection_names_the_server_and_no_password() {
     let refuses = RedisServer::start().await;
     let addr = refuses.addr().to_string();
     refuses.kill();
-    // It takes connections and says nothing.
+    // It accepts connections and says nothing.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mute = silent.local_addr().unwrap().to_string();
     for (url, names) in [

@@ -1,5 +1,5 @@
-//! The harness itself: every fault does what its name says, and the counts are exact. A test of
-//! the lock is worth no more than these.
+//! The harness itself: every fault does what its name says, and the counts are exact. The other
+//! tests are worth no more than these.
 #![expect(
     clippy::unwrap_used,
     reason = "a test ends at the first thing that is not as it should be"
@@ -22,7 +22,7 @@ const SOON: Duration = Duration::from_secs(10);
 /// How long to look whether something does not come.
 const A_WHILE: Duration = Duration::from_millis(150);
 
-/// A connection whose every request is one that the test made: no timeouts, no greeting.
+/// A connection that sends only the test's own requests: no timeouts, no greeting.
 async fn connect(url: &str) -> MultiplexedConnection {
     let config = AsyncConnectionConfig::new()
         .set_response_timeout(None)

@@ -1,4 +1,4 @@
-//! Worker processes end when they are to, and none of what they say is lost.
+//! Worker processes end when told, and none of their output is lost.
 
 use super::*;
 

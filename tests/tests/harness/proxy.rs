@@ -1,4 +1,4 @@
-//! Each fault of the network is what its name says.
+//! Each fault of the network does what its name says.
 
 use super::*;
 
@@ -13,7 +13,7 @@ async fn requests_bytes_and_connections_are_counted_exactly() {
     let (_server, proxy) = server_and_proxy().await;
     let connection = connect(&proxy.url()).await;
     let greeting = proxy.requests();
-    // As long as many chunks, and with a request's beginning inside.
+    // Many chunks long, with a request's beginning inside.
     let value = "*1\r\n$4\r\nPING\r\n".repeat(20_000);
     let (before_up, before_down) = (proxy.bytes_to_server(), proxy.bytes_to_client());
     send(&connection, &["set", "k", &value]).await.unwrap();
@@ -43,7 +43,7 @@ async fn requests_bytes_and_connections_are_counted_exactly() {
 async fn a_receiver_that_takes_chunks_in_parts_changes_no_count() {
     let (server, proxy) = server_and_proxy().await;
     let mut connection = connect(&proxy.url()).await;
-    // More than all buffers on the way hold, so that chunks are written in parts.
+    // More than all buffers on the way can hold, so that chunks are written in parts.
     let (count, value) = (12_000, "v".repeat(1_000));
     let mut pipeline = redis::pipe();
     for _ in 0..count {
@@ -59,7 +59,7 @@ async fn a_receiver_that_takes_chunks_in_parts_changes_no_count() {
     assert_eq!(server.command_calls("set").await, count);
 }
 
-/// `count` pings on their way at the same time, so that chunks hold several requests.
+/// `count` pings under way at the same time, so that chunks hold several requests.
 async fn futures_of(connection: &MultiplexedConnection, count: usize) -> Vec<String> {
     let mut pings = tokio::task::JoinSet::new();
     for _ in 0..count {
@@ -208,7 +208,7 @@ async fn refused_connections_are_closed_and_existing_ones_stay() {
 }
 
 #[tokio::test]
-async fn cut_after_a_request_lets_it_arrive_and_nobody_learns() {
+async fn cut_after_a_request_lets_it_arrive_and_loses_its_reply() {
     let (server, proxy) = server_and_proxy().await;
     let connection = connect(&proxy.url()).await;
     proxy.cut_after_next("set");

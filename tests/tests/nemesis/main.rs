@@ -1,5 +1,5 @@
-//! Real processes, a real server, and faults at random: what must never happen, and that it would
-//! be seen.
+//! Real processes, a real server, and random faults: what must never happen, and that a mistake
+//! would be seen.
 #![expect(clippy::panic, reason = "a test that can't go on has failed")]
 
 mod mistakes;
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use lock_testkit::nemesis::{Settings, run};
 
-/// One run at a time: they load the machine, and the times that they promise are those of a machine
-/// that is not.
+/// One run at a time. Runs load the machine, and their promised times are those of a machine
+/// without load.
 static ONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn settings(seed: u64, length: Duration) -> Settings {
     Settings::new(env!("CARGO_BIN_EXE_nemesis-worker"), seed, length)
 }
 
-/// Until each fault was there once, and a holder that stood still has come back too late. For
-/// longer: `bash tests/long/run soak`.
+/// Runs until each fault has happened, and until a holder that stood still has come back too late.
+/// For longer runs: `bash tests/long/run soak`.
 #[tokio::test]
-async fn whatever_fails_nobody_breaks_in_and_everybody_goes_on() {
+async fn whatever_fails_no_lock_is_held_twice_and_all_workers_go_on() {
     let _one = ONE.lock().await;
     let settings = settings(1, Duration::from_secs(10));
     let report = run(&settings).await;

@@ -1,4 +1,4 @@
-//! Deliberate mistakes, and which check finds each.
+//! Deliberate mistakes, and the check that finds each.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use lock_testkit::nemesis::{Fault, Mistake, run};
 
 use crate::{ONE, settings};
 
-/// A few seconds at a time, until the check finds it: how soon a fault meets the mistake is up to
-/// chance. No right behaviour has a second try here.
+/// Runs for a few seconds at a time, until the check finds the mistake: chance decides how soon a
+/// fault meets it. Right behaviour never gets a second try here.
 async fn found_by(mistake: Mistake, faults: &[Fault], check: Check) {
     const RUNS: u64 = 5;
     let _one = ONE.lock().await;
     let mut others = BTreeSet::new();
     for seed in 0..RUNS {
         let mut settings = settings(seed, Duration::from_secs(5));
-        // Long enough for what has a lease to be gone, where it matters.
+        // Long enough for leases to end, where it matters.
         let patient = matches!(check, Check::Leftovers | Check::Progress);
         settings.patience = Duration::from_millis(if patient { 2000 } else { 300 });
         settings.mistake = Some(mistake);
@@ -73,7 +73,7 @@ async fn a_lock_without_a_lease_is_found_when_its_holder_dies() {
 }
 
 #[tokio::test]
-async fn a_guard_that_is_forgotten_is_found_when_nobody_else_gets_the_lock() {
+async fn a_forgotten_guard_is_found_when_no_other_gets_the_lock() {
     found_by(Mistake::ForgetGuard, &[], Check::Leftovers).await;
 }
 

@@ -68,7 +68,7 @@ async fn a_command_under_way_is_carried_out_when_the_store_answers_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hears_of_a_free_lock_from_a_silent_store() {
+async fn no_request_is_told_of_a_free_lock_by_a_silent_store() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let other = faults.held_by_another("k");
     let waiting = async {
@@ -105,13 +105,13 @@ async fn a_store_that_takes_no_writes_renews_nothing_and_answers_questions() {
     faults.refuses(StoreErrorKind::ReadOnly);
     assert!(client.inspect("k").await.unwrap().holder.is_some());
     guard.lost().await;
-    // The client trusts a lease for a little less long than the store.
+    // The client trusts a lease for a little less long than the store keeps it.
     sleep(SECOND).await;
     assert!(client.inspect("k").await.unwrap().holder.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_allowed_is_told_at_once() {
+async fn a_missing_right_is_reported_at_once() {
     let (client, faults) = LockClient::in_memory_with_faults();
     faults.refuses(StoreErrorKind::Denied);
     let began = now();
@@ -124,7 +124,7 @@ async fn what_is_not_allowed_is_told_at_once() {
     );
 }
 
-/// A body that never ends by itself, and somebody who takes its lock away.
+/// A body that never ends by itself, and a rival that takes its lock away.
 async fn robbed(client: &LockClient, key: &'static str, rob: impl FnOnce()) -> LostReason {
     let body = client.lock(key).lease(MINUTE).run(pending::<()>());
     let (result, ()) = tokio::join!(body, async {
@@ -146,7 +146,7 @@ async fn a_lock_that_is_lost_stops_the_body_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lock_can_be_taken_by_another_who_keeps_it() {
+async fn another_client_can_take_a_lock_and_keep_it() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let mut other = None;
     let reason = robbed(&client, "k", || other = Some(faults.held_by_another("k"))).await;
@@ -181,7 +181,7 @@ async fn a_hold_of_several_keys_is_lost_with_one_of_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_the_lock_when_the_other_has_done() {
+async fn a_waiter_gets_the_lock_when_the_other_holder_is_done() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let other = faults.held_by_another("k");
     assert!(client.lock("k").try_acquire().await.unwrap().is_none());
@@ -191,12 +191,12 @@ async fn who_waits_gets_the_lock_when_the_other_has_done() {
         drop(other);
     });
     assert!(guard.unwrap().is_held());
-    // Told, not found at the next look.
+    // By a message, not by the next look.
     assert_eq!(began.elapsed(), 3 * SECOND + SECOND / 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waited_says_who_has_the_lock() {
+async fn a_wait_in_vain_says_which_client_has_the_lock() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let _other = faults.namespaced("acme").held_by_another("k");
     sleep(5 * SECOND).await;
@@ -207,7 +207,7 @@ async fn who_waited_says_who_has_the_lock() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_taken_back_meanwhile_is_not_given_back_twice() {
+async fn a_holder_that_lost_its_lock_does_not_release_the_next_hold() {
     let (client, faults) = LockClient::in_memory_with_faults();
     let other = faults.held_by_another("k");
     faults.loses("k");

@@ -1,5 +1,5 @@
-//! What a service's own tests use (feature `test-util`): a client that follows the paused clock,
-//! and a store with faults.
+//! What the tests of users' services use (feature `test-util`): a client that follows the paused
+//! clock, and a store with faults.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 mod faults;
@@ -12,7 +12,7 @@ use lock_runtime::LockError;
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What the paused clock says, or any other that the calling runtime has.
+/// The paused clock, or any other clock of the calling runtime.
 fn now() -> tokio::time::Instant {
     tokio::time::Instant::now()
 }

@@ -44,7 +44,7 @@ async fn a_hold_is_renewed_as_paused_time_passes_and_is_lost_over_a_jump() {
     let guard = client.lock("k").acquire().await.unwrap();
     sleep(60 * MINUTE).await;
     assert!(guard.is_held());
-    // Longer than the lease, and nobody renewed.
+    // Longer than the lease, without a renewal.
     advance(MINUTE).await;
     assert!(!guard.is_held());
     let error = guard.release().await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Locks over three masters: all kinds, keys that lie apart, and what each costs.
+//! Locks over three masters: all kinds, keys of several masters, and what each costs.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,12 @@ use lock_testkit::{RedisCluster, RedisServer, eventually};
 
 use crate::{client, config, patient_client, unavailable};
 
-/// Keys of which every master has some.
+/// Keys that are spread over all masters.
 fn keys() -> impl Iterator<Item = String> {
     (0..24).map(|key| format!("stock:{key}"))
 }
 
-/// A number that a node counts of its bus.
+/// A number that a node counts on its bus.
 async fn counted(node: &RedisServer, what: &str) -> u64 {
     let information: String = node.query(&["CLUSTER", "INFO"]).await;
     let mut lines = information.lines();
@@ -48,7 +48,7 @@ async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them(
         let released = Instant::now();
         guard.release().await.unwrap();
         let next = waiting.await.unwrap().unwrap();
-        // Told, and not found at the next look.
+        // By a message, not by the next look.
         assert!(
             released.elapsed() < Duration::from_millis(700),
             "{:?}",
@@ -107,7 +107,7 @@ async fn every_kind_works_on_every_node_and_hand_overs_do_not_go_to_all_of_them(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_keys_over_several_slots_are_had_all_or_none() {
+async fn several_keys_over_several_slots_are_taken_all_or_none() {
     let cluster = RedisCluster::start_patient().await;
     let url = cluster.url();
     let (one, two) = (patient_client(&url).await, patient_client(&url).await);
@@ -130,7 +130,7 @@ async fn several_keys_over_several_slots_are_had_all_or_none() {
     guard.release().await.unwrap();
     waiting.await.unwrap().unwrap().release().await.unwrap();
 
-    // The last of them in order: the others were had before, and are given back.
+    // The last key in order: the others were taken before, and are given back.
     let last = all.iter().max().unwrap().clone();
     let held = one.lock(last).acquire().await.unwrap();
     assert!(of(&two).try_acquire().await.unwrap().is_none());
@@ -202,7 +202,7 @@ async fn a_cluster_url_for_one_server_is_told_and_the_reverse() {
 
 #[tokio::test]
 async fn a_cluster_of_which_no_node_answers_is_unavailable_in_time() {
-    // A port that a server has left may be another's by now.
+    // A port that a server has left may now belong to another one.
     let url = "redis-cluster://127.0.0.1:2,127.0.0.1:1";
     let asked = Instant::now();
     let refused = unavailable(LockClient::builder().url(url).connect().await);

@@ -101,7 +101,7 @@ async fn a_command_that_is_redirected_is_carried_out_once() {
     let cluster = RedisCluster::start().await;
     let client = client(&cluster.url()).await;
     let slot = cluster.slot("moved").await;
-    // What a repeat would change: each command takes one token, and one comes back in 25 s.
+    // A repeat would change this: each command takes one token, and one comes back in 25 s.
     let limiter = client.rate_limiter("{moved}:tokens", Rate::per_hour(140).burst(100_000));
     let (done, mut taken) = (AtomicBool::new(false), 0);
     let takes = async {
@@ -152,7 +152,7 @@ async fn holders_and_waiters_carry_on_when_a_master_is_killed_under_load() {
     let load = Load::start(&clients, others.chain(["{dies}:load".to_owned()]), 2);
     load.more_turns(20).await;
     let old = cluster.master_of(slot).await;
-    // What was acknowledged last may not have reached the replica yet.
+    // The last acknowledged writes may not have reached the replica yet.
     load.forgive();
     old.kill();
     cluster.until_failed_over(slot, old).await;
@@ -189,7 +189,7 @@ async fn a_master_that_stands_still_is_replaced_and_grants_nothing_when_it_wakes
     old.pause();
     cluster.until_failed_over(slot, old).await;
     old.resume();
-    // It takes itself for the master still, until it hears otherwise.
+    // It still believes to be the master, until it hears otherwise.
     for _ in 0..100 {
         match clients[1].lock(key).try_acquire().await {
             Ok(None) | Err(LockError::Unavailable { .. }) => {}
@@ -205,7 +205,7 @@ async fn a_master_that_stands_still_is_replaced_and_grants_nothing_when_it_wakes
     assert!(waiting.await.unwrap().unwrap().is_held());
 }
 
-/// One key for each master, and connections to all of them, so that what follows takes no time.
+/// One key for each master, and connections to all of them, so that later steps take no time.
 async fn one_key_of_each_master(cluster: &RedisCluster, client: &LockClient) -> Vec<String> {
     let mut keys = Vec::new();
     for master in &cluster.nodes[..3] {
@@ -223,7 +223,7 @@ async fn one_key_of_each_master(cluster: &RedisCluster, client: &LockClient) -> 
     keys
 }
 
-/// Locks of the other masters are taken all the time, until the task is stopped.
+/// Takes locks of the other masters all the time, until the task is stopped.
 fn traffic(client: &LockClient, keys: &[String]) -> tokio::task::JoinHandle<()> {
     let (client, keys) = (client.clone(), keys.to_vec());
     tokio::spawn(async move {
@@ -247,13 +247,13 @@ async fn a_master_that_stands_still_says_nothing_about_the_locks_of_another() {
     one_key_of_each_master(&cluster, &clients[1]).await;
     let busy = keys[1].as_str();
     let guard = clients[1].lock(busy).acquire().await.unwrap();
-    // No replica may take over: the part stays down.
+    // No replica may take over: this part of the cluster stays down.
     for replica in &cluster.nodes[3..] {
         replica.pause();
     }
     cluster.nodes[0].pause();
     let load = traffic(&clients[0], &keys[1..]);
-    // Those behind the first ask nobody themselves, and each has another time.
+    // The requests behind the first do not ask the store themselves, and each has another wait.
     let waits = |key: &str, number: u32| {
         let lock = clients[0].lock(key);
         tokio::spawn(lock.wait(WAIT + number * (WAIT / 20)).acquire())
@@ -293,7 +293,7 @@ async fn a_wait_without_end_for_a_master_that_stands_still_ends_while_others_ans
     let waits = |_| tokio::spawn(client.lock(keys[0].as_str()).wait_forever().acquire());
     let waiting: Vec<_> = (0..3).map(waits).collect();
     for one in waiting {
-        // Each of them in turn would need another while.
+        // If they took turns, each would need this time again.
         let answer = tokio::time::timeout(PATIENCE * 2, one)
             .await
             .unwrap()
@@ -317,7 +317,7 @@ async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm
     };
     let taken = tokio::join!(take(&keys[0]), take(&keys[1]), take(&keys[2]));
     let mut guards = vec![taken.0.unwrap(), taken.1.unwrap(), taken.2.unwrap()];
-    // No replica may take over: the part stays down.
+    // No replica may take over: this part of the cluster stays down.
     for replica in &cluster.nodes[3..] {
         replica.pause();
     }
@@ -326,7 +326,7 @@ async fn a_node_that_stands_still_costs_no_lock_of_the_others_and_makes_no_storm
     dead.pause();
     let dies = guards.remove(0);
     eventually("its lock is lost", async || !dies.is_held()).await;
-    // Several leases of the others.
+    // Several leases of the other locks.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(guards.iter().all(lock_runtime::Guard::is_held));
     let asked = alive.command_calls("cluster|slots").await - before;

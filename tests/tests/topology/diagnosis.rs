@@ -1,5 +1,5 @@
-//! What servers say of themselves: told once at the start, in `health`, and refused if the client
-//! is strict.
+//! What servers say of their own settings: logged once at the start, shown in `health`, and refused
+//! if the client is strict.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use lock_testkit::{
 
 use crate::{client, config, unavailable};
 
-/// What was logged about the server with this address, by all clients of this process.
+/// What all clients of this process logged about the server with this address.
 fn logged(address: &str) -> Vec<String> {
     static LOG: OnceLock<Log> = OnceLock::new();
     let log = LOG.get_or_init(|| {
@@ -67,7 +67,7 @@ async fn a_server_that_is_set_up_for_locks_has_no_findings() {
             .is_ok_and(|health| health.servers[0].reconnects > 0)
     })
     .await;
-    // Snapshots are something.
+    // Snapshots are some persistence.
     let snapshots = RedisServer::builder().arg("--save").arg("3600 1");
     let snapshots = snapshots.start().await;
     strict(&snapshots.url()).connect().await.unwrap();
@@ -110,7 +110,7 @@ async fn findings_are_logged_once_and_a_strict_client_names_all_of_them() {
         assert!(refused.contains(says), "{refused}");
     }
     assert!(refused.contains(&address), "{refused}");
-    // More confirmations than there are replicas are one more.
+    // More confirmations than there are replicas are one more finding.
     let builder = strict(&server.url()).replicas(2, Duration::from_millis(100));
     let refused = config(builder.connect().await);
     assert!(
@@ -128,7 +128,7 @@ async fn findings_are_logged_once_and_a_strict_client_names_all_of_them() {
 }
 
 #[tokio::test]
-async fn who_may_not_ask_learns_which_right_is_missing_and_is_denied_nothing() {
+async fn a_user_who_may_not_ask_learns_which_right_is_missing_and_is_denied_nothing() {
     const BASE: &str = "every client, rate limiters";
     const LOCKS: &str = "locks of one or several keys";
     const OPTIONAL: &str = "optional: start-up checks, health";
@@ -211,7 +211,7 @@ async fn the_first_lock_does_not_wait_for_the_diagnosis() {
 }
 
 #[tokio::test]
-async fn clocks_that_differ_are_told() {
+async fn clocks_that_differ_are_reported() {
     let shim = match ClockShim::compile() {
         Ok(shim) => shim,
         Err(why) => return eprintln!("not shown here: {why}"),
@@ -258,7 +258,7 @@ async fn every_master_of_a_cluster_is_asked() {
 }
 
 #[tokio::test]
-async fn a_master_of_a_cluster_that_does_not_answer_is_told_beside_the_others() {
+async fn a_silent_master_of_a_cluster_is_reported_beside_the_others() {
     let cluster = RedisCluster::start_patient().await;
     let client = client(&cluster.url()).await;
     assert_eq!(client.health().await.unwrap().servers.len(), 3);
@@ -315,7 +315,7 @@ async fn the_log_names_the_server_whose_connection_is_replaced_and_no_password()
 }
 
 #[tokio::test]
-async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_says_later() {
+async fn a_silent_server_of_a_quorum_is_logged_and_so_are_its_later_findings() {
     let quorum = RedisQuorum::start(3).await;
     let dead = &quorum.servers[2];
     dead.kill();
@@ -340,7 +340,7 @@ async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_say
     })
     .await;
     dead.restart_empty().await;
-    // Nobody asks for it.
+    // It is logged unasked.
     eventually("what it says is logged as well", async || {
         logged(&address)
             .iter()
@@ -352,7 +352,7 @@ async fn a_server_of_a_quorum_that_does_not_answer_is_told_and_so_is_what_it_say
 }
 
 #[tokio::test]
-async fn a_service_whose_locks_are_in_its_own_memory_is_told() {
+async fn a_service_is_told_that_its_locks_are_in_its_own_memory() {
     let by_url = |url| LockClient::builder().url(url);
     for url in ["memory:", "memory:///?namespace=shop"] {
         let refused = config(strict(url).connect().await);
@@ -367,7 +367,7 @@ async fn a_service_whose_locks_are_in_its_own_memory_is_told() {
             assert_eq!(health.servers[0].findings, [Finding::InProcess]);
         }
     }
-    // Whoever asks for it by its name knows.
+    // A caller that names the embedded store knows this.
     let before = logged("memory:").len();
     let meant = LockClient::in_memory();
     assert!(meant.health().await.unwrap().servers.is_empty());

@@ -1,4 +1,4 @@
-//! Tasks that take locks all the time, while something happens to the servers.
+//! Tasks that take locks all the time while something happens to the servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use lock_runtime::{LockClient, LockError};
 use lock_testkit::eventually;
 use tokio::task::JoinSet;
 
-/// The lease of all these locks. After it, nobody believes in a lock any more that a failover has
-/// lost.
+/// The lease of all these locks. After it, no holder believes in a lock any more that a failover
+/// has lost.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
 
 /// A load of several clients with several tasks each, over a few keys.
@@ -21,7 +21,7 @@ pub(crate) struct Load {
 struct Shared {
     keys: Vec<Key>,
     stop: AtomicBool,
-    /// From now on, nobody may be inside together with somebody else.
+    /// From now on, no two tasks may be inside together.
     strict: AtomicBool,
     overlaps: AtomicU64,
 }
@@ -60,14 +60,14 @@ impl Load {
         Self { tasks, shared }
     }
 
-    /// Acknowledged locks may be lost now: another server becomes master, and replication is
-    /// asynchronous.
+    /// From now on acknowledged locks may be lost: another server becomes master, and replication
+    /// is asynchronous.
     pub(crate) fn forgive(&self) {
         self.shared.strict.store(false, Ordering::SeqCst);
     }
 
-    /// The new order stands; what was lost in between is not believed in any more when the leases
-    /// are over.
+    /// The new order stands. When the leases are over, no holder believes in a lock that was lost
+    /// in between.
     pub(crate) async fn strict_again(&self) {
         tokio::time::sleep(LEASE + Duration::from_millis(500)).await;
         self.shared.strict.store(true, Ordering::SeqCst);
@@ -84,7 +84,7 @@ impl Load {
         }
     }
 
-    /// Ends it, and expects that nobody was inside together with somebody else.
+    /// Ends the load, and expects that no two tasks were inside together.
     pub(crate) async fn finish(mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
         while let Some(task) = self.tasks.join_next().await {

@@ -1,4 +1,4 @@
-//! More than one Redis: a master under sentinels, and what becomes of locks when another takes its
+//! More than one Redis: a master under sentinels, and what happens to locks when another takes its
 //! place.
 #![expect(
     clippy::unwrap_used,
@@ -31,7 +31,8 @@ async fn client(url: &str) -> LockClient {
     builder.connect_timeout(10 * SLACK).connect().await.unwrap()
 }
 
-/// One that waits for a busy machine: for what is not about how soon something is told.
+/// A client with patience for a busy machine, for tests that do not measure how soon something is
+/// reported.
 async fn patient_client(url: &str) -> LockClient {
     let builder = LockClient::builder().url(url).command_timeout(SLACK * 2);
     builder.connect_timeout(10 * SLACK).connect().await.unwrap()

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::load::Load;
 use crate::{SLACK, client, unavailable};
 
-/// Longer than any test: whoever waits for a server that does not answer never ends.
+/// Longer than any test: a request that waits for a silent server never ends.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
 async fn until_gone(quorum: &RedisQuorum, key: &str) {
@@ -22,7 +22,7 @@ async fn until_gone(quorum: &RedisQuorum, key: &str) {
     .await;
 }
 
-/// Waits until it has notably more time left than a moment before.
+/// Waits until the hold has notably more time left than a moment before.
 async fn until_renewed(guard: &Guard) {
     let mut least = guard.remaining();
     eventually("the hold is renewed", async || {
@@ -91,7 +91,7 @@ async fn holders_exclude_each_other_while_two_of_five_servers_die() {
     load.more_turns(30).await;
     quorum.servers[4].kill();
     load.more_turns(30).await;
-    // Nobody was ever forgiven.
+    // The load was never allowed two holders.
     load.finish().await;
     assert!(held.is_held());
     assert!(
@@ -163,7 +163,7 @@ async fn a_server_that_stands_still_costs_no_time() {
             two.health().await.unwrap();
         }
         until_renewed(&renewed).await;
-        // Given up half-way, and had again at once.
+        // Given up half-way, and acquired again at once.
         let held = one.lock("k").acquire().await.unwrap();
         let given_up = two.lock("k").wait(FOR_EVER).acquire();
         assert!(
@@ -176,7 +176,7 @@ async fn a_server_that_stands_still_costs_no_time() {
         assert!(two.force_release("k").await.unwrap());
         drop(again);
     };
-    // Only so that it ends: nobody waits for the one that stands still.
+    // The timeout only ends a failing test: no request waits for the server that stands still.
     tokio::time::timeout(Duration::from_secs(60), work)
         .await
         .unwrap();
@@ -237,8 +237,8 @@ async fn a_token_of_a_hold_that_exists_is_confirmed_as_well() {
     assert!(confirmed >= 2, "{confirmed}");
 }
 
-/// What a server says counts for the connection over which it told how long it runs, so none is
-/// made beside that.
+/// A server's running time counts for the connection over which it was told, so no other connection
+/// is made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_server_has_one_connection_of_a_client_whatever_runtime_asks() {
     let quorum = RedisQuorum::start(3).await;
@@ -287,7 +287,7 @@ async fn a_hold_that_a_majority_has_lost_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_who_wait_are_told_when_the_lock_is_free() {
+async fn waiters_are_told_when_the_lock_is_free() {
     let quorum = RedisQuorum::start(3).await;
     let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
     let (mut soon, rounds) = (0, 10);
@@ -297,7 +297,7 @@ async fn those_who_wait_are_told_when_the_lock_is_free() {
         let before = asked().await;
         let waits = two.lock("k").wait(Duration::from_secs(30)).acquire();
         let waits = tokio::spawn(waits);
-        // The plain try, and the one after which it listens; the next would come a second later.
+        // The plain try, and the try after which it listens. The next would come a second later.
         eventually("it waits", async || asked().await >= before + 2).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         let released = Instant::now();
@@ -310,8 +310,8 @@ async fn those_who_wait_are_told_when_the_lock_is_free() {
 }
 
 /// In how many of so many rounds none of six clients that try at once gets the lock.
-async fn nobody_gets_it(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
-    let mut nobody = 0;
+async fn rounds_without_a_holder(quorum: &RedisQuorum, clients: &[LockClient], rounds: u32) -> u32 {
+    let mut without = 0;
     for round in 0..rounds {
         let mut tries = JoinSet::new();
         for client in clients {
@@ -323,11 +323,11 @@ async fn nobody_gets_it(quorum: &RedisQuorum, clients: &[LockClient], rounds: u3
             guards.extend(tried.unwrap().unwrap());
         }
         assert!(guards.len() <= 1, "{} holders", guards.len());
-        nobody += u32::from(guards.is_empty());
+        without += u32::from(guards.is_empty());
         drop(guards);
         until_gone(quorum, &format!("k:{round}")).await;
     }
-    nobody
+    without
 }
 
 async fn six_clients(quorum: &RedisQuorum) -> Vec<LockClient> {
@@ -339,34 +339,34 @@ async fn six_clients(quorum: &RedisQuorum) -> Vec<LockClient> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_try_at_once_one_gets_it() {
+async fn one_of_many_tries_at_once_gets_the_lock() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
-    // As the dice fall.
-    let (rounds, nobody) = (30, nobody_gets_it(&quorum, &clients, 30).await);
+    // This depends on chance.
+    let (rounds, without) = (30, rounds_without_a_holder(&quorum, &clients, 30).await);
     assert!(
-        nobody <= rounds / 3,
-        "nobody got it in {nobody} of {rounds}"
+        without <= rounds / 3,
+        "no client got it in {without} of {rounds}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_try_at_once_one_gets_it_while_a_server_is_dead() {
+async fn one_of_many_tries_at_once_gets_the_lock_while_a_server_is_dead() {
     let quorum = RedisQuorum::start(3).await;
     let clients = six_clients(&quorum).await;
     quorum.servers[2].kill();
-    nobody_gets_it(&quorum, &clients, 2).await;
+    rounds_without_a_holder(&quorum, &clients, 2).await;
     let started = Instant::now();
-    let (rounds, nobody) = (20, nobody_gets_it(&quorum, &clients, 20).await);
+    let (rounds, without) = (20, rounds_without_a_holder(&quorum, &clients, 20).await);
     assert!(
-        nobody <= rounds / 2,
-        "nobody got it in {nobody} of {rounds}"
+        without <= rounds / 2,
+        "no client got it in {without} of {rounds}"
     );
-    // Nobody waits for the dead server until the command's time is over.
+    // No client waits for the dead server until the command's time is over.
     let took = started.elapsed();
     assert!(took < rounds * Duration::from_millis(400), "{took:?}");
-    // And a lock that somebody has, by what is known, at one server and perhaps at the dead one, is
-    // not tried again and again.
+    // A lock that another client seems to have, at one server and perhaps at the dead one, is not
+    // tried again and again.
     let held = clients[0].lock("held").acquire().await.unwrap();
     quorum.servers[1].command(&["DEL", "lock:held"]).await;
     let asked = async || quorum.servers[0].command_calls("evalsha").await;
@@ -420,7 +420,7 @@ async fn a_split_vote_beside_a_dead_server_is_tried_again_at_once() {
             until_gone(&quorum, "k").await;
         }
     };
-    // Only so that it ends: nobody waits for the dead one.
+    // The timeout only ends a failing test: no request waits for the dead server.
     tokio::time::timeout(Duration::from_secs(60), tries)
         .await
         .unwrap();
@@ -462,7 +462,7 @@ async fn a_lock_that_is_held_is_not_shown_as_free_while_a_server_is_silent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_keys_are_had_all_or_none() {
+async fn several_keys_are_taken_all_or_none() {
     let quorum = RedisQuorum::start(3).await;
     let (one, two) = (client(&quorum.url()).await, client(&quorum.url()).await);
     let held = one.lock("b").acquire().await.unwrap();

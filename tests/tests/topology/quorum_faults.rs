@@ -7,7 +7,7 @@ use lock_testkit::{Proxy, RedisQuorum, RedisServer, eventually};
 
 use crate::{client, unavailable};
 
-/// The URL of three servers, the last by way of a proxy.
+/// The URL of three servers, the last through a proxy.
 async fn behind_a_proxy(quorum: &RedisQuorum) -> (Proxy, String) {
     let last = quorum.servers[2].addr();
     let proxy = Proxy::start(last).await;
@@ -17,10 +17,10 @@ async fn behind_a_proxy(quorum: &RedisQuorum) -> (Proxy, String) {
     (proxy, url)
 }
 
-/// A lease that no test lives to see the end of.
+/// A lease longer than any test.
 const LONG: Duration = Duration::from_secs(600);
 
-/// From then on, what is sent is done although no reply comes.
+/// From then on, commands are carried out although no reply comes.
 async fn until_scripts_are_known(quorum: &RedisQuorum, client: &LockClient) {
     let guard = client.lock("first").acquire().await.unwrap();
     guard.release().await.unwrap();
@@ -38,7 +38,7 @@ async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
     let (proxy, url) = behind_a_proxy(&quorum).await;
     let client = client(&url).await;
     until_scripts_are_known(&quorum, &client).await;
-    // It does what it is asked for, and nobody hears of it.
+    // The server carries out what it is asked, and its replies are lost.
     proxy.drop_replies(true);
     let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
     eventually("the third has it as well", async || {
@@ -58,7 +58,7 @@ async fn a_release_reaches_the_server_that_seemed_to_have_failed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_of_which_nobody_had_heard_counts_at_the_release() {
+async fn a_part_that_was_not_heard_of_counts_at_the_release() {
     let quorum = RedisQuorum::start(3).await;
     let (proxy, url) = behind_a_proxy(&quorum).await;
     let client = client(&url).await;
@@ -72,7 +72,7 @@ async fn a_part_of_which_nobody_had_heard_counts_at_the_release() {
     .await;
     tokio::time::sleep(late).await;
     proxy.delay_replies(Duration::ZERO);
-    // With the third, there is a majority still.
+    // With the third server there is still a majority.
     quorum.servers[0].command(&["DEL", "lock:k"]).await;
     guard.release().await.unwrap();
     eventually("the third is free", async || {
@@ -94,7 +94,7 @@ async fn a_release_that_is_repeated_asks_each_server_once() {
     for server in dead {
         assert!(said.contains(&server.addr().to_string()), "{said}");
     }
-    // It is repeated in the background, some six times.
+    // The release is repeated in the background, some six times.
     tokio::time::sleep(Duration::from_secs(4)).await;
     for server in dead {
         server.restart_empty().await;
@@ -105,7 +105,7 @@ async fn a_release_that_is_repeated_asks_each_server_once() {
         })
         .await;
     }
-    // As long as any of the repeats may pause.
+    // As long as any pause between the repeats.
     tokio::time::sleep(Duration::from_secs(3)).await;
     for server in dead {
         let asked = server.command_calls("evalsha").await;
@@ -137,7 +137,7 @@ async fn a_round_that_was_lost_leaves_nothing_on_the_server_that_seemed_to_have_
         quorum.holders("k").await[2].is_none()
     })
     .await;
-    // And what others have is theirs.
+    // And the others' locks stay.
     let others = quorum.holders("k").await;
     assert_eq!(others[0].as_deref(), Some("somebody"));
 }
@@ -151,7 +151,7 @@ async fn a_request_that_is_given_up_half_way_leaves_nothing_anywhere() {
         .command(&["SET", "lock:k", "somebody", "PX", "60000"])
         .await;
     proxy.freeze();
-    // It needs the third, which does not answer.
+    // The request needs the third server, which does not answer.
     let request = client.lock("k").acquire();
     assert!(
         tokio::time::timeout(Duration::from_millis(100), request)
@@ -167,8 +167,8 @@ async fn a_request_that_is_given_up_half_way_leaves_nothing_anywhere() {
     assert!(client.lock("k").acquire().await.unwrap().is_held());
 }
 
-/// Whether another gets the lock of a holder that three servers had, when two of them have come
-/// back empty; and whether it was told that they do not count.
+/// Three servers had a holder's lock, and two of them have come back empty. Returns whether another
+/// client gets the lock, and whether it was told that the two do not count.
 async fn second_holder(rejoin_after: &str) -> (bool, bool) {
     let quorum = RedisQuorum::start(3).await;
     let url = quorum.url_with(rejoin_after);
@@ -212,7 +212,7 @@ async fn a_server_that_came_back_empty_does_not_count_while_it_may_have_forgotte
     assert!(told);
 }
 
-/// What `0s` is not for.
+/// The danger of `0s`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_without_their_data_that_count_at_once_give_two_holders() {
     assert!(second_holder("0s").await.0);
@@ -234,7 +234,7 @@ async fn servers_that_were_started_lately_are_named_and_waited_for() {
     assert!(waits.acquire().await.unwrap().is_held());
 }
 
-/// As where the clocks of servers jump ahead, or somebody takes their parts away.
+/// As if the clocks of servers jumped ahead, or an operator took their parts away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_that_end_early_let_a_second_holder_in_only_if_a_majority_does() {
     let quorum = RedisQuorum::start(3).await;

@@ -17,14 +17,14 @@ async fn the_same_server_twice_is_refused() {
     assert!(said.contains("are the same server"), "{said}");
     let (one, two) = (format!("127.0.0.1:{port}"), format!("localhost:{port}"));
     assert!(said.contains(&one) && said.contains(&two), "{said}");
-    // Who connects later is told by the first request.
+    // A lazy client is told by its first request.
     let lazy = LockClient::builder().url(&url).connect_lazy().unwrap();
     lock_testkit::eventually("it is told", async || {
         let tried = lazy.lock("k").acquire().await;
         tried.is_err() && unavailable(tried) == StoreErrorKind::Misconfigured
     })
     .await;
-    // The same words twice need no server.
+    // The same address twice is refused without a server.
     let twice = "redis-quorum://h1,h2,h1";
     let said = config(LockClient::builder().url(twice).connect_lazy());
     assert!(
@@ -82,7 +82,7 @@ async fn an_even_number_of_servers_is_a_warning() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_had_soundly_is_refused_with_the_reason() {
+async fn what_a_quorum_can_not_do_soundly_is_refused_with_the_reason() {
     let quorum = RedisQuorum::start(3).await;
     let client = client(&quorum.url()).await;
     let mut said = vec![
@@ -182,7 +182,7 @@ async fn the_documented_rights_are_enough() {
         assert!(denied.is_empty(), "{denied:?}");
         server.command(&["ACL", "SETUSER", "app", "-info"]).await;
     }
-    // Without INFO it can't tell its servers apart, and says so.
+    // Without INFO the client can't tell its servers apart, and says so.
     let error = LockClient::builder().url(&url).connect().await.unwrap_err();
     let said = error.to_string();
     assert!(said.contains("info"), "{said}");

@@ -9,13 +9,13 @@ use crate::{SLACK, client, config, unavailable};
 
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A client whose holds one replica has to confirm.
+/// A client whose holds need the confirmation of one replica.
 async fn confirmed(url: &str) -> LockClient {
     let builder = LockClient::builder().url(url).replicas(1, TIMEOUT);
     builder.connect().await.unwrap()
 }
 
-/// All locks that a master has.
+/// All locks of a master.
 async fn locks(master: &RedisServer) -> Vec<String> {
     let mut keys = master.keys("*").await;
     keys.retain(|key| !key.contains("%fence"));
@@ -61,7 +61,7 @@ async fn a_replica_that_stands_still_confirms_nothing_and_no_lock_is_left() {
         locks(&master).await.is_empty()
     })
     .await;
-    // Within the wait it is tried again.
+    // It is tried again within the wait.
     let waiting = tokio::spawn(client.lock("plain").acquire());
     tokio::time::sleep(4 * TIMEOUT).await;
     assert!(!waiting.is_finished());
@@ -97,7 +97,7 @@ async fn a_renewal_that_no_replica_confirms_is_none() {
         guard.lost().await;
     }
     assert!(paused.elapsed() < lease + SLACK, "{:?}", paused.elapsed());
-    // The master was told otherwise: it is our belief that counts.
+    // The master keeps the longer lease, but the client's belief counts.
     let left: i64 = master.query(&["PTTL", "lock:extended"]).await;
     assert!(left > 10_000, "{left}");
     let lost = renewed.release().await.unwrap_err();
@@ -128,7 +128,7 @@ async fn a_lock_that_is_handed_over_is_confirmed_as_well() {
     assert!(waiting.await.unwrap().unwrap().is_held());
 }
 
-/// Two holders in a row by way of a failover to a replica that the writes do not reach: both
+/// Two holders in a row, with a failover to a replica that the writes do not reach. Returns both
 /// tokens, if there are two.
 async fn failover(
     connect: impl AsyncFn(&str) -> LockClient,
@@ -199,7 +199,7 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
         let lock = client.lock(format!("by:{count}"));
         lock.lease(lease).renew(true).acquire().await.unwrap()
     };
-    // Whichever of the two replicas is chosen has it.
+    // Either replica has it, whichever is chosen.
     let both = acquire(2).await;
     old.kill();
     group.until_failed_over(old).await;
@@ -222,9 +222,9 @@ async fn under_sentinels_a_confirmed_lock_is_on_the_next_master_and_renewed_ther
     assert!(busy.await.unwrap_err().is_busy());
 }
 
-/// Replicas that did not confirm are a sign of life of their master, and silence is none.
+/// A reply without enough replicas is a sign of life of the master. Silence is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_master_that_stands_still_is_told_as_such_and_not_as_too_few_replicas() {
+async fn a_silent_master_is_reported_as_such_and_not_as_too_few_replicas() {
     let master = RedisServer::start().await;
     let _replica = master.start_replica().await;
     let client = confirmed(&master.url()).await;
@@ -238,7 +238,7 @@ async fn a_master_that_stands_still_is_told_as_such_and_not_as_too_few_replicas(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else_waits_for_it() {
+async fn holds_confirmed_at_the_same_time_share_a_round_trip_and_delay_nothing_else() {
     let master = RedisServer::start().await;
     let replica = master.start_replica().await;
     let timeout = Duration::from_secs(2);
@@ -268,7 +268,7 @@ async fn what_is_confirmed_at_the_same_time_shares_a_round_trip_and_nothing_else
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_gone_is_told_from_what_is_not_confirmed_with_it() {
+async fn a_lost_hold_is_told_from_an_unconfirmed_one() {
     let master = RedisServer::start().await;
     let replica = master.start_replica().await;
     let timeout = Duration::from_secs(1);
@@ -418,7 +418,7 @@ async fn in_a_cluster_the_slots_of_a_node_are_confirmed_together() {
         }
     }
     assert!(keys.len() >= 20, "{keys:?}");
-    // Also those of the first command to a node that does not know the script.
+    // Also for the first command to a node that does not know the script.
     node.reset_stats().await;
     cluster.nodes[3].pause();
     let tasks = keys.iter().map(|key| client.lock(&**key).try_acquire());

@@ -7,12 +7,12 @@ use lock_testkit::{RedisServer, SentinelGroup, eventually, eventually_within};
 use crate::load::Load;
 use crate::{SLACK, client};
 
-/// Another client of the lock in this server, which asks it and nobody else.
+/// The owner token that holds the lock in this server, whatever the others say.
 async fn holder(server: &RedisServer, key: &str) -> Option<String> {
     server.query(&["GET", &format!("lock:{key}")]).await
 }
 
-/// Waits until every replica that lives has all that `master` has.
+/// Waits until every living replica has all data of `master`.
 async fn until_replicated(group: &SentinelGroup, master: &RedisServer, key: &str) {
     let value = holder(master, key).await;
     for server in &group.servers {
@@ -119,7 +119,7 @@ async fn a_master_that_stands_still_is_replaced_for_holders_and_waiters() {
     until_replicated(&group, old, "held").await;
     old.pause();
     group.until_failed_over(old).await;
-    // Over the new one: the old one still stands still.
+    // Through the new master: the old one still stands still.
     eventually("the release is answered", async || {
         one.health().await.is_ok()
     })
@@ -163,7 +163,7 @@ async fn sentinels_that_are_gone_or_stand_still_do_not_matter_while_one_answers(
     let guard = late.lock("k").acquire().await.unwrap();
     assert!(early.lock("k").try_acquire().await.unwrap().is_none());
     group.sentinels[2].kill();
-    // Who the master is, is known; only the next one could not be found.
+    // The master is known. Only its successor could not be found.
     guard.release().await.unwrap();
     assert!(early.lock("k").try_acquire().await.unwrap().is_some());
 }

@@ -1,4 +1,4 @@
-//! What is said when the URL, the name or a password is wrong.
+//! The errors for a wrong URL, name or password.
 
 use lock_runtime::{LockClient, StoreErrorKind};
 use lock_testkit::{RedisServer, SentinelGroup};
@@ -6,12 +6,12 @@ use lock_testkit::{RedisServer, SentinelGroup};
 use crate::{client, config, unavailable};
 
 #[tokio::test]
-async fn a_master_name_that_no_sentinel_knows_is_told() {
+async fn an_unknown_master_name_is_reported() {
     let group = SentinelGroup::start().await;
     let url = group.url_of("nobody");
     let said = config(LockClient::builder().url(&url).connect().await);
     assert!(said.contains("\"nobody\""), "{said}");
-    // Not tried for as long as the wait is.
+    // Refused at once, without using the wait.
     let lazy = LockClient::builder().url(&url).connect_lazy().unwrap();
     let refused = unavailable(lazy.lock("k").acquire().await);
     assert_eq!(refused, StoreErrorKind::Misconfigured);

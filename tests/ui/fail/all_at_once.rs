@@ -1,4 +1,4 @@
-//! Many mistakes, in one attribute and in many: all are reported in one build, and none makes one more.
+//! Many mistakes, in one attribute or many: one build reports all, and none causes another error.
 
 use lock_runtime::{LockError, distributed_lock, rate_limited};
 
@@ -79,7 +79,7 @@ async fn limited_by_unknown() -> Result<()> {
 }
 
 fn main() {
-    // All of it is there.
+    // All of these exist in spite of the mistakes.
     let _ = (
         all_at_once(1),
         bad_durations(),

@@ -1,4 +1,4 @@
-//! Mistakes in the body: they are reported as without the attribute.
+//! Mistakes in the body are reported as without the attribute.
 
 use lock_runtime::{LockError, distributed_lock};
 
@@ -38,7 +38,7 @@ async fn unused_mut(mut a: u8) -> Result<u8, LockError> {
     Ok(a)
 }
 
-// A parameter that nothing uses; the key counts as a use.
+// An unused parameter. The key counts as a use.
 #[distributed_lock(key = "a:<used_by_key>")]
 #[deny(unused_variables)]
 async fn unused_parameter(used_by_key: u8, unused: u8) -> Result<(), LockError> {

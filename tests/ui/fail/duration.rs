@@ -1,4 +1,4 @@
-//! Texts that are no durations.
+//! Texts that are not durations.
 
 use lock_runtime::{LockError, distributed_lock};
 

@@ -1,4 +1,4 @@
-//! What the attribute can't stand on.
+//! Items that can't have the attribute.
 
 use lock_runtime::{LockError, distributed_lock};
 
@@ -12,7 +12,7 @@ const fn const_fn() -> u8 {
     1
 }
 
-// A future whose type does not say what it gives.
+// A future whose type does not show its output.
 type Alias = std::pin::Pin<Box<dyn Future<Output = Result<(), LockError>> + Send>>;
 
 #[distributed_lock(key = "a")]

@@ -1,4 +1,4 @@
-//! Placeholders as other frameworks write them, which are plain text here: one key for all values.
+//! Other frameworks' placeholders are plain text here: one key for all values.
 
 use lock_runtime::{LockError, distributed_lock, lock_key, rate_limited};
 
@@ -56,7 +56,7 @@ async fn const_generic<const N: usize>() -> Result<(), LockError> {
     Ok(())
 }
 
-// The hash tag is no value, although another placeholder is.
+// The hash tag is not a value, although another placeholder is one.
 #[distributed_lock(key = "{tenant}:stock:<id>")]
 async fn tag_beside_a_value(tenant: u64, id: u64) -> Result<(), LockError> {
     Ok(())

@@ -78,7 +78,7 @@ async fn without_self(id: u64) -> Result<(), LockError> {
     Ok(())
 }
 
-// A name of a pattern under `#[async_trait]`, which takes patterns apart in the body.
+// A name from a pattern under `#[async_trait]`, which takes patterns apart in the body.
 #[async_trait]
 trait Store {
     async fn save(&self, (a, b): (u32, u32)) -> Result<u32, LockError>;

@@ -1,4 +1,4 @@
-//! Functions of every shape, for clippy to look at with the attribute and without it: `tests/lints.rs` compares what it says.
+//! Functions of every shape, which `tests/lints.rs` shows to clippy with and without the attribute.
 #![allow(dead_code, unexpected_cfgs)]
 
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! `dyn Trait` in the return type: each `return` becomes it by itself.
+//! `dyn Trait` in the return type: each `return` is converted by itself.
 
 #[path = "../support.rs"]
 mod support;

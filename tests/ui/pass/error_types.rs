@@ -1,4 +1,4 @@
-//! Error types that a `LockError` goes into.
+//! Error types that a `LockError` converts into.
 
 #[path = "../support.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! A free function: early returns, `?`, a body that waits.
+//! A free function with early returns, `?`, and a body that waits.
 
 #[path = "../support.rs"]
 mod support;

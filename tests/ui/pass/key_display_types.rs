@@ -1,4 +1,4 @@
-//! Other things with `Display`: `bool`, floats, `Cow`, a boxed `dyn Display`.
+//! Other types with `Display`: `bool`, floats, `Cow`, a boxed `dyn Display`.
 
 #[path = "../support.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! A placeholder is evaluated once, before the body, also when the lock is waited for.
+//! A placeholder is evaluated once, before the body, even if the lock is waited for.
 
 #[path = "../support.rs"]
 mod support;
@@ -7,7 +7,7 @@ use lock_runtime::{LockClient, LockError, distributed_lock};
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Counts how often anybody looks at it.
+/// Counts how often it is looked at.
 struct Counted<'a>(&'a AtomicU32);
 
 impl fmt::Display for Counted<'_> {

@@ -1,4 +1,4 @@
-//! `<<` and `>>` are the characters; braces mark a tag and are characters too.
+//! `<<` and `>>` stand for the characters. Braces mark a tag and are characters too.
 
 #[path = "../support.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! A type of one's own with `Display`.
+//! A type of the user's own with `Display`.
 
 #[path = "../support.rs"]
 mod support;

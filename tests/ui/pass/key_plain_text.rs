@@ -24,7 +24,7 @@ pub(crate) fn main() {
         assert_eq!(hash_tag(1).await.unwrap(), "1 {orders}:1");
         let other = other_words(1).await.unwrap();
         assert_eq!(other, "1 {id-1}:#ids:$1:%ids%:50%id:1");
-        // With a value in it, the tag beside it is meant.
+        // Beside a value, the tag is meant as a tag.
         let id = 1;
         assert_eq!(lock_key!("{orders}:<id>").as_str(), "{orders}:1");
     });

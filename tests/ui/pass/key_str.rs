@@ -1,4 +1,4 @@
-//! `&str`, and what is escaped in it.
+//! `&str`, and the characters in it that are escaped.
 
 #[path = "../support.rs"]
 mod support;

@@ -22,7 +22,7 @@ pub(crate) fn main() {
         let (a, b) = transfer("a", "b").await.unwrap();
         let (later_b, later_a) = transfer("b", "a").await.unwrap();
         assert!(later_a > a && later_b > b);
-        // One lock, and a token in each of the two places.
+        // One lock, and its token in each of the two places.
         let (one_of_two, other) = transfer("c", "c").await.unwrap();
         assert_eq!(one_of_two, other);
         let [first] = one().await.unwrap();

@@ -1,4 +1,4 @@
-//! Functions that `macro_rules!` writes: parameter and key from either side of the macro.
+//! Functions that `macro_rules!` writes. Parameter and key come from either side of the macro.
 
 #[path = "../support.rs"]
 mod support;

@@ -39,7 +39,7 @@ async fn moved_into_the_key(name: String) -> Result<LockKey> {
     Ok(key_of(lock))
 }
 
-// What the message about an `Option` says to write.
+// What the message about an `Option` tells the user to write.
 #[distributed_lock(
     key = if let Some(id) = &id { lock_key!("order:<id>") } else { lock_key!("order") },
     guard = lock

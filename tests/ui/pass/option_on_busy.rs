@@ -1,4 +1,4 @@
-//! `on_busy`: an error, or skipped, with every return type that can say so.
+//! `on_busy`: an error or a skip, with every return type that can express it.
 
 #[path = "../support.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! `wait`: a time, one try, and forever.
+//! `wait`: a time, one try, and for ever.
 
 #[path = "../support.rs"]
 mod support;

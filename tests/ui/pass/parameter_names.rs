@@ -1,4 +1,4 @@
-//! Parameters with names that the expansion could use itself, or that the body hides.
+//! Parameters with names that the expansion could use itself, or that the body shadows.
 
 #[path = "../support.rs"]
 mod support;

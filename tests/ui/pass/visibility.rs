@@ -1,4 +1,4 @@
-//! Every visibility: each function can be called from where it says.
+//! Every visibility: each function can be called from where its visibility allows.
 
 #[path = "../support.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! Clippy says of a function under the attribute what it says of the same function without it.
+//! Clippy has the same findings for a function with the attribute and without it.
 
 #![expect(
     clippy::expect_used,
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 const SHAPES: &str = "lints/shapes.rs";
 
-/// The line and the column, the lint, and what it says.
+/// The line, the column, the lint, and the message.
 type Finding = (u64, u64, String, String);
 
 #[test]
@@ -85,7 +85,7 @@ fn finding(message: &Value) -> Option<Finding> {
     ))
 }
 
-/// That of the cargo which runs this test, or the first in the path.
+/// The clippy of the cargo that runs this test, or the first in the path.
 fn clippy() -> PathBuf {
     let beside = option_env!("CARGO").map(|cargo| Path::new(cargo).with_file_name("clippy-driver"));
     beside
@@ -93,13 +93,13 @@ fn clippy() -> PathBuf {
         .unwrap_or_else(|| "clippy-driver".into())
 }
 
-/// Where cargo put what this test was built with.
+/// The folder with the libraries that this test was built with.
 fn libraries() -> PathBuf {
     let test = std::env::current_exe().expect("this test");
     test.parent().expect("a folder").to_owned()
 }
 
-/// `--extern` for the library that was built last: there may be older ones beside it.
+/// `--extern` for the library that was built last. Older ones may lie beside it.
 fn newest(folder: &Path, name: &str) -> String {
     let prefix = format!("lib{name}-");
     let entries = folder.read_dir().expect("the libraries").flatten();

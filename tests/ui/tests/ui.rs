@@ -1,4 +1,4 @@
-//! What the compiler says about mistakes. Those of one option share a file, each is one error.
+//! The compiler's messages about mistakes. Those of one option share a file, and each is one error.
 #![expect(
     clippy::unwrap_used,
     reason = "without the files there is nothing to test"
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 /// Many mistakes in one attribute, on purpose.
 const ALL_AT_ONCE: &str = "fail/all_at_once.rs";
 
-/// What begins a mistake, which ends where the next one begins.
+/// The beginnings of a mistake. It ends where the next one begins.
 const BEGINNINGS: [&str; 3] = ["#[distributed_lock", "#[rate_limited", "lock_key!("];
 
 #[test]
 fn mistakes_are_explained() {
-    // With no `pass` among them, one cargo checks all of them side by side, and the dependencies
+    // Without a `pass` among them, one cargo checks all of them side by side, and the dependencies
     // without their code.
     trybuild::TestCases::new().compile_fail("fail/**/*.rs");
 }
@@ -139,7 +139,7 @@ fn exists(file: &str) {
     assert!(Path::new(file).exists(), "{file} is missing");
 }
 
-/// The options, as the message about one that is none lists them.
+/// The options that the message about an unknown option lists.
 fn options_listed_in(messages: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(messages).unwrap();
     let (_, options) = text
@@ -150,7 +150,7 @@ fn options_listed_in(messages: &str) -> BTreeSet<String> {
     options.map(str::to_owned).collect()
 }
 
-/// The files of `fail` that end so.
+/// The files of `fail` whose names end so.
 fn files(extension: &str) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![PathBuf::from("fail")];

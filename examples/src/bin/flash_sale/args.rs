@@ -1,9 +1,9 @@
-//! The command line: what people may ask for, and what a process of the sale is told by its parent.
+//! The command line: the user's options, and what the parent tells a process of the sale.
 
 use clap::{Parser, Subcommand};
 
-/// Where a process of the sale finds the Redis URL. Not on its command line, which every user of
-/// the machine can read.
+/// Where a process of the sale finds the Redis URL. It is not on the command line, which every user
+/// of the machine can read.
 pub(crate) const URL_VARIABLE: &str = "FLASH_SALE_URL";
 const DEFAULT_PROCESSES: u32 = 4;
 
@@ -22,7 +22,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) buyers: u32,
     /// How many items there are
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000),
+    )]
     pub(crate) items: u32,
     /// Sell without the lock, to see what it prevents
     #[arg(long)]
@@ -65,7 +69,7 @@ pub(crate) struct ProcessArgs {
 }
 
 impl Args {
-    /// What the command line says, if it makes sense as a whole.
+    /// Reads the command line, and checks that it makes sense as a whole.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let args: Self = lock_examples::read()?;
         args.check()?;
@@ -96,7 +100,7 @@ impl Args {
     }
 }
 
-/// A mistake in what was asked for, with the usage line below it.
+/// A mistake in the options, with the usage line below it.
 pub(crate) fn usage(message: impl std::fmt::Display) -> clap::Error {
     lock_examples::usage::<Args>(message)
 }

@@ -1,4 +1,4 @@
-//! What happens to a buyer, and how a process tells it to its parent: one line each.
+//! What happens to a buyer. A process tells it to its parent, one line each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) const READY: &str = "ready";
 /// To a process: all are connected, sell.
 pub(crate) const GO: &str = "go";
-/// From a process: what stopped it follows.
+/// From a process: the reason why it stopped follows.
 pub(crate) const FAILED: &str = "failed ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub(crate) enum Event {
     Hanging,
     /// A buyer got an item.
     Sold,
-    /// A buyer found nothing left.
+    /// A buyer found no item left.
     SoldOut,
     /// A buyer was stopped half way, because the lock was lost.
     Interrupted,
 }
 
-/// A point in time that two processes of one machine understand. Only for showing: clocks can be
+/// A point in time that two processes of one machine understand. Only for display: clocks can be
 /// set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment {
@@ -34,7 +34,7 @@ pub(crate) struct Moment {
 
 impl Moment {
     pub(crate) fn now() -> Self {
-        // Before 1970 all moments are one: then a wait is shown as zero.
+        // All moments before 1970 are the same. A wait is then shown as zero.
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The inventory: one number that can be read and written, and nothing cleverer. What keeps it
-//! right is the lock.
+//! The inventory: one number that can be read and written, and nothing cleverer. The lock keeps it
+//! right.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Client, ConnectionAddr, RedisError};
 
-/// An interrupted sale leaves its number behind, and this ends it.
+/// An interrupted sale leaves its number behind. This time to live removes it.
 const FORGOTTEN_AFTER_SECONDS: u32 = 60 * 60;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Inventory {
         Self::Memory(AtomicU32::new(items))
     }
 
-    /// Connects to the number of this product; nothing is written yet.
+    /// Connects to the number of this product. Writes nothing yet.
     pub(crate) async fn in_redis(url: &str, product_id: u64) -> Result<Self, InventoryError> {
         let connection = Client::open(url)?
             .get_multiplexed_async_connection()
@@ -67,7 +67,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Takes the number away after the sale.
+    /// Removes the number after the sale.
     pub(crate) async fn remove(&self) -> Result<(), InventoryError> {
         match self {
             Self::Memory(_) => {}

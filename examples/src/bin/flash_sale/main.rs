@@ -1,9 +1,9 @@
-//! The flash sale: 200 buyers want 100 items, all at once, and each sale is a read, a moment of
-//! thought and a write.
+//! The flash sale: 200 buyers want 100 items, all at once. Each sale is a read, a moment of thought
+//! and a write.
 //!
-//! `cargo run -p lock-examples` sells them under a lock, `--no-lock` shows what happens without,
-//! and `--url redis://127.0.0.1/ --processes 4` does it with real processes, one of which `--crash`
-//! kills.
+//! `cargo run -p lock-examples` sells them under a lock. `--no-lock` shows what happens without it.
+//! `--url redis://127.0.0.1/ --processes 4` sells with real processes, and `--crash` kills one of
+//! them.
 
 mod args;
 mod event;
@@ -27,9 +27,9 @@ use crate::shop::SaleError;
 /// Why there is no result to show.
 #[derive(Debug)]
 enum Failure {
-    /// Asked for in a way that can't work.
+    /// The request could not work.
     Usage(clap::Error),
-    /// Tried, and something did not work.
+    /// The sale was tried, and something failed.
     Broken(Box<dyn Error>),
 }
 
@@ -74,7 +74,7 @@ impl From<SaleError> for Failure {
 impl From<LockError> for Failure {
     fn from(error: LockError) -> Self {
         match error {
-            // The only setting that comes from outside is the URL.
+            // The only setting from outside is the URL.
             LockError::Config { .. } => Self::Usage(args::usage(error)),
             error => Self::Broken(error.into()),
         }

@@ -1,5 +1,5 @@
-//! One process of a sale with several: sells to its share of the buyers and tells its parent, line
-//! by line.
+//! One process of a sale with several. It sells to its share of the buyers and reports to its
+//! parent, line by line.
 
 use std::fmt::Display;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -48,7 +48,7 @@ async fn connect(
     Ok((shop, events))
 }
 
-/// The outer error means that the parent is gone: nobody can be told, and nobody wants more to be
+/// The outer error means that the parent is gone. Then no one can be told, and no more is to be
 /// sold.
 async fn sell(
     args: &ProcessArgs,

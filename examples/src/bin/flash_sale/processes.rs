@@ -1,5 +1,4 @@
-//! The sale in several processes: starts them, gathers what they tell, and kills one if it is asked
-//! to.
+//! The sale in several processes: starts them, gathers their reports, and kills one on request.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -31,7 +30,7 @@ pub(crate) async fn run(args: &Args, url: &str, processes: u32) -> Result<Sale, 
     let left = inventory.read().await;
     let removed = inventory.remove().await;
     progress.finish();
-    // The sale's own error first: it explains the others.
+    // The sale's own error first, because it explains the others.
     let sold = sold?;
     removed?;
     Ok(Sale {
@@ -111,7 +110,8 @@ async fn sell(
     })
 }
 
-/// Connecting takes some longer than others; whoever is first would sell everything.
+/// Some processes take longer to connect than others. Without this wait, the first would sell
+/// everything.
 async fn wait_until_ready(
     staff: &mut [Seller],
     tellings: &mut UnboundedReceiver<(u32, Told)>,
@@ -132,7 +132,7 @@ async fn wait_until_ready(
     Ok(())
 }
 
-/// What comes out of a process.
+/// A report of a process.
 enum Told {
     Line(String),
     End,
@@ -157,7 +157,7 @@ impl Seller {
         product_id: u64,
         told: &UnboundedSender<(u32, Told)>,
     ) -> Result<Self, Failure> {
-        // The first ones take what does not divide.
+        // The first processes take the remainder.
         let buyers = args.buyers / processes + u32::from(number <= args.buyers % processes);
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -222,8 +222,8 @@ impl Seller {
         })
     }
 
-    /// Called when the process has closed its side: how many of its buyers got no answer. Only a
-    /// killed one may leave some.
+    /// Called when the process has closed its side. Returns how many of its buyers got no answer;
+    /// only a killed process may leave some.
     async fn end(&mut self) -> Result<u32, Failure> {
         let status = self.child.wait().await?;
         let unanswered = self.buyers.saturating_sub(self.answered);
@@ -240,7 +240,7 @@ impl Seller {
 async fn listen(number: u32, words: ChildStdout, told: UnboundedSender<(u32, Told)>) {
     let mut lines = BufReader::new(words).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        // Nobody listens any more once the sale was given up.
+        // There is no listener any more once the sale was given up.
         let _ = told.send((number, Told::Line(line)));
     }
     let _ = told.send((number, Told::End));
@@ -256,9 +256,10 @@ struct Crash {
 }
 
 impl Crash {
-    /// Remembers the first buyer who got in after the kill, and gives a line to say about it.
+    /// Remembers the first buyer that got in after the kill, and returns a line about it.
     fn next_buyer(&mut self, entered: Moment) -> Option<String> {
-        // An entry from before the kill can be read after it: each process has a pipe of its own.
+        // An entry from before the kill can be read after it, since each process has a pipe of its
+        // own.
         if self.next_in.is_some() || entered <= self.at {
             return None;
         }

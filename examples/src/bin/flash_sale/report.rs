@@ -1,4 +1,4 @@
-//! What the user sees: a progress bar, and then what became of the items.
+//! What the user sees: a progress bar, and then what happened to the items.
 
 use std::io::{Write, stdout};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::Args;
 use crate::event::Event;
 
-/// The live bar. It goes to stderr and draws nothing when that is no terminal; the lines around it
-/// are always printed.
+/// The live bar. It goes to stderr, and draws nothing unless that is a terminal. The lines around
+/// it are always printed.
 #[derive(Debug)]
 pub(crate) struct Progress(ProgressBar);
 
-/// What the buyers met with.
+/// What happened to the buyers.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) sold: u32,
@@ -22,21 +22,21 @@ pub(crate) struct Tally {
     waits: Vec<Duration>,
 }
 
-/// A sale that is over.
+/// A finished sale.
 #[derive(Debug)]
 pub(crate) struct Sale {
     pub(crate) buyers: u32,
     pub(crate) items: u32,
     pub(crate) locked: bool,
     pub(crate) tally: Tally,
-    /// What the inventory says at the end.
+    /// The inventory's number at the end.
     pub(crate) left: u32,
     pub(crate) duration: Duration,
     /// Buyers who got no answer because their process was killed.
     pub(crate) unfinished: u32,
 }
 
-/// What a sale came to, as far as the exit status is concerned.
+/// The result of a sale, as the exit status shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Right,
@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
 }
 
 impl Progress {
-    /// Says what is about to happen, and draws the bar.
+    /// Announces the sale, and draws the bar.
     pub(crate) fn start(args: &Args, place: &str) -> Self {
         let lock = if args.no_lock { "WITHOUT" } else { "with" };
         say(&format!(
@@ -64,7 +64,7 @@ impl Progress {
         self.0.set_message(tally.sold.to_string());
     }
 
-    /// A line of its own, above the bar.
+    /// Prints a line above the bar.
     pub(crate) fn say(&self, line: &str) {
         self.0.suspend(|| say(line));
     }
@@ -156,7 +156,8 @@ impl Sale {
         }
         if self.tally.interrupted > 0 {
             account += &format!(
-                "{} buyers were stopped half way, because the lock was lost; each may have taken an item.\n",
+                "{} buyers were stopped half way, because the lock was lost; \
+                 each may have taken an item.\n",
                 self.tally.interrupted
             );
         }
@@ -179,7 +180,7 @@ impl Sale {
         if self.oversold() > 0 {
             faults.push(format!("{sold} items were sold out of {items}"));
         }
-        // A buyer who was interrupted may have taken an item without a word.
+        // An interrupted buyer may have taken an item without reporting it.
         let accounted = u64::from(sold) + u64::from(self.left);
         let unknown = u64::from(self.tally.interrupted);
         if accounted > items.into() {
@@ -208,13 +209,13 @@ impl Sale {
     }
 }
 
-/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the sale or
-/// its exit status.
+/// Prints a line. Its reader may be gone (`| head`); that changes neither the sale nor its exit
+/// status.
 fn say(line: &str) {
     let _ = writeln!(stdout(), "{line}");
 }
 
-/// Short enough for a column, and never finer than people can tell apart.
+/// Short enough for a column, and no finer than people can tell apart.
 pub(crate) fn shown(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{:.1} ms", duration.as_secs_f64() * 1000.0)

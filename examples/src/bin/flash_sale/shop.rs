@@ -1,4 +1,4 @@
-//! The business: one item is sold by read, think, write.
+//! The business: to sell an item is to read, think and write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +23,7 @@ pub(crate) enum SaleError {
     Inventory(#[from] InventoryError),
 }
 
-/// What a process sells from, and whom it tells.
+/// What a process sells from, and where it reports.
 #[derive(Debug)]
 pub(crate) struct Shop {
     inventory: Arc<Inventory>,
@@ -33,7 +33,7 @@ pub(crate) struct Shop {
     entered: AtomicU32,
 }
 
-/// Sells one item, if one is left. This line is all that the lock takes:
+/// Sells one item, if one is left. This line is the whole lock:
 #[distributed_lock(key = "stock:<product_id>", lease = "2s", wait = "forever")]
 async fn sell(shop: &Shop, product_id: u64, asked: Instant) -> Result<(), SaleError> {
     read_think_write(shop, asked).await
@@ -44,7 +44,7 @@ async fn sell_without_lock(shop: &Shop, asked: Instant) -> Result<(), SaleError>
     read_think_write(shop, asked).await
 }
 
-/// Right as long as nobody else does it at the same time.
+/// Right only if no other sale does the same at the same time.
 async fn read_think_write(shop: &Shop, asked: Instant) -> Result<(), SaleError> {
     shop.let_in(asked).await;
 
@@ -56,7 +56,8 @@ async fn read_think_write(shop: &Shop, asked: Instant) -> Result<(), SaleError> 
     tokio::time::sleep(THINK).await;
     shop.inventory.write(left - 1).await?;
 
-    // Told before the next buyer is let in, so that a killed process has told of all that it sold.
+    // Reported before the next buyer gets in, so that a killed process has reported all that it
+    // sold.
     shop.tell(Event::Sold);
     Ok(())
 }
@@ -104,8 +105,8 @@ impl Shop {
             sell_without_lock(&self, asked).await
         };
         match served {
-            // No answer for this buyer, and nobody knows whether the write was done: counted, not
-            // hidden.
+            // This buyer gets no answer, and it is unknown whether the write was done. It is
+            // counted, not hidden.
             Err(SaleError::Lock(LockError::Lost { .. })) => {
                 self.tell(Event::Interrupted);
                 Ok(())
@@ -126,7 +127,7 @@ impl Shop {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens any more when the sale was given up because of an error, which is told
+        // There is no listener any more when an error ended the sale. That error is reported
         // elsewhere.
         let _ = self.events.send(event);
     }

@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::job::HOLD_AT_LEAST;
 
-/// Where a process finds the Redis URL. Not on its command line, which every user of the machine
-/// can read.
+/// Where a process finds the Redis URL. It is not on the command line, which every user of the
+/// machine can read.
 pub(crate) const URL_VARIABLE: &str = "NIGHTLY_JOB_URL";
 /// The scheduler looks at its clock twice a second, so a tick comes up to this much late.
 pub(crate) const LATE: Duration = Duration::from_millis(500);
@@ -68,14 +68,14 @@ pub(crate) struct ProcessArgs {
 }
 
 impl Args {
-    /// What the command line says, if it makes sense as a whole.
+    /// Reads the command line, and checks that it makes sense as a whole.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let args: Self = lock_examples::read()?;
         args.check().map_err(usage)?;
         Ok(args)
     }
 
-    /// Between the fastest and the slowest clock.
+    /// The time between the fastest and the slowest clock.
     pub(crate) fn apart(&self) -> Duration {
         Duration::from_secs(2 * self.skew)
     }
@@ -87,20 +87,21 @@ impl Args {
         }
         if HOLD_AT_LEAST + LATE >= Duration::from_secs(self.every) {
             return Err(format!(
-                "--every {}: the key is held for {hold} s and the scheduler is up to {late} s late, so the next tick \
-                 could find the lock still taken; 5 is the least",
+                "--every {}: the key is held for {hold} s and the scheduler is up to {late} s \
+                 late, so the next tick could find the lock still taken; 5 is the least",
                 self.every
             ));
         }
         if self.apart() + LATE >= HOLD_AT_LEAST {
             return Err(format!(
-                "--skew {}: the clocks would be {} s apart and the scheduler is up to {late} s late, but the key is \
-                 held for {hold} s only, so the slowest clock could find the lock free again; 1 is the most",
+                "--skew {}: the clocks would be {} s apart and the scheduler is up to {late} s \
+                 late, but the key is held for {hold} s only, so the slowest clock could find \
+                 the lock free again; 1 is the most",
                 self.skew,
                 self.apart().as_secs()
             ));
         }
-        // A store in a process would lock nothing outside of it.
+        // A store inside a process would lock nothing outside of it.
         if self
             .url
             .as_ref()
@@ -112,7 +113,7 @@ impl Args {
     }
 }
 
-/// A mistake in what was asked for, with the usage line below it.
+/// A mistake in the options, with the usage line below it.
 pub(crate) fn usage(message: impl std::fmt::Display) -> clap::Error {
     lock_examples::usage::<Args>(message)
 }

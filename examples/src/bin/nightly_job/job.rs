@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use lock_runtime::{LockError, distributed_lock};
 
-/// What [`close_the_day`] writes as `hold_at_least`. It is longer than the clocks are apart, or a
-/// slow clock finds the lock free again, and shorter than the time between two ticks, or the next
-/// night finds it still taken.
+/// What [`close_the_day`] writes as `hold_at_least`. If it were shorter than the clocks are apart,
+/// a slow clock would find the lock free again. If it were longer than the time between two ticks,
+/// the next night would find the lock still taken.
 pub(crate) const HOLD_AT_LEAST: Duration = Duration::from_secs(4);
 
-/// The process that is first runs it; the others find the lock busy and skip: `None`. It is done in
-/// a moment, and the key stays taken until the slowest clock has struck as well.
+/// The first process runs it. The others find the lock busy and skip: `None`. The job is done in a
+/// moment, but the key stays taken until the slowest clock has struck as well.
 #[distributed_lock(
     key = "job:nightly:<shop>",
     wait = "0s",
@@ -22,7 +22,7 @@ pub(crate) async fn close_the_day(shop: u64) -> Result<Option<Closed>, LockError
     Ok(Some(Closed))
 }
 
-/// The same without `hold_at_least`: one at a time, but every process finds its turn.
+/// The same without `hold_at_least`: one process at a time, but each gets its turn.
 #[distributed_lock(key = "job:nightly:<shop>", wait = "0s", on_busy = "skip")]
 pub(crate) async fn close_the_day_without_hold(shop: u64) -> Result<Option<Closed>, LockError> {
     work().await;

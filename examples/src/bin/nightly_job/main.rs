@@ -1,14 +1,14 @@
 //! A nightly job in three processes whose clocks differ: at every tick exactly one of them runs it.
 //!
-//! `cargo run -p lock-examples --features nightly_job --bin nightly_job` starts a Redis of its own;
-//! with `--url redis://127.0.0.1/` it uses that one. A "night" lasts 6 seconds here, so that three
+//! `cargo run -p lock-examples --features nightly_job --bin nightly_job` starts a Redis of its own.
+//! With `--url redis://127.0.0.1/` it uses that one. A "night" lasts 6 seconds here, so that three
 //! of them fit in half a minute. `--no-hold` shows why the lock alone is not enough: the job is
 //! done long before the last clock strikes.
 //!
-//! What is real: the processes, the scheduler (`tokio-cron-scheduler`), the Redis. What is
-//! simulated: the clocks. All processes of a machine have one system clock, so each process gives
-//! its scheduler a time zone that is a second off. For a schedule this is the same as a clock that
-//! is a second fast or slow.
+//! The processes, the scheduler (`tokio-cron-scheduler`) and the Redis are real. The clocks are
+//! simulated. All processes of a machine have one system clock, so each process gives its scheduler
+//! a time zone that is a second off. For a schedule this is the same as a clock that is a second
+//! fast or slow.
 
 mod args;
 mod job;

@@ -1,4 +1,4 @@
-//! Who ran the job at which tick, and whether that was right.
+//! Which process ran the job at which tick, and whether that was right.
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::args::Args;
 use crate::process::Struck;
 
-/// The ticks that are watched, and what each process did, in the order in which it was told.
+/// The ticks that are watched, and what each process did, in the order of the reports.
 #[derive(Debug)]
 pub(crate) struct Nights {
     clocks: [i64; 3],
@@ -15,7 +15,7 @@ pub(crate) struct Nights {
     ticks: BTreeMap<i64, Vec<(usize, Struck)>>,
 }
 
-/// What the table says.
+/// The numbers in the table.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
     ran: usize,
@@ -26,7 +26,7 @@ struct Count {
 }
 
 impl Nights {
-    /// Numbers are those of the ticks, counted from 1970.
+    /// Ticks have numbers, counted from 1970.
     pub(crate) fn watch(clocks: [i64; 3], every: i64, first: i64, ticks: i64) -> Self {
         Self {
             clocks,
@@ -37,8 +37,8 @@ impl Nights {
         }
     }
 
-    /// Says a line as soon as all processes have told of a tick; others than the watched ones are
-    /// not counted.
+    /// Prints a line as soon as all processes have reported a tick. Ticks that are not watched do
+    /// not count.
     pub(crate) fn note(&mut self, process: usize, struck: Struck) {
         if let Some(told) = self.ticks.get_mut(&struck.tick) {
             told.push((process, struck));
@@ -77,18 +77,18 @@ impl Nights {
         let apart = args.apart().as_secs();
         if run_twice + missed + count.unheard == 0 {
             say(&format!(
-                "\nEvery tick was run by exactly one process, although the clocks are {apart} s apart."
+                "\nEvery tick was run by exactly one process, \
+                 although the clocks are {apart} s apart."
             ));
             ExitCode::SUCCESS
         } else if args.no_hold && run_twice > 0 {
-            say(
-                "\nThe lock was free again when the next clock struck. This is what hold_at_least prevents.",
-            );
+            say("\nThe lock was free again when the next clock struck. \
+                 This is what hold_at_least prevents.");
             ExitCode::SUCCESS
         } else {
             eprintln!(
-                "\nNot every tick was run once: {run_twice} were run twice, {missed} by nobody, and {} times a process \
-                 told nothing.",
+                "\nNot every tick was run once: {run_twice} were run twice, {missed} by nobody, \
+                 and {} times a process told nothing.",
                 count.unheard
             );
             ExitCode::FAILURE
@@ -129,8 +129,7 @@ impl Nights {
     }
 }
 
-/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the exit
-/// status.
+/// Prints a line. Its reader may be gone (`| head`); that does not change the exit status.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(stdout(), "{line}");
 }
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_run_twice_and_one_run_by_nobody_are_seen() {
+    fn a_tick_run_twice_and_one_not_run_are_seen() {
         let mut nights = Nights::watch([0, 1, -1], 6, 100, 3);
         for (process, tick, ran) in [
             (1, 99, true),

@@ -14,7 +14,7 @@ use crate::job;
 
 /// To the parent: connected and scheduled.
 pub(crate) const READY: &str = "ready";
-/// To the parent: what stopped this process follows.
+/// To the parent: the reason why this process stopped follows.
 pub(crate) const FAILED: &str = "failed ";
 
 /// What a process did at a tick.
@@ -22,7 +22,7 @@ pub(crate) const FAILED: &str = "failed ";
 pub(crate) struct Struck {
     /// The tick's number, counted from 1970: the same in all processes.
     pub(crate) tick: i64,
-    /// Milliseconds after the tick by the right clock; negative where the clock is fast.
+    /// Milliseconds after the tick by the right clock. Negative if this process's clock is fast.
     pub(crate) late: i64,
     pub(crate) ran: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) async fn run(args: ProcessArgs) -> Result<(), Box<dyn Error>> {
     match schedule(args, url).await {
         Ok(_scheduler) => {
             tell(READY);
-            // The parent says nothing: when this ends, it is done, or gone.
+            // The parent says nothing. When this input ends, the parent has finished, or is gone.
             tokio::task::spawn_blocking(|| std::io::copy(&mut stdin(), &mut sink())).await??;
         }
         // The parent tells the user, once for all processes.
@@ -82,7 +82,7 @@ pub(crate) fn millis_since_1970() -> i64 {
 }
 
 fn tell(line: impl fmt::Display) {
-    // A parent that is gone shows at stdin.
+    // If the parent is gone, stdin shows it.
     let _ = writeln!(stdout(), "{line}");
 }
 

@@ -13,12 +13,11 @@ use crate::args::{Args, URL_VARIABLE, usage};
 use crate::night::{Nights, say};
 use crate::process::{FAILED, READY, millis_since_1970};
 
-/// How long after the last tick should be over a process may still tell of it: a machine can be
-/// busy.
+/// How much later than planned a process may report the last tick: a machine can be busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>> {
-    // One try here, so that a wrong URL is told once and not by three processes.
+    // One try here, so that a wrong URL is reported once and not by three processes.
     let connected = LockClient::builder().url(url).connect().await;
     connected.map_err(|error| match error {
         LockError::Config { .. } => usage(error).into(),
@@ -35,11 +34,11 @@ pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>
     }
     drop(told);
     for _ in &processes {
-        // Whoever is first tells of early ticks while the others start: not watched yet.
+        // The first processes report early ticks while the others start. Those are not watched yet.
         while next(&mut tellings).await?.1 != READY {}
     }
 
-    // The first tick that is still to come for all clocks, and what is left until the last is over.
+    // The first tick that is still to come for all clocks, and the time until the last one is over.
     let (every, ticks) = (i64::try_from(args.every)?, i64::try_from(args.ticks)?);
     let first = (millis_since_1970() / 1000 + skew + 1) / every + 1;
     let over = ((first + ticks - 1) * every + skew) * 1000 - millis_since_1970();
@@ -47,7 +46,8 @@ pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>
 
     let hold = if args.no_hold { "WITHOUT" } else { "with" };
     say(&format!(
-        "3 processes, clocks {:+} s, {:+} s and {:+} s, a tick every {every} s, {hold} hold_at_least",
+        "3 processes, clocks {:+} s, {:+} s and {:+} s, a tick every {every} s, \
+         {hold} hold_at_least",
         clocks[0], clocks[1], clocks[2]
     ));
     let mut nights = Nights::watch(clocks, every, first, ticks);
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>
         }
         Ok::<_, Box<dyn Error>>(())
     };
-    // When time is over, the table says what is missing.
+    // When the time is over, the table shows what is missing.
     if let Ok(gathered) = tokio::time::timeout(time, gathering).await {
         gathered?;
     }
@@ -68,7 +68,7 @@ pub(crate) async fn run(args: &Args, url: &str) -> Result<Nights, Box<dyn Error>
     Ok(nights)
 }
 
-/// Starts a process, which ends with its parent: its stdin does.
+/// Starts a process. It ends with its parent, because its stdin does.
 fn start(
     args: &Args,
     url: &str,
@@ -100,7 +100,7 @@ fn start(
 async fn listen(number: usize, words: ChildStdout, told: UnboundedSender<(usize, Option<String>)>) {
     let mut lines = BufReader::new(words).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        // Nobody listens any more once all is over.
+        // There is no listener any more once all is over.
         let _ = told.send((number, Some(line)));
     }
     let _ = told.send((number, None));

@@ -1,4 +1,4 @@
-//! A Redis for this run alone, for those who have the program and no server.
+//! A Redis for this run alone, if there is the program but no running server.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 const START: Duration = Duration::from_secs(10);
 
-/// A `redis-server` that nobody else can reach: it listens to a socket in a folder of its own, and
-/// to no port. It ends with this value.
+/// A private `redis-server`: it listens on a socket in a folder of its own, and on no port. It ends
+/// when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     process: Child,
@@ -19,7 +19,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Returns when it answers.
+    /// Returns when the server answers.
     pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let started = Command::new("redis-server")
@@ -31,8 +31,9 @@ impl Server {
             .stdout(Stdio::null())
             .spawn();
         let process = started.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => "there is no redis-server here to start: install one (apt-get install redis-server, \
-                                    brew install redis), or name one that runs with --url redis://host:port/"
+            ErrorKind::NotFound => "there is no redis-server here to start: install one \
+                                    (apt-get install redis-server, brew install redis), \
+                                    or name one that runs with --url redis://host:port/"
                 .to_owned(),
             _ => format!("redis-server does not start: {error}"),
         })?;

@@ -1,9 +1,9 @@
-//! An HTTP service with axum: a lock per order, a rate limit per tenant, and every error answered
-//! with the status that says what to do.
+//! An HTTP service with axum: a lock per order, a rate limit per tenant, and for every error the
+//! status that tells the caller what to do.
 //!
 //! `cargo run -p lock-examples --features orders --bin orders` starts it on a free port, sends it
-//! requests and prints what came back. `--listen 127.0.0.1:8080` keeps serving, until Ctrl-C. The
-//! service itself is in `examples/src/orders`.
+//! requests and prints what came back. `--listen 127.0.0.1:8080` serves until Ctrl-C. The service
+//! itself is in `examples/src/orders`.
 
 mod tour;
 
@@ -17,7 +17,7 @@ use lock_examples::orders::{Shop, report, service};
 use lock_runtime::{LockClient, LockError};
 use tokio::net::TcpListener;
 
-/// How long requests that are being served may take when the service is told to stop.
+/// How long running requests may take after the service is told to stop.
 const STOP: Duration = Duration::from_secs(10);
 
 /// How often the report is due.

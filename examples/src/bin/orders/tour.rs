@@ -1,4 +1,4 @@
-//! Requests that meet every status once, and a table of what came back.
+//! Requests that meet every status once, and a table of the answers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 const CROWD: usize = 100;
 
-/// What the service said to one request.
+/// The service's answer to one request.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -36,7 +36,8 @@ pub(crate) async fn take(service: SocketAddr, locks: &LockClient) -> io::Result<
     right &= row("payments of two tenants at once", &[200], &others);
     let nameless = ask(service, &["POST /no%20name/orders/7/pay"]).await?;
     right &= row("a tenant whose name can't be", &[400], &nameless);
-    // 100 a second and 20 at once: some of so many pass, and the others are told when to come back.
+    // 100 a second and 20 at once: some of these requests pass, and the others are told when to
+    // come back.
     let crowd = ask(service, &["GET /acme/quote"; CROWD]).await?;
     right &= row("100 questions of one tenant at once", &[200, 429], &crowd);
     let other = ask(service, &["GET /other/quote"]).await?;
@@ -87,8 +88,8 @@ async fn ask_one(service: SocketAddr, request: String) -> io::Result<Answer> {
     }
 }
 
-/// Prints which statuses came how often, and tells whether they are these and 429 and 503 say when
-/// to come back.
+/// Prints how often each status came. Checks that the statuses are the expected ones, and that 429
+/// and 503 say when to come back.
 fn row(requests: &str, expected: &[u16], answers: &[Answer]) -> bool {
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
     statuses.sort_unstable();

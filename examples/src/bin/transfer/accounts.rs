@@ -1,5 +1,5 @@
-//! The accounts: balances that can be read and written, and nothing cleverer. What keeps them right
-//! is the lock, and where a lock was lost without its holder knowing, the tokens.
+//! The accounts: balances that can be read and written, and nothing cleverer. The lock keeps them
+//! right. Where a holder lost its lock without knowing it, the tokens do.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,12 +12,12 @@ pub(crate) struct Accounts(Vec<Mutex<Account>>);
 #[derive(Debug)]
 struct Account {
     balance: i64,
-    /// The highest token seen. Who comes with a lower one has been overtaken.
+    /// The highest token seen. A caller with a lower one has been overtaken.
     newest: Option<FencingToken>,
 }
 
-/// A later holder of the lock has been at this account. What was read is no longer so, and nothing
-/// was written.
+/// A later holder of the lock has been at this account. The balance that was read is out of date,
+/// and nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("account {0} was changed by a later holder of its lock")]
 pub(crate) struct Overtaken(usize);
@@ -29,7 +29,7 @@ impl Accounts {
         Self((0..accounts).map(open).collect())
     }
 
-    /// From now on a lower token is refused: a holder that wakes up late can't write what this one
+    /// From now on a lower token is refused. A holder that wakes up late can't write what this one
     /// would not see.
     pub(crate) fn read(&self, id: usize, token: Option<FencingToken>) -> Result<i64, Overtaken> {
         self.check(id, token, |account| account.balance)
@@ -49,7 +49,7 @@ impl Accounts {
         self.0.iter().map(balance).sum()
     }
 
-    /// `None`, from those who have no lock, checks nothing; it is lower than every token.
+    /// `None` stands for callers without a lock. It checks nothing, and is lower than every token.
     fn check<T>(
         &self,
         id: usize,

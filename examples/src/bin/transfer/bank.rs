@@ -15,7 +15,7 @@ const ACCOUNTS: usize = 8;
 const BALANCE: i64 = 1000;
 /// How long a transfer thinks between reading and writing.
 const THINK: Duration = Duration::from_millis(1);
-/// A task that has not come to its end so long after the day is stuck. More than the longest wait
+/// A task that has not ended this long after the day is stuck. This is longer than the longest wait
 /// for a lock, 10 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -28,9 +28,9 @@ pub(crate) enum TransferError {
     Overtaken(#[from] Overtaken),
 }
 
-/// Sends money; nothing happens if there is not so much. Both accounts are locked, or none: whoever
-/// sends in the other direction at the same time waits, and does not hold one lock while waiting
-/// for the other. The tokens are in the order of the keys.
+/// Sends money. Nothing happens if there is not so much. Both accounts are locked, or none: a
+/// transfer in the other direction waits, and holds no lock while it waits for the other. The
+/// tokens are in the order of the keys.
 #[distributed_lock(keys = ["account:<from>", "account:<to>"], fence = tokens)]
 async fn transfer(
     accounts: &Accounts,
@@ -57,7 +57,7 @@ async fn transfer_without_lock(
     read_think_write(accounts, (from, None), (to, None), amount).await
 }
 
-/// Right as long as nobody else is at one of the accounts at the same time.
+/// Right only if no other transfer uses one of the accounts at the same time.
 async fn read_think_write(
     accounts: &Accounts,
     (from, from_token): (usize, Option<FencingToken>),
@@ -86,7 +86,7 @@ pub(crate) struct Bank {
 }
 
 impl Bank {
-    /// Lets all tasks send until the time is over.
+    /// Lets all tasks send money until the time is over.
     pub(crate) async fn open(args: &Args) -> Result<Day, TransferError> {
         let day = Duration::from_secs(args.seconds);
         let bank = Arc::new(Self {
@@ -109,7 +109,7 @@ impl Bank {
             }
             Ok::<_, TransferError>(())
         };
-        // Whoever is missing when the time is over is stuck: the report counts them.
+        // A task that has not ended by then is stuck. The report counts it.
         if let Ok(gathered) = tokio::time::timeout(day + PATIENCE, gathering).await {
             gathered?;
         }

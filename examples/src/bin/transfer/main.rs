@@ -1,8 +1,8 @@
-//! Transfers between accounts: each needs two locks at once, and nobody gets stuck.
+//! Transfers between accounts: each needs two locks at once, and none gets stuck.
 //!
 //! `cargo run -p lock-examples --bin transfer` lets 32 tasks send money between random pairs of 8
-//! accounts for three seconds, and counts the money before and after. `--no-lock` shows the money
-//! that appears or vanishes without.
+//! accounts for three seconds, and counts the money before and after. `--no-lock` shows how money
+//! appears or vanishes without the locks.
 
 mod accounts;
 mod bank;
@@ -16,7 +16,7 @@ use lock_runtime::LockClient;
 
 use crate::bank::Bank;
 
-/// Transfers between accounts: each needs two locks at once, and nobody gets stuck.
+/// Transfers between accounts: each needs two locks at once, and none gets stuck.
 #[derive(Debug, Parser)]
 #[command(name = "transfer")]
 struct Args {

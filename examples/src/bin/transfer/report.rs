@@ -1,4 +1,4 @@
-//! What the user sees: the money before and after, and whether everybody got their turn.
+//! What the user sees: the money before and after, and whether every task got its turn.
 
 use std::io::{Write, stdout};
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub(crate) struct Day {
     pub(crate) tasks: u32,
     pub(crate) accounts: usize,
     pub(crate) locked: bool,
-    /// Those who came to their end.
+    /// The tasks that ended.
     pub(crate) senders: Vec<Sender>,
     pub(crate) before: i64,
     pub(crate) after: i64,
@@ -61,11 +61,15 @@ impl Day {
             return ExitCode::FAILURE;
         }
         say(&match more {
-            0 if self.locked => "\nNo money appeared, none vanished, and nobody got stuck.".to_owned(),
-            0 => "\nNothing went wrong this time: too few were at one account at once. Try more --tasks.".to_owned(),
+            0 if self.locked => {
+                "\nNo money appeared, none vanished, and no task got stuck.".to_owned()
+            }
+            0 => "\nNothing went wrong this time: too few were at one account at once. \
+                  Try more --tasks."
+                .to_owned(),
             more => format!(
-                "\n{} of money {}: two read the same balance, and the later one wrote over what the other had \
-                 written. This is what the locks prevent.",
+                "\n{} of money {}: two read the same balance, and the later one wrote over \
+                 what the other had written. This is what the locks prevent.",
                 more.abs(),
                 if more > 0 { "appeared" } else { "vanished" }
             ),
@@ -74,8 +78,7 @@ impl Day {
     }
 }
 
-/// Prints a line. Whoever read it may be gone (`| head`): that changes nothing about the exit
-/// status.
+/// Prints a line. Its reader may be gone (`| head`); that does not change the exit status.
 fn say(line: &str) {
     let _ = writeln!(stdout(), "{line}");
 }

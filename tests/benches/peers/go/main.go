@@ -27,7 +27,7 @@ const (
 	stock  = "bench-stock"
 )
 
-// An acquire waits however long it lasts, and returns the way to release.
+// An acquire waits as long as it takes, and returns the release.
 type acquire func(key string) (release func())
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	check(err)
 	options, err := redis.ParseURL(url)
 	check(err)
-	// A task that asks has a connection, as redis-py and Redisson have it.
+	// Each waiting task has a connection, as in redis-py and Redisson.
 	options.PoolSize = 64
 	options.PoolTimeout = time.Minute
 	client := redis.NewClient(options)
@@ -60,7 +60,8 @@ func main() {
 	}
 }
 
-// Its defaults: it looks again after 50 to 250 ms. It gives up after 32 times, which a user who wants to wait repeats.
+// Its defaults: it looks again after 50 to 250 ms, and gives up after 32 tries. A user who wants to
+// wait repeats that.
 func redsyncLock(client *redis.Client) acquire {
 	locks := redsync.New(goredis.NewPool(client))
 	return func(key string) func() {
@@ -74,11 +75,11 @@ func redsyncLock(client *redis.Client) acquire {
 	}
 }
 
-// It has no retries by default; an exponential pause of 1 to 64 ms, as the bare loop has it.
+// It has no retries by default, so it gets the exponential pause of the bare loop: 1 to 64 ms.
 func redislockLock(client *redis.Client) acquire {
 	locks := redislock.New(client)
 	return func(key string) func() {
-		// Without a deadline it would take the lease for one.
+		// Without a deadline, the lease would be the deadline.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 		lock, err := locks.Obtain(ctx, key, lease, &redislock.Options{
 			RetryStrategy: redislock.ExponentialBackoff(time.Millisecond, 64*time.Millisecond),

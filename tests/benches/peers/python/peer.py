@@ -29,7 +29,7 @@ class Peer:
         self.tasks = int(tasks)
         self.process = process
         if kind == "crowd":
-            # A connection for each of ten thousand who ask at once is more than a process may have.
+            # Ten thousand requests at once would need more connections than a process may have.
             pool = redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=64, timeout=None)
             self.locks = redis.asyncio.Redis(connection_pool=pool)
         else:
@@ -37,7 +37,7 @@ class Peer:
         self.shop = redis.asyncio.Redis.from_url(url)
 
     def lock(self, key):
-        # The lock's defaults, but for the lease: it looks again each 100 ms.
+        # The lock's defaults, except for the lease: it looks again each 100 ms.
         return self.locks.lock(key, timeout=LEASE)
 
     async def task(self, key, until):

@@ -1,8 +1,8 @@
-//! Breaks the Lua scripts in every small way and counts which of the mistakes the tests find:
-//! `cargo run -p lock-long --bin script-mutants -- --jobs N`.
+//! Breaks the Lua scripts in every small way, and counts the mistakes that the tests find: `cargo
+//! run -p lock-long --bin script-mutants -- --jobs N`.
 //!
 //! `--only FILE` or `--only FILE:LINE`, any number of times, takes the mutants of one script or
-//! line; `--quick` leaves the longer tests out, which find a few more; `--list` prints the mutants
+//! line. `--quick` leaves out the longer tests, which find a few more. `--list` prints the mutants
 //! without a test. The exit status is 1 if fewer than 90 % were found.
 
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ async fn main() -> Result<ExitCode, String> {
     }
     let mut terminated =
         signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
-    // A signal ends this here, and so everything that was started.
+    // A signal ends this program here, and with it everything that it started.
     tokio::select! {
         report = run(mutants, options.jobs, options.quick) => {
             let report = report?;

@@ -1,10 +1,10 @@
 //! Tries to break the lock for as long as one likes:
 //! `cargo run -p lock-long --bin soak -- --minutes N --seed S`.
 //!
-//! Runs of a minute each, with an empty server and a seed of its own, follow one another; at the
-//! end stands a report of all. The exit status is 1 if anything was found that must not be, under
-//! faults that a lock must bear. With `worker` as its first argument it is one of the processes
-//! under load, which nobody needs to start by hand.
+//! It makes runs of a minute each, one after the other. Each has an empty server and a seed of its
+//! own. At the end it prints a report of all. The exit status is 1 if a run found what must not be,
+//! under faults that a lock must bear. With `worker` as its first argument it is one of the
+//! processes under load; there is no need to start that by hand.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ async fn main() -> Result<ExitCode, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut terminated =
         signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
-    // A signal ends this here, and so everything that was started.
+    // A signal ends this program here, and with it everything that it started.
     tokio::select! {
         report = soak(program, minutes, seed) => {
             println!("{report}");
@@ -58,7 +58,7 @@ async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64) -> Report {
     let mut seeds = Seeded::new(seed);
     let mut all = Report::default();
     let until = Instant::now() + Duration::from_secs(60 * minutes);
-    // The first run has the seed itself, so that a run that found something comes again by its own.
+    // The first run has the seed itself, so that the seed of a failed run repeats it.
     let mut next = seed;
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -70,7 +70,7 @@ async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64) -> Report {
         }
         all.add(report);
         next = seeds.any();
-        // What is left is too short for all faults.
+        // The time that is left is too short for all faults.
         if Instant::now() + MINUTE / 2 > until {
             return all;
         }

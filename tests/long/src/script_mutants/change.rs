@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::line::{depth, is_function, tokens};
 
-/// The lines in place of which something else is written, or nothing.
+/// The lines that are replaced, by something else or by nothing.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) lines: Range<usize>,
@@ -21,8 +21,8 @@ impl Change {
     }
 }
 
-/// What may be left out that begins on this line: it alone, or the block that it opens, or the
-/// statement that goes on over several lines. Only the first of them that Lua compiles is a mutant.
+/// The deletions that begin on this line: it alone, or the block that it opens, or its statement
+/// over several lines. Only the first that Lua compiles is a mutant.
 pub(super) fn deletions(lines: &[&str], at: usize) -> Vec<Change> {
     if tokens(lines[at]).is_empty() {
         return Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn deletions(lines: &[&str], at: usize) -> Vec<Change> {
     deletions
 }
 
-/// What may stand in a word's or sign's place. Only the first that Lua compiles is a mutant.
+/// The replacements of a word or sign. Only the first that Lua compiles is a mutant.
 pub(super) fn swaps(lines: &[&str], at: usize) -> Vec<Vec<Change>> {
     let line = lines[at];
     let all = tokens(line);
@@ -83,8 +83,8 @@ pub(super) fn swaps(lines: &[&str], at: usize) -> Vec<Vec<Change>> {
             "+" => &["-"],
             // The sign of a number can only be dropped.
             "-" => &["+", ""],
-            // An argument's or lock's number is not worth a mutant: what it names is of another
-            // kind.
+            // The number of an argument or lock is not worth a mutant: another number names
+            // something of another kind.
             "0" if before != Some("[") => &["1"],
             "1" if before != Some("[") => &["0"],
             _ => continue,

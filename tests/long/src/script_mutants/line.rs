@@ -1,9 +1,9 @@
-//! What of a line of Lua is code.
+//! Which parts of a line of Lua are code.
 
 use std::ops::Range;
 
-/// The words, numbers and signs of a line, each with where it is. Strings are left out, and so are
-/// comments; there are no long ones in the scripts.
+/// The words, numbers and signs of a line, with their places. Strings and comments are left out.
+/// The scripts have no long comments.
 pub(super) fn tokens(line: &str) -> Vec<Range<usize>> {
     let bytes = line.as_bytes();
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn depth(line: &str) -> i32 {
     words.iter().map(of).sum()
 }
 
-/// Whether a line begins the declaration of a function: without it nothing works at all, which is
+/// Whether a line begins the declaration of a function. Without it nothing works at all, which is
 /// too easy to find.
 pub(super) fn is_function(line: &str) -> bool {
     let is = |token: &Range<usize>| &line[token.clone()] == "function";

@@ -1,9 +1,9 @@
-//! The Lua scripts broken in every small way, and the tests run against each: how many of the
-//! mistakes do they find?
+//! Breaks the Lua scripts in every small way, and runs the tests on each: how many of the mistakes
+//! do they find?
 //!
 //! One build serves all mutants: a test program takes its scripts from the folder named by
 //! `LOCK_SCRIPTS`. First the tests must be green with an unchanged copy, and red with scripts that
-//! do nothing, or else the rest would say nothing.
+//! do nothing. Otherwise the rest would show nothing.
 
 mod change;
 mod line;
@@ -26,8 +26,8 @@ use self::scripts::Scripts;
 use self::suite::Suite;
 use self::trial::Verdict;
 
-/// All mutants of the scripts that Lua compiles, in the order of the files; only of the files, or
-/// of the lines `FILE:LINE`, that are named, if any are.
+/// All mutants of the scripts that Lua compiles, in the order of the files. If files or lines
+/// (`FILE:LINE`) are named, only theirs.
 ///
 /// # Errors
 ///
@@ -36,8 +36,8 @@ pub async fn mutants(only: &[String]) -> Result<Vec<Mutant>, String> {
     mutant::all(&Scripts::read()?, only).await
 }
 
-/// Tries the tests on each of the mutants, so many at a time. Quick tests miss a few that others
-/// find.
+/// Tries the tests on each of the mutants, so many at a time. Quick tests miss a few that longer
+/// ones find.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub async fn run(mutants: Vec<Mutant>, jobs: usize, quick: bool) -> Result<Repor
     Ok(Report { tried })
 }
 
-/// Where the repository is.
+/// The repository's folder.
 fn repository() -> PathBuf {
     let mut folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     folder.pop();

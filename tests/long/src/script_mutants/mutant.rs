@@ -1,4 +1,4 @@
-//! All mutants there are.
+//! All mutants.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Mutant {
     pub(super) file: String,
     /// The first line of the mistake, from 1.
     pub(super) line: usize,
-    /// What stood there.
+    /// The text before.
     pub(super) old: String,
     pub(super) what: String,
     /// The whole file with the mistake.
@@ -33,7 +33,7 @@ impl fmt::Display for Mutant {
     }
 }
 
-/// The mutants that Lua compiles: what it doesn't would be found without a test.
+/// The mutants that Lua compiles. The others would be found without a test.
 pub(super) async fn all(scripts: &Scripts, only: &[String]) -> Result<Vec<Mutant>, String> {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).map_err(|error| error.to_string())?;

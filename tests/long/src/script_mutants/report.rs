@@ -1,4 +1,4 @@
-//! What came of all mutants.
+//! The results of all mutants.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::trial::Verdict;
 /// So many of a hundred mutants must be found.
 const ENOUGH: usize = 90;
 
-/// What came of each mutant.
+/// The result of each mutant.
 #[derive(Debug)]
 pub struct Report {
     pub(super) tried: Vec<(Mutant, Verdict)>,

@@ -37,7 +37,7 @@ impl Scripts {
         Ok(Self { files, parts })
     }
 
-    /// The first script of which a file is a part, with another text for that file.
+    /// The first script that the file is a part of, with another text for that file.
     pub(super) fn assembled(&self, file: &str, text: &str) -> String {
         let is_part = |parts: &&Vec<String>| parts.iter().any(|part| part == file);
         let parts = self.parts.iter().find(is_part);

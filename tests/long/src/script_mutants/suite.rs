@@ -1,4 +1,4 @@
-//! The test programs, and which of their tests a script's mutants are tried on.
+//! The test programs, and which of their tests are tried on a script's mutants.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,22 +14,22 @@ use tokio::process::Command;
 
 use super::repository;
 
-/// Many times what they take on a machine under load; only a test that hangs needs longer.
+/// Many times what they take on a machine under load. Only a test that hangs needs longer.
 const LIMIT: Duration = Duration::from_secs(400);
-/// Most of them wait for most of their time.
+/// Most tests wait most of the time.
 const THREADS: &str = "3";
-/// So many tests that found a mistake in a file are tried first on the next one.
+/// So many tests that found a mistake in a file are tried first on its next one.
 const FIRST: usize = 6;
 
-/// Tests that are run together, those that are quick or likely to find something first.
+/// Tests that are run together. Stages that are quick or likely to find something come first.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     program: &'static str,
-    /// What is in the names of its tests; nothing means all.
+    /// Parts of the names of its tests. Without any, all tests.
     names: Vec<String>,
     /// The names are whole names.
     exact: bool,
-    /// Not these.
+    /// Tests that are left out.
     pub(super) without: Vec<String>,
 }
 
@@ -67,21 +67,21 @@ impl Stage {
     }
 }
 
-/// How a stage came out.
+/// The result of a stage.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Outcome {
     Green,
     /// The first test that failed.
     Red(String),
-    /// It did not come to an end.
+    /// It did not end.
     Hung,
 }
 
-/// The test programs, built, and what is known of them.
+/// The test programs, built, and what is known about them.
 #[derive(Debug)]
 pub(super) struct Suite {
     programs: BTreeMap<&'static str, PathBuf>,
-    /// Which tests found a mistake in a file, the last one last.
+    /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
 }
 
@@ -129,8 +129,8 @@ impl Suite {
         }
     }
 
-    /// What is run on a mutant of a file, one after the other. A test that does not run the script
-    /// is not worth its time.
+    /// What is run on a mutant of a file, one stage after the other. A test that does not run the
+    /// script is not worth its time.
     pub(super) fn stages(&self, file: &str, quick: bool) -> Vec<Stage> {
         let mut stages = self.finders(file);
         let (first, longer) = match file {
@@ -184,7 +184,7 @@ impl Suite {
         stages
     }
 
-    /// Everything that any mutant is tried on.
+    /// Everything that is tried on any mutant.
     pub(super) fn all(&self, quick: bool) -> Vec<Stage> {
         let files = ["rate.lua", "latch.lua", "lib.lua"];
         files
@@ -222,7 +222,7 @@ impl Suite {
             .current_dir(repository().join("tests"))
             .env("LOCK_SCRIPTS", scripts)
             .env("RUST_BACKTRACE", OsStr::new("0"))
-            // What a test that is killed leaves behind goes with it.
+            // What a killed test leaves behind goes with this folder.
             .env("TMPDIR", temporary.path())
             .process_group(0)
             .stdin(Stdio::null())

@@ -11,7 +11,7 @@ use super::suite::{Outcome, Stage, Suite};
 pub(super) enum Verdict {
     /// By the test of this name, each time.
     Caught(String),
-    /// The tests did not come to an end.
+    /// The tests did not end.
     Hung,
     Survived,
 }
@@ -26,7 +26,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Tries a mutant on one stage after the other until it is found.
+/// Tries one stage after the other on a mutant until one finds it.
 pub(super) async fn of(
     suite: &Suite,
     scripts: &Scripts,
@@ -46,7 +46,7 @@ pub(super) async fn of(
             if stage.without.contains(&test) {
                 return Ok(Verdict::Caught(test));
             }
-            // Only what comes again, and again, is no accident of a machine under load.
+            // Only a failure that repeats itself is no accident of a machine under load.
             let alone = stage.only(&test);
             let mut comes_again = true;
             for _ in 0..2 {
@@ -66,7 +66,7 @@ pub(super) async fn of(
     Ok(Verdict::Survived)
 }
 
-/// Whether the tests are green as long as nothing is wrong, and red if all is.
+/// Whether the tests are green while nothing is wrong, and red if everything is.
 pub(super) async fn can_tell(suite: &Suite, scripts: &Scripts, quick: bool) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     scripts.write(folder.path(), None)?;
@@ -90,7 +90,7 @@ pub(super) async fn can_tell(suite: &Suite, scripts: &Scripts, quick: bool) -> R
     Ok(())
 }
 
-/// What is red alone too, if anything.
+/// The tests that are red when run alone, too.
 async fn green(
     suite: &Suite,
     mut stage: Stage,

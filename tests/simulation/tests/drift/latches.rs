@@ -1,4 +1,4 @@
-//! Latches: set, counted down, looked at and waited for, with calls repeated.
+//! Latches: set, counted down, inspected and waited for, with repeated calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use crate::{Both, Random, Side, by, to_commands};
 
 const STEPS: usize = 400;
 
-/// A minute, for which places are remembered and calls are valid, ends between two of these, and so
-/// do the two for which calls are remembered.
+/// A place is remembered and a call is valid for one minute. Calls are remembered for two. Both
+/// times end between two of these ticks.
 const TICKS: [u64; 3] = [25_000, 25_000, 100_000];
 const TTLS: [u64; 3] = [37, 162, 1012];
 
-/// By how many milliseconds the stamp of a new call is behind the store's clock. None of them and
-/// of the ticks ends near a limit: a call is valid from 30 s before its stamp to 60 s after it.
+/// How many milliseconds the stamp of a new call is behind the store's clock. A call is valid from
+/// 30 s before its stamp to 60 s after it. No sum of these and of the ticks ends near a limit.
 const BEHIND: [i64; 8] = [0, 0, 0, 0, 50_000, 70_000, -20_000, -45_000];
 
-/// A call, and when it says that it was made, in milliseconds since the scenario began.
+/// A call, and the time of its stamp in milliseconds since the scenario began.
 #[derive(Clone)]
 struct Call {
     request: LatchRequest,
     made: Option<i64>,
 }
 
-/// What the store's clock says, in microseconds.
+/// The store's clock, in microseconds.
 async fn time(store: &dyn Store) -> u64 {
-    let nobody = LatchRequest {
+    let request = LatchRequest {
         key: "clock".into(),
         owner: Owner {
             client: ClientId(0),
@@ -37,7 +37,7 @@ async fn time(store: &dyn Store) -> u64 {
         verb: LatchVerb::CountDown,
         made: None,
     };
-    match nobody.send(store, by()).await.unwrap().value {
+    match request.send(store, by()).await.unwrap().value {
         Latched::Untimely { now } => now,
         other => panic!("{other:?}"),
     }
@@ -118,9 +118,9 @@ fn the_stores_agree_on_latches() {
 
 fn scenario(both: &mut Both<'_>, seed: u64) {
     let mut random = Random(seed);
-    // A latch opens for all at once.
+    // A latch opens for all waiters at once.
     both.in_order = false;
-    // The last calls of each client, which may come again.
+    // The last calls of each client. They may be repeated.
     let mut calls: [Vec<Call>; 2] = Default::default();
     let mut passed = 0;
     let embedded = Arc::clone(&both.memory.stores[0]);
@@ -145,7 +145,7 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
         } else {
             let last = known.len().min(6);
             let mut call = known[known.len() - 1 - random.index(last)].clone();
-            // Else it is one that was held up on its way.
+            // Half of the repeats keep their old stamp, as a call does that was delayed on its way.
             if random.below(2) == 0 {
                 call.made = Some(passed);
             }

@@ -1,5 +1,5 @@
-//! Locks and shares of one key: and in Redis the number of permits in use is at every moment the
-//! sum of those that the holders have.
+//! Locks and shares of one key. In Redis, the number of permits in use always equals the sum of
+//! what the holders have.
 
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ use crate::{
 
 const STEPS: usize = 400;
 
-/// What holds a key and what is in its set: {type, `used`, sum over the members, time to live,
-/// longest lease}.
+/// The key's holder and set: {type, `used`, sum over the members, time to live, longest lease}.
 const LOOK: &str = r"
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'zset' then return {kind, 0, 0, redis.call('PTTL', KEYS[1]), 0} end
@@ -28,13 +27,13 @@ end
 return {kind, -redis.call('ZSCORE', KEYS[1], 'used'), sum, redis.call('PTTL', KEYS[1]),
   math.floor((last - time[1] * 1000000 - time[2]) / 1000)}";
 
-/// One request of a client, with what it believes it has.
+/// A client's request, and what it believes to have.
 #[derive(Clone, Debug)]
 struct Request {
-    /// Through which of the two clients it talks.
+    /// Which of the two clients sends it.
     through: usize,
     acquire: Acquire,
-    /// Its permits, as later commands name them.
+    /// Its permits, as later commands claim them.
     claims: Option<Permits>,
 }
 
@@ -74,7 +73,7 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
                     holder,
                     limit,
                 } => {
-                    // Of several that end at the same time, either store names another one.
+                    // If several holds end at the same time, the two stores name different ones.
                     let exclusive = holder.filter(|_| claim.permits.is_none());
                     let holder = (holder.is_some(), exclusive);
                     format!(
@@ -128,8 +127,7 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
     }
 }
 
-/// A new request, mostly of the kind of that scenario; now and then of a client that nobody has
-/// heard of for long.
+/// A new request, mostly of the scenario's kind. Sometimes its client has long been silent.
 fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
     let through = random.index(2);
     let dead = random.below(6) == 0;
@@ -138,7 +136,7 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
         count: u32::try_from(random.below(u64::from(of))).unwrap() + 1,
         of,
     };
-    // Mostly of one kind, since they get in each other's way.
+    // Mostly one kind, so that requests conflict.
     let kind = if random.below(10) < 8 {
         focus % 4
     } else {
@@ -178,7 +176,7 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
     match random.below(30) {
         0..=6 => Verb::Acquire(Queue::Join),
         7 | 8 => Verb::Acquire(Queue::Respect),
-        // The plain command, which can't tell a conflict, is for tests of its own.
+        // The plain command can't tell a conflict. It has tests of its own.
         9 if request.acquire.claim.permits.is_none() && request.acquire.tokens > 0 => {
             Verb::Acquire(Queue::Barge)
         }
@@ -187,8 +185,8 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
         20 | 21 => Verb::Abandon,
         22..=24 => match request.claims {
             Some(permits) => {
-                // As after a downgrade of which nobody knows how it ended: what is claimed is what
-                // it then has at least.
+                // As after a downgrade with an unknown outcome: the claim is what the owner has at
+                // least.
                 let rest = if permits.of == Permits::READ_WRITE {
                     1
                 } else {
@@ -247,7 +245,7 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
                         count: permits,
                         ..claimed
                     });
-                    // Only of a writer may an acquire still come late.
+                    // An acquire can still arrive late only if it is a writer's.
                     if of.is_some_and(|permits| permits.of != Permits::READ_WRITE) {
                         requests[at].acquire.claim.permits = requests[at].claims;
                     }

@@ -1,7 +1,7 @@
-//! The two stores side by side, driven by the same random commands: the same replies, and the same
-//! grants told.
+//! Drives the two stores with the same random commands. Both give the same replies and announce the
+//! same grants.
 //!
-//! `LOCK_DRIFT_COMMANDS` says how many (50,000 unless set), `LOCK_DRIFT_SEED` runs one seed only.
+//! `LOCK_DRIFT_COMMANDS` sets how many (default 50,000). `LOCK_DRIFT_SEED` runs one seed only.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,13 +23,13 @@ use lock_store::{ClientId, Instant, Listener, Owner, Store};
 use lock_testkit::{Heard, PATIENT, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 
-/// Leases end in the middle between the moments to which time is set, so that what the test takes
-/// itself decides nothing.
+/// Leases end halfway between the instants to which time is set. So the test's own duration changes
+/// no result.
 const LEASES: [u64; 3] = [1050, 2050, 3050];
 const FIRST_LEASE: Duration = Duration::from_secs(750);
 const KEEPS: [u64; 2] = [0, 1550];
-/// In milliseconds. The short ones decide about places: waits, and how long a client may be silent,
-/// end in the middle between multiples of it.
+/// In milliseconds. The short ones decide about places: waits, and the silence that a client is
+/// allowed, end halfway between their multiples.
 const TICKS: [u64; 4] = [400_000, 1_100_000, 1500, 1500];
 const WAITS: [Option<Duration>; 3] = [
     None,
@@ -37,9 +37,9 @@ const WAITS: [Option<Duration>; 3] = [
     Some(Duration::from_secs(750)),
 ];
 
-/// Lets everything that these keys have end so many milliseconds earlier: times to live, and the
-/// times of what is in a set, in ms of the latches' waiters and in µs of shares and places. Not the
-/// queue, which the embedded store never forgets.
+/// Makes everything that these keys have end earlier by so many milliseconds: times to live, and
+/// the times in sets (in ms for the latches' waiters, in µs for shares and places). Not the queue's
+/// own end, since the embedded store never forgets a queue.
 const TICK: &str = r"
 local millis = tonumber(ARGV[1])
 for _, key in ipairs(KEYS) do
@@ -47,7 +47,7 @@ for _, key in ipairs(KEYS) do
   if string.find(key, '%queue:', 1, true) then
     local all = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
     for i = 1, #all, 2 do
-      -- When a client was passed over stands there in milliseconds.
+      -- The time at which a client was passed over is in milliseconds.
       local in_millis = all[i + 1] - 6000000000000000
       local unit = in_millis > 0 and in_millis < 100000000000000 and 1 or 1000
       redis.call('ZADD', key, all[i + 1] - millis * unit, all[i])
@@ -101,8 +101,8 @@ struct Side {
     stores: [Arc<dyn Store>; 2],
     heard: [Arc<Heard>; 2],
     last_token: HashMap<String, u64>,
-    /// Generations of latches, in the order in which they were seen: their numbers differ from
-    /// store to store.
+    /// Generations of latches, in the order of their appearance. Their numbers differ between the
+    /// stores.
     generations: Vec<u64>,
 }
 
@@ -132,7 +132,7 @@ fn by() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-/// Rounded so that what the test takes itself makes no difference.
+/// Rounded, so that the test's own duration makes no difference.
 fn rounded(remaining: Option<Duration>) -> Option<u64> {
     remaining.map(|left| left.as_secs().div_ceil(100))
 }
@@ -145,7 +145,7 @@ struct Both<'g> {
     memory: Side,
     steps: Vec<String>,
     commands: usize,
-    /// Whether the order counts in which a client is told of grants.
+    /// Whether the order in which a client hears of grants must be the same.
     in_order: bool,
 }
 
@@ -186,7 +186,7 @@ impl<'g> Both<'g> {
         }
     }
 
-    /// Does the same with both, and says what both replied.
+    /// Runs the same command on both stores, and compares the replies.
     fn compare(&mut self, name: String, run: impl AsyncFn(&mut Side) -> String) -> String {
         let real = &self.ground.real;
         let expected = real.block_on(run(&mut self.memory));
@@ -208,8 +208,8 @@ impl<'g> Both<'g> {
         reply
     }
 
-    /// Lets so many milliseconds pass in both, in Redis for these keys (without the namespace) and
-    /// their queues.
+    /// Lets so many milliseconds pass in both stores. In Redis, for these keys (without the
+    /// namespace) and their queues.
     fn pass_time(&mut self, millis: u64, keys: &[&str]) {
         self.steps.push(format!("{millis} ms later"));
         let ground = self.ground;
@@ -226,7 +226,7 @@ impl<'g> Both<'g> {
         ground.real.block_on(ground.server.command(&tick));
     }
 
-    /// The names of all keys that Redis has of this scenario.
+    /// The names of all keys of this scenario in Redis.
     fn keys(&self) -> Vec<String> {
         let all = format!("{}:*", self.namespace);
         let ground = self.ground;
@@ -242,14 +242,14 @@ impl<'g> Both<'g> {
         format!("{}:{key}", self.namespace)
     }
 
-    /// What a script says of a key.
+    /// Runs a script on a key.
     fn eval<T: redis::FromRedisValue>(&self, script: &str, key: &str) -> T {
         let (ground, key) = (self.ground, self.name(key));
         let query = async || ground.server.query(&["EVAL", script, "1", &key]).await;
         ground.real.block_on(query())
     }
 
-    /// For messages: the last things that were done.
+    /// For messages: the last steps.
     fn after(&self) -> String {
         let from = self.steps.len().saturating_sub(40);
         let mut text = format!("{}, after\n", self.namespace);
@@ -260,7 +260,7 @@ impl<'g> Both<'g> {
     }
 }
 
-/// Runs seed after seed until a share (one of so many) of the commands asked for are done.
+/// Runs seed after seed until this share (one of so many) of the requested commands is done.
 fn to_commands(share: usize, scenario: impl Fn(&mut Both<'_>, u64)) {
     let number = |name| {
         let text = std::env::var(name).ok()?;

@@ -1,4 +1,4 @@
-//! Exclusive locks of several keys, taken at once and ended in batches.
+//! Exclusive locks of several keys, taken at once and released in batches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const STEPS: usize = 400;
 
 const KEYS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A request for some of the keys, each under an owner token of its own.
+/// A request for some of the keys, with an owner token for each.
 #[derive(Clone, Debug)]
 struct Request {
     through: usize,
@@ -28,7 +28,7 @@ struct Request {
 #[derive(Clone, Debug)]
 enum Verb {
     AcquireAll(Queue),
-    /// For the one of these numbers alone.
+    /// For the key with this index alone.
     Acquire(usize),
     Abandon(usize),
     Fence(usize),

@@ -1,26 +1,27 @@
-//! Leases, renewals and fencing tokens: an exclusive lock, clients that renew it, write to a
-//! resource and stop for any time, and a store that restarts without its data.
+//! Leases, renewals and fencing tokens: an exclusive lock, and a store that restarts without its
+//! data. The clients renew the lock, write to a resource, and stop for any time.
 //!
-//! | here | the code |
-//! |---|---|
-//! | `fence/steps.rs` | `stores/redis/src/commands/{acquire,renew,release}.lua`; `mint` and `keep_token` in `lib.lua` |
-//! | `Phase::Holding` | `engine/hold/mod.rs` (deadline), `engine/background/watchdog.rs` (renewal) |
-//! | `Fence::trusted` | `timing::trusted`: the lease less what is not trusted of it |
-//! | `Resource` | whatever the user guards: it remembers the highest token and refuses lower ones |
+//! What stands for which code:
+//! - `fence/steps.rs`: `stores/redis/src/commands/{acquire,renew,release}.lua`, and `mint` and
+//!   `keep_token` in `lib.lua`.
+//! - `Phase::Holding`: `engine/hold/mod.rs` (deadline) and `engine/background/watchdog.rs`
+//!   (renewal).
+//! - `Fence::trusted`: `timing::trusted`, the lease less its untrusted part.
+//! - `Resource`: the user's resource. It remembers the highest token and refuses lower ones.
 //!
-//! **Time**: the clients' clocks tick together; the store's may tick once on its own for each of
-//! `drift`, which is what the untrusted part of a lease is for. The store's time in microseconds,
-//! the floor of the tokens, moves with each tick and with each token: two grants take longer than a
+//! **Time**: the clients' clocks tick together. The store's clock may tick on its own `drift`
+//! times; the untrusted part of a lease covers this. The store's time in microseconds is the floor
+//! of the tokens. It moves with each tick and with each token, since two grants take longer than a
 //! microsecond.
 //!
-//! **The network** may carry out a command, deliver a reply, or let a write reach the resource,
-//! after any time, or never. A client that was stopped between its check and its write is a write
-//! that travels for long.
+//! **The network** may delay anything for any time, or lose it: a command, a reply, a write to the
+//! resource. A client that stops between its check and its write is the same as a write that
+//! travels for long.
 //!
-//! **Left out**: the queue (see `queue.rs`; a hand-over mints in the same way), the counter's TTL
-//! of 24 hours (it is a loss of the counter while the clock goes on, which `losses` covers), clocks
-//! set back but for `set_backs`, where the order of tokens is known not to hold after a loss of the
-//! data.
+//! **Left out**: the queue (see `queue.rs`; a hand-over mints in the same way); the counter's TTL
+//! of 24 hours (the counter is lost while the clock goes on, which `losses` covers); clocks that
+//! are set back, except in `set_backs`, where tokens are known to lose their order after a loss of
+//! the data.
 
 use std::hash::{Hash, Hasher};
 
@@ -36,36 +37,36 @@ pub(crate) const EXCLUSION: &str = "mutual exclusion of beliefs while the store 
 #[derive(Clone, Debug)]
 pub(crate) struct Fence {
     pub(crate) clients: usize,
-    /// Acquires, of all clients together.
+    /// Acquires, over all clients.
     pub(crate) acquires: u8,
-    /// Renewals, of all clients together.
+    /// Renewals, over all clients.
     pub(crate) renewals: u8,
-    /// Writes, of all clients together.
+    /// Writes, over all clients.
     pub(crate) writes: u8,
     /// Restarts of the store without its data.
     pub(crate) losses: u8,
-    /// Ticks that the store's clock makes alone.
+    /// Extra ticks of the store's clock.
     pub(crate) drift: u8,
-    /// How often the store's clock is set back to its beginning.
+    /// How often the store's clock is set back to zero.
     pub(crate) set_backs: u8,
     pub(crate) lease: u8,
     pub(crate) mistake: Option<Mistake>,
 }
 
-/// What could have been built wrongly.
+/// A mistake that could have been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     /// The whole lease is trusted.
     NoMargin,
     /// The deadline is counted from the reply.
     ValidityFromTheReply,
-    /// A reply that comes after the deadline of its own grant is believed.
+    /// A grant is believed although its reply comes after its deadline.
     ReplyTrustedAfterItsDeadline,
-    /// Tokens without the server's time as their floor.
+    /// Tokens have no floor of server time.
     TokenByPlainIncrement,
-    /// A renewal writes the hold down anew.
+    /// A renewal sets the key, whoever has it.
     RenewalBySet,
-    /// A renewal without a reply counts as one.
+    /// A renewal without a reply counts as done.
     LostRenewalTrusted,
     /// The resource accepts every write.
     ResourceChecksNothing,
@@ -79,14 +80,14 @@ struct Client {
     phase: Phase,
     /// Its command under way, or the reply to that.
     command: Option<Way>,
-    /// Commands nobody waits for any more, which may be carried out yet.
+    /// Commands whose replies the client no longer awaits. They may yet be carried out.
     strays: Vec<Stray>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Phase {
     Idle,
-    /// What is trusted of a lease that is counted from before the acquire was sent.
+    /// What is trusted of a lease that counts from before the sending of the acquire.
     Asking {
         left: u8,
     },
@@ -96,7 +97,7 @@ enum Phase {
     },
 }
 
-/// What a grant brings: its token, and its number, which nobody in the system knows.
+/// A grant: its token, and its number, which no part of the system knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Grant {
     token: u8,
@@ -108,7 +109,7 @@ enum Way {
     Acquire,
     Granted(Grant),
     Busy,
-    /// With what would be left of the lease if it succeeds.
+    /// With the rest of the lease if the renewal succeeds.
     Renew {
         left: u8,
     },
@@ -131,30 +132,30 @@ enum Verb {
     Release,
 }
 
-/// What is guarded.
+/// The guarded resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Resource {
-    /// Of the writes that it accepted.
+    /// The highest grant whose write it accepted.
     highest: Grant,
-    /// A write came after one of a later grant, and was accepted or not.
+    /// A write arrived after one of a later grant, accepted or not.
     stale_arrived: bool,
     stale_accepted: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct State {
-    /// Client and attempt that hold the lock, and the ticks left of the lease.
+    /// The client and attempt that hold the lock, and the remaining ticks of the lease.
     lock: Option<(usize, u8, u8)>,
     /// The fence counter.
     last: u8,
     /// The store's time.
     now: u8,
     clients: Vec<Client>,
-    /// On their way to the resource.
+    /// Writes on their way to the resource.
     writes: Vec<Grant>,
     resource: Resource,
     left: Budget,
-    /// How many grants there were, the highest token so far, and whether one was not above it.
+    /// The number of grants, the highest token so far, and whether a token did not rise.
     grants: u8,
     highest: u8,
     disorder: bool,
@@ -172,7 +173,7 @@ struct Budget {
     set_backs: u8,
 }
 
-/// One step; the first number is the client.
+/// One step. The first number is the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Tick,
@@ -186,9 +187,9 @@ pub(crate) enum Action {
     CarryOut(usize),
     CarryOutStray(usize, usize),
     Hear(usize),
-    /// No reply in time, whether or not the command is carried out.
+    /// No reply in time. The command may be carried out or not.
     NoReply(usize),
-    /// The client has looked whether it holds the lock, and writes.
+    /// The client has checked that it holds the lock, and writes.
     Write(usize),
     /// A write reaches the resource.
     Arrive(usize),
@@ -332,7 +333,8 @@ impl Model for Fence {
             }),
         ];
         if self.writes > 1 {
-            // Without the check of the token the resource would take it: what tokens are for.
+            // Without its check of the token the resource would take this write. Tokens prevent
+            // that.
             properties.push(Property::sometimes(
                 "a stale write arrives",
                 |_, state: &State| state.resource.stale_arrived,
@@ -348,7 +350,7 @@ impl Model for Fence {
     }
 }
 
-/// Which client is which makes no difference.
+/// Clients are interchangeable.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let mut order: Vec<usize> = (0..self.clients.len()).collect();

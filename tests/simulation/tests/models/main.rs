@@ -1,11 +1,10 @@
-//! Models of the protocols, and a checker that goes through every state that they can reach within
-//! small bounds.
+//! Models of the protocols. A checker visits every state that they can reach within small bounds.
 //!
-//! `cargo test -p lock-simulation --test models -- --nocapture` is the short form and tells how
-//! many states there were: about a minute of one core. `LOCK_MODEL_BOUNDS=large`, with `--release`,
-//! goes further: two clients and two faults are 4.7 million states and minutes; three requests or
-//! clients with a fault were not yet run to their end. Each model can be built with a deliberate
-//! mistake, which the checker has to find.
+//! `cargo test -p lock-simulation --test models -- --nocapture` is the short form. It takes about a
+//! minute of one core and prints the number of states. `LOCK_MODEL_BOUNDS=large`, with `--release`,
+//! goes further. Two clients and two faults are 4.7 million states, and take minutes. Three
+//! requests or three clients with a fault were not yet run to their end. Each model can be built
+//! with a deliberate mistake, and the checker has to find it.
 #![expect(
     clippy::panic,
     reason = "a property that does not hold must end the test"
@@ -24,12 +23,12 @@ mod fence;
 mod queue;
 mod quorum;
 
-/// Whether to go further than what every change has to pass.
+/// True for larger bounds than every change has to pass.
 fn large() -> bool {
     std::env::var("LOCK_MODEL_BOUNDS").is_ok_and(|bounds| bounds == "large")
 }
 
-/// Goes through every state: no property fails, and what must be possible is.
+/// Visits every state: each property holds, and what must be possible happens.
 fn holds<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -52,7 +51,7 @@ where
     checker.assert_properties();
 }
 
-/// Goes on until this property fails.
+/// Searches until this property fails.
 fn fails<M>(model: M, property: &'static str)
 where
     M: Model + Send + Sync + 'static,
@@ -195,9 +194,11 @@ macro_rules! found_in_queue {
 
 found_in_queue! {
     a_release_without_owner_check_is_found: ReleaseWithoutOwnerCheck, [1, 1], 0 => OWNER;
-    two_believe_after_a_release_without_owner_check: ReleaseWithoutOwnerCheck, [1, 1, 1], 0 => EXCLUSION;
+    two_believe_after_a_release_without_owner_check:
+        ReleaseWithoutOwnerCheck, [1, 1, 1], 0 => EXCLUSION;
     validity_counted_from_the_reply_is_found: ValidityFromTheReply, [1, 1], 0 => EXCLUSION;
-    a_reply_trusted_after_its_deadline_is_found: ReplyTrustedAfterItsDeadline, [1, 1], 0 => EXCLUSION;
+    a_reply_trusted_after_its_deadline_is_found:
+        ReplyTrustedAfterItsDeadline, [1, 1], 0 => EXCLUSION;
     a_grant_counted_from_its_message_is_found: GrantCountedFromItsMessage, [1, 1], 0 => EXCLUSION;
     a_stale_grant_that_is_kept_is_found: StaleGrantKept, [1, 1], 0 => EXCLUSION;
     grants_in_no_order_are_found: GrantsInNoOrder, [1, 1], 0 => EXCLUSION;
@@ -269,7 +270,7 @@ fn tokens_rise_also_when_the_clock_is_set_back() {
     );
 }
 
-/// The limit that the documentation names: both faults together.
+/// A documented limit: both faults together.
 #[test]
 fn tokens_may_repeat_after_a_loss_of_the_data_with_the_clock_set_back() {
     fails(
@@ -285,7 +286,10 @@ fn tokens_may_repeat_after_a_loss_of_the_data_with_the_clock_set_back() {
 /// The same, for leases and tokens: renewals, losses of the data, ticks of the store's clock alone,
 /// writes.
 macro_rules! found_in_fence {
-    ($($name:ident: $mistake:ident, $renewals:expr, $losses:expr, $drift:expr, $writes:expr => $property:ident;)*) => {$(
+    ($(
+        $name:ident: $mistake:ident, $renewals:expr, $losses:expr, $drift:expr, $writes:expr
+            => $property:ident;
+    )*) => {$(
         #[test]
         fn $name() {
             let (renewals, losses, drift, writes) = ($renewals, $losses, $drift, $writes);
@@ -298,7 +302,8 @@ macro_rules! found_in_fence {
 found_in_fence! {
     a_lease_trusted_as_a_whole_is_found: NoMargin, 0, 0, 1, 0 => EXCLUSION;
     a_deadline_counted_from_the_reply_is_found: ValidityFromTheReply, 0, 0, 0, 0 => EXCLUSION;
-    a_grant_trusted_after_its_deadline_is_found: ReplyTrustedAfterItsDeadline, 0, 0, 0, 0 => EXCLUSION;
+    a_grant_trusted_after_its_deadline_is_found:
+        ReplyTrustedAfterItsDeadline, 0, 0, 0, 0 => EXCLUSION;
     a_lost_renewal_that_is_trusted_is_found: LostRenewalTrusted, 2, 0, 0, 0 => EXCLUSION;
     a_renewal_by_set_is_found: RenewalBySet, 1, 0, 0, 0 => EXCLUSION;
     a_token_by_plain_increment_is_found: TokenByPlainIncrement, 0, 1, 0, 0 => TOKENS;
@@ -317,7 +322,7 @@ fn quorum(rounds: usize, time: Time) -> Quorum {
     }
 }
 
-/// Clocks that tick together, but for so many ticks of single nodes.
+/// Clocks that tick together, except for so many extra ticks of single nodes.
 fn ticks(drift: u8) -> Time {
     Time::Ticks {
         lease: 2 + u8::from(large()),
@@ -361,7 +366,7 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
         Quorum { fenced, ..two },
     );
     if large() {
-        // Clocks of servers may differ by as long as the node stays out.
+        // The servers' clocks may differ by as long as a restarted node stays out.
         let (lease, drift, skew) = (2, 0, 1);
         let time = Time::Ticks { lease, drift, skew };
         holds(
@@ -375,9 +380,12 @@ fn a_quorum_whose_node_came_back_empty_keeps_its_promises() {
     }
 }
 
-/// The same, for the quorum: rounds, time, restarts, whether with tokens.
+/// The same for the quorum: rounds, time, restarts, and whether there are tokens.
 macro_rules! found_in_quorum {
-    ($($name:ident: $mistake:ident, $rounds:expr, $time:expr, $restarts:expr, $fenced:expr => $property:ident;)*) => {$(
+    ($(
+        $name:ident: $mistake:ident, $rounds:expr, $time:expr, $restarts:expr, $fenced:expr
+            => $property:ident;
+    )*) => {$(
         #[test]
         fn $name() {
             let (restarts, fenced, mistake) = ($restarts, $fenced, Some(quorum::Mistake::$mistake));
@@ -388,14 +396,21 @@ macro_rules! found_in_quorum {
 }
 
 found_in_quorum! {
-    the_naive_token_of_a_quorum_is_found: HighestReplyIsTheToken, 2, Time::AnyMoment, 0, true => TOKENS;
+    the_naive_token_of_a_quorum_is_found:
+        HighestReplyIsTheToken, 2, Time::AnyMoment, 0, true => TOKENS;
     a_token_confirmed_by_one_node_is_found: ConfirmedByOne, 2, Time::AnyMoment, 0, true => TOKENS;
     a_token_confirmed_twice_is_found: ConfirmsTheSameToken, 2, Time::AnyMoment, 0, true => TOKENS;
-    confirmations_of_nodes_that_others_have_are_found: BusyCountsAsConfirmed, 2, Time::AnyMoment, 0, true => TOKENS;
-    tokens_of_restarted_nodes_without_the_time_as_floor_are_found: RestartedWithoutFloor, 2, ticks(0), 1, true => TOKENS;
-    a_quorum_that_counts_from_the_reply_is_found: ValidityFromTheReply, 2, ticks(0), 0, false => EXCLUSION;
+    confirmations_of_nodes_that_others_have_are_found:
+        BusyCountsAsConfirmed, 2, Time::AnyMoment, 0, true => TOKENS;
+    tokens_of_restarted_nodes_without_the_time_as_floor_are_found:
+        RestartedWithoutFloor, 2, ticks(0), 1, true => TOKENS;
+    a_quorum_that_counts_from_the_reply_is_found:
+        ValidityFromTheReply, 2, ticks(0), 0, false => EXCLUSION;
     a_quorum_that_trusts_the_whole_lease_is_found: NoMargin, 2, ticks(1), 0, false => EXCLUSION;
-    a_release_of_the_nodes_heard_of_alone_is_found: ReleasedWhereGranted, 1, ticks(0), 0, false => NOTHING_LEFT;
-    a_restarted_node_that_counts_at_once_is_found: RestartedCountsAtOnce, 2, ticks(0), 1, false => EXCLUSION;
-    rounds_that_share_an_owner_token_are_found: RoundsShareAToken, 3, ticks(0), 0, false => EXCLUSION;
+    a_release_of_the_nodes_heard_of_alone_is_found:
+        ReleasedWhereGranted, 1, ticks(0), 0, false => NOTHING_LEFT;
+    a_restarted_node_that_counts_at_once_is_found:
+        RestartedCountsAtOnce, 2, ticks(0), 1, false => EXCLUSION;
+    rounds_that_share_an_owner_token_are_found:
+        RoundsShareAToken, 3, ticks(0), 0, false => EXCLUSION;
 }

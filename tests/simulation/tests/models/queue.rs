@@ -1,31 +1,34 @@
-//! The queue with direct hand-off: an exclusive lock, its wait queue in the store, and clients that
+//! The queue with direct hand-off: an exclusive lock, its queue in the store, and clients that
 //! wait, hold, give up and fail.
 //!
-//! | here | the code |
-//! |---|---|
-//! | `queue/store.rs` | `stores/redis/src/commands/{acquire,renew,release,abandon}.lua`, `hand_over` and `grant` in `lib.lua` |
-//! | `queue/client.rs` | `engine/acquire/` (what to ask, what to trust, what to undo), `engine/local_queue/` (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal), `stores/redis/src/transport/connection.rs` (links) |
-//! | `queue/reaper.rs` | `engine/background/undo.rs`: releases and undos |
-//! | `Unknown` | `hold::LateAcquire` |
-//! | `lease`, `first_lease`, `poll` | the lease, `FIRST_LEASE`, `FALLBACK_POLL`, `timing::handed_over_deadline` |
+//! What stands for which code:
+//! - `queue/store.rs`: `stores/redis/src/commands/{acquire,renew,release,abandon}.lua`, and
+//!   `hand_over` and `grant` in `lib.lua`.
+//! - `queue/client.rs`: `engine/acquire/` (what to ask, to trust, to undo), `engine/local_queue/`
+//!   (grants heard), `engine/hold/` and `engine/background/watchdog.rs` (deadline, renewal),
+//!   `stores/redis/src/transport/connection.rs` (links).
+//! - `queue/reaper.rs`: `engine/background/undo.rs`, releases and undos.
+//! - `Unknown`: `LateAcquire` in `engine/hold/part.rs`.
+//! - `lease`, `first_lease`, `poll`: the lease, `FIRST_LEASE`, `FALLBACK_POLL`,
+//!   `timing::handed_over_deadline`.
 //!
-//! **Time** is a small discrete clock, the same for the store and the clients, written as what is
-//! left until something: so it never ends. Anything may take any number of ticks, or none. A client
-//! counts a lease from before it sends, the store from when it carries the command out.
+//! **Time** is a small discrete clock, the same for the store and the clients. The state keeps
+//! times as ticks left, so time never runs out. Anything may take any number of ticks, or none. A
+//! client counts a lease from before it sends, the store from when it carries the command out.
 //!
-//! **The network** keeps the order of one connection in both directions, and nothing else: a reply
-//! can be late for any time; a connection can break, and then what was sent over it is carried out
-//! at any later time or never.
+//! **The network** keeps the order of one connection in both directions, and guarantees nothing
+//! else. A reply can be late for any time. A connection can break; then what was sent over it is
+//! carried out at any later time, or never.
 //!
 //! **Faults**, `faults` of them in any mix, at any moment: a request is cancelled or gives up; a
 //! command gets no answer in time; a grant's message is lost; a connection breaks, noticed by the
-//! store or not; a process dies, noticed or not; a place is passed over, or has ended by a clock
-//! that jumped.
+//! store or not; a process dies, noticed or not; a place is passed over, or ends because a clock
+//! jumped.
 //!
 //! **Left out**: shares, several keys, fencing tokens (see `fence.rs`), `hold_at_least`, the
-//! queue's own TTL, loss of the store's data (it breaks exclusion, which is what tokens are for),
-//! clocks at different speeds (see `fence.rs`), and the line inside a process, of which only the
-//! first talks to the store. Pauses between retries are any number of ticks.
+//! queue's own TTL, loss of the store's data (it breaks exclusion; tokens cover it), clocks at
+//! different speeds (see `fence.rs`), and the local queue of a process (only its first request
+//! talks to the store). Pauses between retries are any number of ticks.
 
 use stateright::{Model, Property};
 
@@ -49,12 +52,12 @@ pub(crate) const ORDER: &str = "arrival order among live waiters";
 /// The bounds, and at most one mistake.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// For each client, how many requests it makes, one after the other.
+    /// How many requests each client makes, one after the other.
     pub(crate) requests: Vec<u8>,
     pub(crate) faults: u8,
-    /// First tries respect the queue too.
+    /// First tries respect the queue, too.
     pub(crate) fair: bool,
-    /// Holds are renewed, or not, at any time.
+    /// Holds may be renewed at any time.
     pub(crate) renews: bool,
     pub(crate) lease: u8,
     pub(crate) first_lease: u8,
@@ -62,36 +65,36 @@ pub(crate) struct Queue {
     pub(crate) mistake: Option<Mistake>,
 }
 
-/// What could have been built wrongly.
+/// A mistake that could have been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
     ReleaseWithoutOwnerCheck,
     /// The deadline of a grant is counted from its reply.
     ValidityFromTheReply,
-    /// A reply that comes after the deadline of its own grant is believed.
+    /// A grant is believed although its reply comes after its deadline.
     ReplyTrustedAfterItsDeadline,
-    /// The first lease of a hand-over is counted from when its message is heard.
+    /// The first lease of a hand-over is counted from the arrival of its message.
     GrantCountedFromItsMessage,
-    /// A grant that was heard before the reply that confirms the place is believed after it.
+    /// A grant is believed although the reply that confirms the place came after it.
     StaleGrantKept,
-    /// Grants come over a connection of their own, so that they and replies overtake each other.
+    /// Grants come over a connection of their own. They and replies overtake each other.
     GrantsInNoOrder,
-    /// Grants over a connection that was replaced are believed.
+    /// Grants over a replaced connection are believed.
     OldConnectionHeard,
-    /// Nothing is undone if there was no reply.
+    /// Without a reply, nothing is undone.
     NoUndoOfUnknown,
-    /// An undo counts as done with its first answer, over whichever connection.
+    /// An undo counts as done with its first answer, over any connection.
     UndoneOnlyOnce,
-    /// A release that finds no hold counts as the undo of an unknown acquire, which may have left a
-    /// place in the queue.
+    /// A release that finds no hold counts as the undo of an unknown acquire. That acquire may have
+    /// left a place in the queue.
     ReleaseCountsAsUndo,
     /// A request that gives up leaves the queue, but does not end a grant that came meanwhile.
     AbandonLeavesTheGrant,
     /// A waiter relies on its message alone.
     NoFallbackPoll,
-    /// A waiter that looks again takes a free lock without a look at the queue.
+    /// A waiter that looks again takes a free lock without regard to the queue.
     LookingAgainBarges,
-    /// A look does not give a client the places back that were passed over.
+    /// A look does not restore a client's places that were passed over.
     PassedOverForEver,
 }
 
@@ -102,7 +105,7 @@ pub(crate) enum Mode {
     Join,
 }
 
-/// One step; the number is the client.
+/// One step. The number is the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Tick,
@@ -125,7 +128,7 @@ pub(crate) enum Action {
     LoseGrant(u8, usize),
     Cut(u8, bool),
     Die(u8, bool),
-    /// The store has not heard the client for long, and passes its first place over.
+    /// The store has long not heard the client, and passes its first place over.
     PassOver(u8),
     /// The store's clock has jumped past the end of its first place.
     EndPlace(u8),
@@ -152,7 +155,7 @@ impl Queue {
         self.mistake == Some(mistake)
     }
 
-    /// What one client, its connection and the commands on it can do.
+    /// The steps of one client, of its connection and of the commands on it.
     fn steps_of(&self, state: &State, at: u8, actions: &mut Vec<Action>) {
         let client = &state.clients[usize::from(at)];
         for index in 0..client.stray.len() {
@@ -347,8 +350,8 @@ impl Queue {
         }
     }
 
-    /// The store carries out the next command of a connection, and replies if somebody waits for
-    /// it.
+    /// The store carries out the next command of a connection. It replies if the client awaits the
+    /// reply.
     fn answer(&self, state: &mut State, client: u8) {
         let command = state.clients[usize::from(client)].out.remove(0);
         let (attempt, verb) = (command.attempt, command.verb);
@@ -420,7 +423,7 @@ impl Model for Queue {
             Property::always(ORDER, |_, state: &State| !state.overtaken),
             Property::always(NOTHING_LEFT, |_, state: &State| state.is_clean()),
             Property::always(HAND_OFF, |model: &Self, state| model.settles(state)),
-            // What makes it difficult does happen.
+            // The difficult cases do happen.
             Property::sometimes(
                 "a grant's message outlives the grant",
                 |_, state: &State| state.has_stale_grant(),

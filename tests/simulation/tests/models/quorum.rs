@@ -1,27 +1,28 @@
 //! The quorum: three independent nodes, each with its own lease of a lock and its own fence
-//! counter, and requests that take the lock on a majority of them. The protocol in words is in
-//! `lock-runtime/stores/redis/src/quorum/mod.rs`.
+//! counter. Requests take the lock on a majority of them.
+//! `lock-runtime/stores/redis/src/quorum/mod.rs` describes the protocol in words.
 //!
-//! | here | the code |
-//! |---|---|
-//! | `quorum/steps.rs`, the nodes | `stores/redis/src/commands/quorum_{take,confirm,end}.lua` |
-//! | `Phase` | `stores/redis/src/quorum/{acquire,fence,votes}.rs` |
-//! | `Node::out` | `stores/redis/src/topology/members.rs`: a node that has restarted does not count for one lease |
-//! | releases | `stores/redis/src/quorum/release.rs`: on all nodes, until each has surely done it |
-//! | `Quorum::trusted` | `lock_store::timing::trusted`, from before the first command was sent |
+//! What stands for which code:
+//! - `quorum/steps.rs`, the nodes: `stores/redis/src/commands/quorum_{take,confirm,end}.lua`.
+//! - `Phase`: `stores/redis/src/quorum/{acquire,fence,votes}.rs`.
+//! - `Node::out`: `stores/redis/src/topology/members.rs`. A restarted node does not count for one
+//!   lease.
+//! - Releases: `stores/redis/src/quorum/release.rs`, on all nodes, until each has surely carried it
+//!   out.
+//! - `Quorum::trusted`: `lock_store::timing::trusted`, from before the first command was sent.
 //!
-//! **Two kinds of time.** `Time::AnyMoment`: a node's lease may end at any moment, which covers
-//! every clock that jumps and every process that stands still; nobody can know how long its hold is
-//! valid, and the tokens alone must be right. `Time::Ticks`: all clocks tick together, but for
-//! `drift`; then beliefs must exclude each other, too.
+//! **Two kinds of time.** `Time::AnyMoment`: a node's lease may end at any moment. This covers
+//! every clock that jumps and every process that stands still. No client can know how long its hold
+//! is valid; only the tokens must be right. `Time::Ticks`: all clocks tick together, except for
+//! `drift`. Then beliefs must exclude each other, too.
 //!
 //! **The network** may carry out a command and deliver a reply after any time, in any order, or
-//! never: each is a step that need not be taken. A node that restarts has lost its data and what
-//! was on its way to it.
+//! never: each is an optional step. A node that restarts has lost its data and the commands on
+//! their way to it.
 //!
-//! **Left out**: renewals (to a node they are what keeps its lease; that a majority has to say so
-//! is counted by the same code), waiting, and that one request is repeated: every round has an
-//! owner token of its own, so a round is a request here. `Mistake::RoundsShareAToken` shows why.
+//! **Left out**: renewals (for a node, a renewal keeps its lease; the same code counts the
+//! majority), waiting, and the repeats of one request. Every round has an owner token of its own,
+//! so a round is a request here. `Mistake::RoundsShareAToken` shows why.
 
 use std::hash::{Hash, Hasher};
 
@@ -34,19 +35,19 @@ pub(crate) const EXCLUSION: &str = "two holders never believe at once within the
 pub(crate) const TOKENS: &str = "tokens are unique and rise in the order of grants";
 pub(crate) const NOTHING_LEFT: &str = "what has ended leaves nothing on any node";
 
-/// How many nodes there are, and how many of them decide.
+/// The number of nodes, and how many of them decide.
 const NODES: usize = 3;
 const MAJORITY: u8 = 2;
 
 /// The bounds, and at most one mistake.
 #[derive(Clone, Debug)]
 pub(crate) struct Quorum {
-    /// Each of a client of its own, at any time.
+    /// Each round has a client of its own and may begin at any time.
     pub(crate) rounds: usize,
     pub(crate) time: Time,
     /// Whether a grant needs a token, and so the second phase.
     pub(crate) fenced: bool,
-    /// How often a node restarts without its data, of all nodes together.
+    /// How often nodes restart without their data, over all nodes.
     pub(crate) restarts: u8,
     pub(crate) mistake: Option<Mistake>,
 }
@@ -57,65 +58,66 @@ pub(crate) enum Time {
     AnyMoment,
     Ticks {
         lease: u8,
-        /// Ticks that nodes' clocks make alone, of all nodes together.
+        /// Extra ticks of single nodes' clocks, over all nodes.
         drift: u8,
-        /// So many ticks is the clock of one node ahead of the others.
+        /// One node's clock is ahead of the others by so many ticks.
         skew: u8,
     },
 }
 
-/// What could have been built wrongly.
+/// A mistake that could have been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// One phase: each node counts when it is taken, and the token is the highest of their replies.
+    /// One phase only: each node counts when it is taken, and the token is the highest of their
+    /// replies.
     HighestReplyIsTheToken,
     /// One node's confirmation is enough.
     ConfirmedByOne,
-    /// A node confirms a token that it has already.
+    /// A node confirms a token that it already has.
     ConfirmsTheSameToken,
-    /// Any majority of replies is enough, from nodes that were taken by others as well.
+    /// Any majority of replies is enough, also from nodes that others took.
     BusyCountsAsConfirmed,
-    /// The deadline is counted from the reply that made the majority.
+    /// The deadline is counted from the reply that completed the majority.
     ValidityFromTheReply,
     /// The whole lease is trusted.
     NoMargin,
-    /// The release goes to the nodes that were heard of.
+    /// Only the nodes that answered get the release.
     ReleasedWhereGranted,
     /// A node that came back empty counts at once.
     RestartedCountsAtOnce,
-    /// One that does not count is asked nothing either, and has no floor of time: tokens start from
-    /// one again.
+    /// An uncounted node is asked nothing either, and has no floor of time: tokens start from one
+    /// again.
     RestartedWithoutFloor,
-    /// A client's next round has the same owner token, so that a late release of the first round
-    /// ends the second.
+    /// A client's next round has the same owner token, so a late release of the first round ends
+    /// the second.
     RoundsShareAToken,
 }
 
 /// A server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Node {
-    /// The round that has the lock, and the ticks left of its lease.
+    /// The round that has the lock, and the remaining ticks of its lease.
     lock: Option<(u8, u8)>,
     /// The fence counter.
     counter: u8,
-    /// For so many ticks it does not count.
+    /// The node does not count for so many ticks.
     out: u8,
-    /// So much is its clock ahead.
+    /// How far its clock is ahead.
     skew: u8,
 }
 
 /// A command of a round to one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Way {
-    /// Not sent, or lost, or of no more use.
+    /// Not sent, lost, or no longer of use.
     #[default]
     Gone,
     Sent,
-    /// The node has done it; its reply is on its way.
+    /// The node has carried it out. Its reply is on its way.
     Done {
-        /// What the node would have as the next token.
+        /// The node's proposal for the next token.
         next: u8,
-        /// Whether the node's word counts.
+        /// Whether the node's reply counts.
         counts: bool,
     },
 }
@@ -124,7 +126,7 @@ enum Way {
 enum Phase {
     #[default]
     Idle,
-    /// The nodes that granted it, and the highest token that they proposed.
+    /// The nodes that granted the lock, and the highest token that they proposed.
     Taking {
         left: u8,
         votes: u8,
@@ -149,11 +151,11 @@ struct Round {
     confirms: [Way; NODES],
     /// Releases on their way.
     releases: [bool; NODES],
-    /// The nodes that were heard of.
+    /// The nodes that answered.
     heard: [bool; NODES],
-    /// The highest token of a grant before this was asked for.
+    /// The highest token of a grant before this round began.
     floor: u8,
-    /// Its own, if it was granted; without fencing it is 1.
+    /// Its own token, if it was granted. Without fencing it is 1.
     token: u8,
 }
 
@@ -161,18 +163,18 @@ struct Round {
 pub(crate) struct State {
     nodes: [Node; NODES],
     rounds: Vec<Round>,
-    /// The time of the nodes, but for their skew.
+    /// The time of the nodes, without their skew.
     now: u8,
-    /// The highest token anybody has heard of.
+    /// The highest token that any round has heard of.
     highest: u8,
     disorder: bool,
     restarts: u8,
     drift: u8,
-    /// Whether which round is which makes a difference.
+    /// Whether rounds are distinguishable.
     numbered: bool,
 }
 
-/// One step; the first number is the round, or the node if there is no second.
+/// One step. The first number is the round, or the node if there is no second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Tick,
@@ -186,7 +188,7 @@ pub(crate) enum Action {
     Confirm(usize, usize),
     HearConfirm(usize, usize),
     Release(usize, usize),
-    /// Gives up, or is done with it.
+    /// Gives up, or has finished.
     End(usize),
 }
 
@@ -234,7 +236,7 @@ impl Model for Quorum {
         for (at, round) in state.rounds.iter().enumerate() {
             match round.phase {
                 Phase::Idle => {
-                    // The second of those two is of the same client, after the first.
+                    // Round 1 belongs to the client of round 0 and comes after it.
                     let waits = state.numbered && at == 1;
                     if !waits || state.rounds[0].phase == Phase::Ended {
                         actions.push(Action::Ask(at));
@@ -254,7 +256,7 @@ impl Model for Quorum {
                     Way::Sent => actions.push(Action::Confirm(at, node)),
                     Way::Done { .. } => actions.push(Action::HearConfirm(at, node)),
                 }
-                // It is repeated until it has surely come after the take.
+                // A release is repeated until it has surely come after the take.
                 if round.releases[node] && round.takes[node] != Way::Sent {
                     actions.push(Action::Release(at, node));
                 }
@@ -303,7 +305,7 @@ impl Model for Quorum {
     }
 }
 
-/// Which node, and which round, is which makes no difference.
+/// Nodes, and rounds, are interchangeable.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.canonical().hash(hasher);

@@ -1,4 +1,4 @@
-//! How users ask: they wait, give up, forget to poll, or run a body.
+//! How users request locks: they wait, give up, forget to poll, or run a body.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::oracle::check_waited;
 use crate::users::{User, Wanted};
 use crate::world::{Check, now, sleep};
 
-/// For how much longer than it waits a request may be there.
+/// How long a request may exist beyond its wait.
 const GIVES_UP: Duration = Duration::from_secs(2);
 /// A task that is not polled is passed over within this time of its turn.
 const PASSED_OVER: Duration = Duration::from_secs(5);
@@ -19,7 +19,7 @@ const PASSED_OVER: Duration = Duration::from_secs(5);
 const FOR_EVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl User {
-    /// Asks for it, in one way or another.
+    /// Makes the request in one of several ways.
     pub(crate) async fn ask(&mut self, wanted: Wanted) {
         let unpolled = self.service.world.faults.unpolled / 10;
         if !wanted.roomy {
@@ -95,10 +95,10 @@ impl User {
     async fn stops_polling(&mut self, wanted: Wanted) {
         let Wanted { keys, lock, .. } = wanted;
         let world = Arc::clone(&self.service.world);
-        world.counts.add("requests that nobody polled for a while");
+        world.counts.add("requests not polled for a while");
         let polls = usize::try_from(self.rng.below(6)).unwrap();
         let time = self.rng.ms(0..=20_000);
-        // One that has the first of several locks holds it, as a task does that does not end.
+        // A task that has the first of several locks keeps it, like a task that never ends.
         let never = self.rng.chance(400) && keys.len() == 1;
         for key in &keys {
             let time = if never { FOR_EVER } else { time + PASSED_OVER };
@@ -151,7 +151,7 @@ impl User {
         }
     }
 
-    /// A body under the lock: stopped when it is lost, or not.
+    /// A body under the lock. It is stopped at the loss, or not.
     async fn runs_a_body(&mut self, wanted: Wanted) {
         let asked = wanted.asked();
         let Wanted {

@@ -1,4 +1,4 @@
-//! What carries messages over one connection, each way in order.
+//! Couriers carry messages over one connection, each direction in order.
 
 use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc};
 use crate::server::Arrival;
 use crate::world::{World, now, sleep, sleep_until};
 
-/// Whether a connection was cut, and whether what is under way to the server gets there.
+/// Whether a connection was cut, and whether what is under way to the server arrives.
 #[derive(Default)]
 pub(crate) struct Ends {
     was_cut: AtomicBool,
@@ -21,28 +21,28 @@ pub(crate) struct Ends {
     pub(crate) late: Mutex<Option<Duration>>,
 }
 
-/// What is done at the client when something arrives there.
+/// What to do at the client when a message arrives there.
 pub(crate) type Deliver = Box<dyn FnOnce() + Send>;
 
-/// Carries a command out at the server; what it gives is done at the client.
+/// Carries a command out at the server. The result is run at the client.
 pub(crate) type CarryOut = Box<dyn FnMut(&dyn Store) -> Deliver + Send>;
 
-/// Something on its way back.
+/// A message on its way to the client.
 pub(crate) struct Parcel {
     pub(crate) at: Instant,
     pub(crate) deliver: Deliver,
 }
 
-/// Something on its way to the server.
+/// A command on its way to the server.
 pub(crate) struct Command {
     pub(crate) at: Instant,
     pub(crate) lost: bool,
     pub(crate) lost_reply: bool,
     pub(crate) twice: Option<Duration>,
-    /// If it is carried out twice, the second reply is the one that counts.
+    /// If it is carried out twice, the second reply counts.
     pub(crate) last_counts: bool,
     pub(crate) back: Duration,
-    /// Once its connection is cut, it arrives before this or never.
+    /// Once the connection is cut, the command arrives before this instant or never.
     pub(crate) expires: Option<Instant>,
     pub(crate) carry_out: CarryOut,
 }
@@ -84,7 +84,7 @@ pub(crate) async fn there(
                 continue;
             };
             sleep_until(command.at.max(now()) + late).await;
-            // The engine counts on nothing later than this.
+            // The engine relies on no command after this.
             if command.expires.is_some_and(|expires| now() >= expires) {
                 continue;
             }
@@ -108,7 +108,7 @@ pub(crate) async fn there(
         if let Some(pause) = command.twice {
             sleep(pause).await;
             let again = (command.carry_out)(&*served);
-            // Either of the two replies is the one that counts.
+            // Either of the two replies may be the one that counts.
             if command.last_counts || pause.as_millis() % 2 == 0 {
                 deliver = again;
             }
@@ -120,8 +120,8 @@ pub(crate) async fn there(
     }
 }
 
-/// Carries replies and messages to the client, in their order. While it is stopped, they wait in
-/// its socket.
+/// Carries replies and messages to the client, in their order. While the client is stopped, they
+/// wait in its socket.
 pub(crate) async fn back_again(
     mut parcels: mpsc::UnboundedReceiver<Parcel>,
     pause: Pause,

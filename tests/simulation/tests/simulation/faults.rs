@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::rng::Rng;
 
-/// What can go wrong. Chances are per mille of messages; the other numbers are mean pauses between
+/// What can go wrong. Chances are per mille of messages. The other numbers are mean pauses between
 /// events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) servers: usize,
-    /// Which of them each key belongs to.
+    /// Decides which server each key belongs to.
     pub(crate) placement: u64,
-    /// Leases that the network's delay may eat up.
+    /// The network's delay may use up some leases.
     pub(crate) short_leases: bool,
     /// Requests that are not polled for a while, per mille.
     pub(crate) unpolled: u64,
@@ -21,20 +21,19 @@ pub(crate) struct Faults {
     pub(crate) silence_every: Option<Duration>,
     /// A server has no memory, or takes a right away.
     pub(crate) refusal_every: Option<Duration>,
-    /// Of a cluster: a slot has half moved for a while.
+    /// In a cluster, a slot has half moved for a while.
     pub(crate) half_moved_every: Option<Duration>,
     /// The machines sleep, and their timers with them.
     pub(crate) suspend_every: Option<Duration>,
-    /// One way, in milliseconds.
+    /// The delay one way, in milliseconds.
     pub(crate) delay: (u64, u64),
-    /// Messages that take up to ten times as long, and beyond the command timeout.
+    /// Messages that take up to ten times as long, beyond the command timeout.
     pub(crate) slow: u64,
     pub(crate) lost_request: u64,
     pub(crate) lost_reply: u64,
     pub(crate) lost_grant: u64,
     pub(crate) twice: u64,
-    /// What was under way over a connection that is cut arrives later, of this many per mille of
-    /// cuts.
+    /// In this many per mille of cuts, what was under way over the connection arrives later.
     pub(crate) late: u64,
     pub(crate) cut_every: Option<Duration>,
     pub(crate) pause_every: Option<Duration>,
@@ -47,7 +46,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Nothing but a short way.
+    /// No fault and a short way.
     pub(crate) fn none() -> Self {
         Self {
             servers: 1,
@@ -56,7 +55,7 @@ impl Faults {
         }
     }
 
-    /// Some of them.
+    /// Draws some of them.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let mut some = |most: u64| {
             if rng.chance(500) {
@@ -96,8 +95,8 @@ impl Faults {
             late,
             cut_every,
             pause_every,
-            // Tokens can't rise when the data and the time are both lost, and nobody promises that
-            // they do.
+            // Tokens can't rise when both the data and the time are lost, and we do not promise
+            // that.
             back_every: back_every.filter(|_| restart_every.is_none()),
             forward_every,
             restart_every,
@@ -113,7 +112,7 @@ impl Faults {
         }
     }
 
-    /// Nothing happens after which two may hold at once.
+    /// True if no fault lets two hold at once.
     pub(crate) fn are_inside_the_model(&self) -> bool {
         self.restart_every.is_none() && self.forward_every.is_none()
     }

@@ -1,4 +1,4 @@
-//! What the simulation has found, kept as small as it could be made.
+//! Faults that the simulation found, reduced as far as possible.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::run::{clean_up, connect, in_simulation};
 use crate::server::Silence;
 use crate::world::{World, now, sleep};
 
-/// The last command of a request for several locks, which renews those that were got first, had a
+/// A request for several locks ends with a command that renews the first ones. That command had a
 /// command timeout of its own, beyond the wait.
 #[test]
-fn several_locks_are_had_or_given_up_within_the_wait() {
+fn several_locks_are_taken_or_given_up_within_the_wait() {
     const WAIT: Duration = Duration::from_millis(500);
     for freed_after in (100..=500).step_by(10) {
         in_simulation(async {
@@ -49,8 +49,8 @@ fn several_locks_are_had_or_given_up_within_the_wait() {
     }
 }
 
-/// A release that was not answered kept others of its process from a free lock, and they were told
-/// that it is busy.
+/// An unanswered release kept other requests of its process from a free lock. They were told that
+/// the lock is busy.
 #[test]
 fn a_short_wait_behind_a_release_that_is_not_answered_gets_the_lock() {
     in_simulation(async {

@@ -1,4 +1,4 @@
-//! What users do with what they hold.
+//! What users do with their holds.
 
 use lock_runtime::Guard;
 use lock_testkit::polled;
@@ -16,7 +16,7 @@ impl User {
         }
     }
 
-    /// Whatever its guard says: the resource has to see to it.
+    /// Whatever the guard says: the resource has to refuse a stale write.
     pub(crate) fn write(&self, writers: &[(String, Writer)]) {
         let world = &self.service.world;
         for (key, writer) in writers {
@@ -25,7 +25,7 @@ impl User {
         world.oracle.check_losers(world);
     }
 
-    /// `keeps` if it is renewed until it is released.
+    /// `keeps` if the hold is renewed until its release.
     pub(crate) async fn hold(
         &mut self,
         guard: Guard,
@@ -71,7 +71,7 @@ impl User {
         let lease = u64::try_from(guard.probe().lease().as_millis()).unwrap();
         let world = &self.service.world;
         let long = self.rng.chance(500) && world.faults.are_inside_the_model();
-        // Otherwise by no more than its lease, which is how long losers may take to learn of it.
+        // Otherwise by at most its lease, since a loser may take that long to learn of the loss.
         let by = match long {
             true => self.rng.ms(100_000..=600_000),
             false => self.rng.ms(lease.min(50)..=lease),
@@ -80,7 +80,7 @@ impl User {
     }
 }
 
-/// A task that panics with the guard in its hands.
+/// A task that panics while it has the guard.
 async fn panic_with(guard: Guard) {
     let task = async move {
         let _guard = guard;

@@ -1,4 +1,4 @@
-//! Whether an error says what was so.
+//! Checks that an error tells the truth.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use lock_store::timing::FALLBACK_POLL;
 use crate::users::Service;
 use crate::world::{Check, World, now};
 
-/// For how much longer than it allows itself a request may wait for a silent server: a recheck, a
-/// command, and the waking up.
+/// How much longer than its limit a request may wait for a silent server: a recheck, a command, and
+/// waking up.
 const IMPATIENCE: Duration = Duration::from_secs(3);
 
 const SPARE: Duration = Duration::from_millis(50);
@@ -20,9 +20,9 @@ const TICK: Duration = Duration::from_millis(1);
 pub(crate) struct Asked {
     pub(crate) keys: Vec<&'static str>,
     pub(crate) at: Instant,
-    /// Its lease and its client's command timeout leave room for what the network may take.
+    /// Its lease and its client's command timeout leave room for the network's delay.
     pub(crate) roomy: bool,
-    /// So does its wait, in which others of its client may have to be answered first.
+    /// So does its wait, in which other requests of its client may have to be answered first.
     pub(crate) patient: bool,
 }
 
@@ -33,7 +33,7 @@ impl Asked {
 }
 
 impl World {
-    /// In milliseconds, one way.
+    /// The delay one way, in milliseconds.
     fn way(&self) -> u32 {
         u32::try_from(self.faults.delay.1).unwrap()
     }
@@ -44,7 +44,8 @@ impl World {
         lease >= 20 * way + 2 * SPARE && command_timeout >= 6 * way + SPARE
     }
 
-    /// Whether a wait leaves time for commands. Whoever does not wait has a whole one.
+    /// Whether a wait leaves time for commands. A request without a wait has a whole command
+    /// timeout.
     pub(crate) fn is_patient(&self, wait: Option<Duration>) -> bool {
         let way = self.way() * TICK;
         wait.is_none_or(|wait| wait.is_zero() || wait >= 6 * way + 4 * TICK)
@@ -67,16 +68,16 @@ impl World {
     }
 }
 
-/// Judges what a request came to that failed.
+/// Judges the error of a failed request.
 pub(crate) fn check_error(service: &Service, who: &str, asked: &Asked, error: &LockError) {
     let (world, client) = (&service.world, service.number);
     let polled = world.is_polled(client, &asked.keys, asked.at);
     match error {
         LockError::Busy { key, .. } if polled && asked.patient => {
-            // Whoever stands behind one that asked a moment ago shares its answer.
+            // A request behind one that asked a moment ago shares its answer.
             let lately = asked.at - FALLBACK_POLL - 4 * TICK * world.way();
             if !world.witness.was_held(key, lately) {
-                let what = format!("{who} is told that {key} is busy, which nobody held");
+                let what = format!("{who} is told that {key} is busy, but it was not held");
                 world.violated(Check::Lies, what);
             }
         }
@@ -107,7 +108,7 @@ pub(crate) fn check_error(service: &Service, who: &str, asked: &Asked, error: &L
     }
 }
 
-/// A hold that is renewed is not lost as long as its servers answer.
+/// A renewed hold is not lost as long as its servers answer.
 pub(crate) fn check_held(service: &Service, who: &str, asked: &Asked, probe: &Probe) {
     let world = &service.world;
     if asked.roomy
@@ -123,7 +124,7 @@ pub(crate) fn check_held(service: &Service, who: &str, asked: &Asked, probe: &Pr
     }
 }
 
-/// Whoever waits without end for one key gives up when its server has been silent for so long.
+/// A wait without end for one key gives up once its server has been silent for so long.
 pub(crate) fn check_patience(service: &Service, who: &str, asked: &Asked, stopped: Duration) {
     let (world, client) = (&service.world, service.number);
     let [key] = &*asked.keys else { return };

@@ -4,7 +4,8 @@
 //! them. A long run is one command, and so is one seed, line by line:
 //!
 //! ```text
-//! LOCK_SIM_SEEDS=100000 cargo test --release -p lock-simulation --test simulation seeds_show -- --nocapture
+//! LOCK_SIM_SEEDS=100000 cargo test --release -p lock-simulation --test simulation seeds_show -- \
+//!     --nocapture
 //! LOCK_SIM_SEED=42 cargo test -p lock-simulation --test simulation seeds_show -- --nocapture
 //! ```
 //!

@@ -1,5 +1,5 @@
-//! A checker that finds nothing wrong with a wrong lock is wrong itself: each mistake in the server
-//! is found, and by which check.
+//! A checker that finds nothing wrong with a wrong lock is wrong itself. Each deliberate mistake of
+//! the server is found, by a named check.
 
 use crate::run::run;
 use crate::world::Check;
@@ -7,7 +7,7 @@ use crate::wrong::Mistake;
 
 /// So many seeds find every mistake.
 const ENOUGH: u64 = 1000;
-/// And those that a rare world shows.
+/// So many seeds find the mistakes that only a rare world shows.
 const ENOUGH_WORLDS: u64 = 3000;
 
 #[track_caller]
@@ -92,12 +92,12 @@ fn a_writer_beside_readers_is_found_by_exclusion() {
 }
 
 #[test]
-fn a_task_that_is_not_polled_and_not_passed_over_is_found_by_who_waits() {
+fn an_unpolled_task_that_is_not_passed_over_is_found_by_the_waiting() {
     is_found(Mistake::PassesNobodyOver, Check::Waiting);
 }
 
 #[test]
-fn patience_with_all_keys_as_one_is_found_by_who_waits_for_a_silent_server() {
+fn patience_with_all_keys_as_one_is_found_by_the_waiting() {
     is_found(Mistake::IsPatientWithAllKeysAsOne, Check::Waiting);
 }
 

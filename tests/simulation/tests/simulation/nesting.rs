@@ -1,4 +1,4 @@
-//! What users ask for inside of what they hold.
+//! What users request inside of their own holds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +22,7 @@ impl User {
         }
     }
 
-    /// A nested request shares the hold, and its token.
+    /// A nested request shares the hold and its token.
     async fn share(&mut self, guard: &Guard, keys: &[&str]) {
         let nested = self.service.client.multi_lock(keys.iter().copied());
         let (nested, at) = (nested.fenced().acquire(), now());
@@ -50,7 +50,7 @@ impl User {
         self.would_deadlock(guard, lock).await;
     }
 
-    /// A read shares a write; a write in a read would wait for it.
+    /// A read shares a write. A write in a read would wait for it.
     async fn read_or_write(&self, guard: &Guard) {
         let lock = self.service.client.rw_lock("rw");
         let (permits, at) = (guard.probe().permits(), now());

@@ -1,5 +1,5 @@
-//! What lies between a client and its servers: each key belongs to one of them, and what names keys
-//! of several is sent in parts.
+//! The network between a client and its servers. Each key belongs to one server; a command with
+//! keys of several is sent in parts.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
@@ -20,7 +20,7 @@ use crate::wires::{Told, Wires, id};
 use crate::world::World;
 use crate::wrong::Mistake;
 
-/// What goes to one server, and where it stands in the whole.
+/// What goes to one server, with its positions in the whole.
 type Part<'r, T> = Vec<(usize, &'r T)>;
 
 /// A client's way to each server.
@@ -28,7 +28,7 @@ pub(crate) struct Network {
     world: Arc<World>,
     wires: Vec<Arc<Wires>>,
     served: Vec<Arc<dyn Store>>,
-    /// What the servers tell; kept here, since they keep only weak ones.
+    /// The servers' listeners. They are kept here, since servers keep only weak references.
     _listeners: Vec<Arc<dyn Listener>>,
 }
 
@@ -82,7 +82,7 @@ impl Network {
         &self.wires[self.world.server_of(key.as_str())]
     }
 
-    /// Where each of them goes.
+    /// Groups them by server.
     fn by_server<'r, T>(
         &self,
         all: &'r [T],
@@ -99,7 +99,8 @@ impl Network {
             .collect()
     }
 
-    /// Those of a server that does not answer are a failure only if they are all.
+    /// If a server does not answer, its holds are unconfirmed. It is a failure only if no server
+    /// answers.
     async fn renew(&self, holds: Vec<Renewal>, by: Instant) -> Result<Answer<Reply>, Failure> {
         let parts = self.by_server(&holds, |hold| &hold.claim.key);
         let (places, sent): (Vec<_>, Vec<_>) = parts
@@ -132,7 +133,7 @@ impl Network {
         }
     }
 
-    /// Of a slot that has half moved, key by key.
+    /// Renews key by key at a slot that has half moved.
     async fn renew_at(
         &self,
         wires: &Arc<Wires>,
@@ -192,7 +193,7 @@ impl Network {
         })
     }
 
-    /// A sign of life of each.
+    /// Asks each server for a sign of life.
     async fn ping(&self, by: Instant) -> Result<Answer<Reply>, Failure> {
         let pings = self
             .wires

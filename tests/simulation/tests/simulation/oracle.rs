@@ -1,4 +1,4 @@
-//! Sees every grant of a run, and says what must not be.
+//! Sees every grant of a run, and reports what must not happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -11,26 +11,26 @@ use lock_store::Instant;
 
 use crate::world::{Check, World, now};
 
-/// Rounding, of timers that tick in milliseconds.
+/// Rounding of timers that tick in milliseconds.
 const TICKS: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub(crate) struct Oracle {
     keys: Mutex<BTreeMap<String, Key>>,
-    /// When something happened after which two may hold for a while.
+    /// The instants of events after which two may hold for a while.
     outside: Mutex<Vec<Instant>>,
 }
 
 #[derive(Default)]
 struct Key {
-    /// Everyone who was granted it and may believe to hold it still.
+    /// All owners that were granted the key and may still believe to hold it.
     believers: Vec<Believer>,
     tokens: BTreeSet<u64>,
-    /// The highest token that anybody has heard of.
+    /// The highest token so far.
     highest: u64,
     /// The last writer that the guarded resource let in.
     writer: Option<Writer>,
-    /// Two who believed at the same time, after a fault outside the model, and when.
+    /// Two that believed at the same time after a fault outside the model, and when.
     doubles: Vec<(Instant, Probe, Probe)>,
 }
 
@@ -42,15 +42,15 @@ struct Believer {
 }
 
 impl Believer {
-    /// From when on what happens may make it believe wrongly: since its request, or, since a hold
-    /// passes from task to task without the store, as long as the store may have confirmed it
-    /// before.
+    /// An event after this instant may make the believer wrong. The instant is that of its request,
+    /// or of the store's last confirmation if that is earlier: a hold passes from task to task
+    /// without the store.
     fn since(&self) -> Instant {
         self.probe.confirmed().min(self.invoked)
     }
 }
 
-/// One who writes to a resource that checks tokens.
+/// A writer to a resource that checks tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writer {
     invoked: Instant,
@@ -58,7 +58,7 @@ pub(crate) struct Writer {
     token: u64,
 }
 
-/// What was so when a request was made.
+/// The situation at the time of a request.
 pub(crate) struct Invoked {
     at: Instant,
     highest: BTreeMap<String, u64>,
@@ -100,7 +100,7 @@ impl Oracle {
         self.outside.lock().unwrap().iter().any(|at| *at >= since)
     }
 
-    /// A request got its guard. Who may write, for each key with a token.
+    /// A request got its guard. Returns the writer of each key with a token.
     pub(crate) fn granted(
         &self,
         world: &World,
@@ -199,7 +199,7 @@ impl Oracle {
         known.highest = known.highest.max(token);
     }
 
-    /// A write to a resource that takes tokens no lower than the last one.
+    /// A write to a resource that accepts no token lower than the last one.
     pub(crate) fn write(&self, world: &World, who: &str, key: &str, writer: Writer) {
         let mut keys = self.keys();
         let known = keys.entry(key.to_owned()).or_default();
@@ -217,7 +217,7 @@ impl Oracle {
         }
     }
 
-    /// Of two who believed at once, one must have learnt better after a lease.
+    /// Of two that believed at once, one must have learnt of its loss after a lease.
     pub(crate) fn check_losers(&self, world: &World) {
         for (key, known) in self.keys().iter_mut() {
             known.doubles.retain(|(at, one, other)| {
@@ -235,7 +235,7 @@ impl Oracle {
     }
 }
 
-/// How long a request may take at most, however it ends.
+/// The longest time that a request may take, however it ends.
 pub(crate) fn check_waited(
     world: &World,
     who: &str,

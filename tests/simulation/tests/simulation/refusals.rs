@@ -13,22 +13,22 @@ use crate::world::now;
 /// Why a server refuses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal {
-    /// There is no memory for what takes some.
+    /// There is no memory for commands that need some.
     OutOfMemory,
     /// No right to take, or to look at, this key.
     Key(&'static str),
     /// No right to this verb.
     Verb(&'static str),
-    /// Of a cluster: its keys lie in two places, and no one command can name several.
+    /// In a cluster: the keys of a slot lie in two places, so no single command can name several.
     HalfMoved,
 }
 
-/// Until when a server refuses what.
+/// What a server refuses, and until when.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(Mutex<Vec<(Instant, Refusal)>>);
 
 impl Refusal {
-    /// One of those without memory or right.
+    /// Draws a refusal for lack of memory or of a right.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         match rng.below(10) {
             0..5 => Self::OutOfMemory,
@@ -86,7 +86,7 @@ impl Refusals {
         self.0.lock().unwrap().clear();
     }
 
-    /// Why it does not carry this out.
+    /// Why the server does not carry this request out.
     pub(crate) fn refuses(&self, request: &Request) -> Option<StoreError> {
         let mut refusals = self.0.lock().unwrap();
         if refusals.is_empty() {

@@ -20,7 +20,7 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Another stream, so that what one part of a run draws does not change what another does.
+    /// Another stream, so that the draws of one part of a run do not change another part.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.next())
     }

@@ -1,4 +1,4 @@
-//! One run: a seed from its beginning to its end.
+//! One run: a seed from beginning to end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::wires::id;
 use crate::world::{Check, World, now, sleep};
 use crate::wrong::Mistake;
 
-/// Whoever still waits after that much time without faults waits for ever.
+/// A request that still waits after this much time without faults waits for ever.
 const FOR_EVER: Duration = Duration::from_secs(60 * 60);
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Report {
     pub(crate) hash: u64,
     pub(crate) violations: Vec<(Check, String)>,
@@ -63,7 +63,7 @@ pub(crate) fn in_simulation<T>(future: impl Future<Output = T>) -> T {
 async fn service(world: &Arc<World>, number: usize, rng: &mut Rng) -> Service {
     let timeouts: &[u64] = match world.faults.delay.1 {
         0..=80 => &[200, 500, 500, 1000],
-        // There and back, and a command before it.
+        // Time for the way there and back, and for an earlier command.
         _ => &[700, 1000],
     };
     let command_timeout = Duration::from_millis(rng.pick(timeouts));
@@ -140,7 +140,7 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
     if tokio::time::timeout(trouble, &mut users).await.is_err() {
         world.calm_down();
         if tokio::time::timeout(FOR_EVER, &mut users).await.is_err() {
-            world.violated(Check::Waiting, "somebody waits for ever".to_owned());
+            world.violated(Check::Waiting, "a request waits for ever".to_owned());
         }
     }
     world.calm_down();
@@ -151,8 +151,7 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
     clean_up(world, services).await;
 }
 
-/// Nothing is left of what the users did, in the clients, in the server, and of the clients
-/// themselves.
+/// Nothing is left of the users' work in the clients and in the server, and nothing of the clients.
 pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     settle(world).await;
     world.oracle.check_losers(world);
@@ -175,8 +174,8 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     let left = servers.map(|server| server.memory().leftovers(server.now()));
     let mut leftovers: usize = left.sum();
     if leftovers > 0 {
-        // A queue that nobody touches for so long is forgotten, which the embedded store need not
-        // do.
+        // A queue that no command has touched for so long is forgotten. The embedded store need not
+        // do that.
         let forgotten = world.witness.untouched(QUEUE_TTL);
         let places = world.servers.iter().map(|server| server.places(&forgotten));
         leftovers = leftovers.saturating_sub(places.sum());
@@ -188,7 +187,7 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
         let what = format!("{leftovers} in the store");
         world.violated(Check::Leftover, what);
     }
-    // With the last handle, a client ends its tasks.
+    // A client ends its tasks with its last handle.
     sleep(Duration::from_secs(1)).await;
     let tasks = Handle::current().metrics().num_alive_tasks();
     let clients = world.all_wires().len();
@@ -198,9 +197,9 @@ pub(crate) async fn clean_up(world: &Arc<World>, services: Vec<Service>) {
     }
 }
 
-/// Time for what goes on in the background. An undo must not take until the lease ends, except
-/// where a connection was replaced under it; and a command that was sent before the calm may have
-/// that replaced after it.
+/// Gives background work its time. An undo must not take until the lease ends, except where its
+/// connection was replaced. A command that was sent before the calm may have its connection
+/// replaced after it.
 async fn settle(world: &World) {
     for server in &world.servers {
         server.refusals.end_all();
@@ -214,7 +213,7 @@ async fn settle(world: &World) {
     }
 }
 
-/// For how long a client was stopped, for its users' sake.
+/// Counts how long a client was stopped, for the sake of its users.
 pub(crate) fn count_stop(service: &Service, time: Duration) {
     let time = u64::try_from(time.as_millis()).unwrap();
     service.stopped.fetch_add(time, Ordering::Relaxed);

@@ -60,7 +60,7 @@ impl Sum {
     }
 }
 
-/// Every other one of the seeds.
+/// Every `step`th seed.
 fn every(step: usize, from: usize, seeds: Range<u64>) -> Sum {
     let mut sum = Sum::default();
     for seed in seeds.skip(from).step_by(step) {

@@ -1,5 +1,4 @@
-//! One server: the embedded store, a clock that jumps, restarts, silences, and what it refuses for
-//! a while.
+//! One server: the embedded store with a clock that jumps, restarts, silences and refusals.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,24 +26,25 @@ pub(crate) struct Server {
     wrong: Arc<Wrong>,
 }
 
-/// For how long a server is not heard.
+/// A period in which a server is not heard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Silence {
     /// At first, only its answers are lost.
     pub(crate) hears_until: Instant,
     pub(crate) until: Instant,
-    /// It stands still: what arrives is carried out when it goes on. Otherwise that is lost.
+    /// The server stands still: what arrives is carried out when it goes on. Otherwise that is
+    /// lost.
     pub(crate) keeps: bool,
 }
 
-/// What becomes of a command that arrives.
+/// What happens to a command that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     Answered,
-    /// Carried out, and the answer is lost.
+    /// Carried out, but the answer is lost.
     Heard,
     Lost,
-    /// Carried out then.
+    /// Carried out at this instant.
     Kept(Instant),
 }
 
@@ -77,7 +77,7 @@ impl Server {
         self.ahead.fetch_add(milliseconds, Ordering::Relaxed);
     }
 
-    /// What its clock says.
+    /// The server's clock.
     pub(crate) fn now(&self) -> Instant {
         let ahead = self.ahead.load(Ordering::Relaxed);
         let by = Duration::from_millis(ahead.unsigned_abs());
@@ -85,17 +85,17 @@ impl Server {
         if ahead < 0 { now - by } else { now + by }
     }
 
-    /// How many places there are in the queues of these keys.
+    /// The number of places in the queues of these keys.
     pub(crate) fn places(&self, keys: &[LockKey]) -> usize {
-        let nobody: Arc<dyn Listener> = Arc::new(Nobody);
+        let deaf: Arc<dyn Listener> = Arc::new(Deaf);
         let clock = Clock::simulated(Handle::current()).ahead(self.ahead());
-        let store = self.memory.connect("lock", ClientId(0), &nobody, clock);
+        let store = self.memory.connect("lock", ClientId(0), &deaf, clock);
         let inspect = |key: &LockKey| answer(store.inspect(key.clone(), now()));
         let found = keys.iter().filter_map(inspect);
         found.map(|found| found.waiting).sum()
     }
 
-    /// Until then nobody can connect.
+    /// Until then no connection succeeds.
     pub(crate) fn unreachable_until(&self) -> Instant {
         let down_until = *self.down_until.lock().unwrap();
         down_until.max(self.silence.lock().unwrap().until)
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    /// Does what is asked, or refuses.
+    /// Carries the request out, or refuses it.
     pub(crate) fn carry_out(
         &self,
         request: &Request,
@@ -127,7 +127,7 @@ impl Server {
         }
     }
 
-    /// Loses everything, and is not to be reached for a while.
+    /// Loses everything, and cannot be reached for a while.
     pub(crate) fn restart(&self, down: Duration) {
         *self.down_until.lock().unwrap() = now() + down;
         self.memory.lose_everything();
@@ -144,11 +144,11 @@ impl Server {
     }
 }
 
-/// One who waits for nothing.
+/// A listener that waits for nothing.
 #[derive(Debug)]
-struct Nobody;
+struct Deaf;
 
-impl Listener for Nobody {
+impl Listener for Deaf {
     fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
         WakeUp::default()
     }

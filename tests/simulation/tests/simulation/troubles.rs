@@ -1,4 +1,4 @@
-//! What happens to clients, connections and the server while users work.
+//! What happens to clients, connections and servers while users work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ enum Trouble {
     Suspend(Vec<Service>),
 }
 
-/// What follows from a disturbance has passed after so long.
+/// The consequences of a disturbance are over after this time.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
-/// Starts what the run's faults say; each ends when the world is calm.
+/// Starts the troubles that the run's faults ask for. Each ends when the world is calm.
 pub(crate) fn start(
     world: &Arc<World>,
     services: &[Service],
@@ -76,7 +76,7 @@ async fn again_and_again(world: Arc<World>, every: Duration, mut rng: Rng, troub
     }
 }
 
-/// As SIGSTOP and SIGCONT: shorter and longer than leases.
+/// Like SIGSTOP and SIGCONT, for shorter and longer than a lease.
 async fn stop(service: &Service, rng: &mut Rng) {
     let time = if rng.chance(600) {
         rng.ms(10..=1000)
@@ -102,7 +102,7 @@ fn cut(world: &World, rng: &mut Rng) {
     }
 }
 
-/// Something is in the way of the commands of this client, or of each, to this server, or to each.
+/// Records a disturbance between this client, or every one, and this server, or every one.
 fn disturb(world: &World, client: Option<usize>, server: Option<usize>, time: Duration) {
     for wires in world.all_wires() {
         let of_client = client.is_none_or(|client| client == wires.client);
@@ -153,7 +153,7 @@ fn set_forward(world: &World, rng: &mut Rng) {
     world.servers[server].jump(i64::try_from(by.as_millis()).unwrap());
 }
 
-/// As SIGSTOP for a server, or a network that is cut off: at first one way, mostly.
+/// Like SIGSTOP for a server, or a network that is cut off: mostly one way at first.
 async fn silence(world: &World, rng: &mut Rng) {
     world.counts.add("silences of a server");
     let server = any_server(world, rng);
@@ -201,8 +201,7 @@ fn begin(world: &World, server: usize, refusal: Refusal, time: Duration) {
     world.servers[server].refusals.begin(refusal, time);
 }
 
-/// For shorter and for longer than leases. Nobody does anything meanwhile, as on a machine that has
-/// them all.
+/// For shorter and longer than leases. Meanwhile nothing runs, as if one machine had all clients.
 fn suspend(world: &World, services: &[Service], rng: &mut Rng) {
     world.counts.add("suspends");
     let time = if rng.chance(500) {

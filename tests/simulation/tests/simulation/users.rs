@@ -26,12 +26,12 @@ pub(crate) struct Service {
     pub(crate) number: usize,
     pub(crate) client: LockClient,
     pub(crate) pause: Pause,
-    /// For how many milliseconds it was stopped so far.
+    /// How many milliseconds it was stopped so far.
     pub(crate) stopped: Arc<AtomicU64>,
     pub(crate) command_timeout: Duration,
-    /// Of requests that give none.
+    /// The default for requests that set none.
     pub(crate) lease: Duration,
-    /// The same; and how long those that wait for ever do so for a server that is silent.
+    /// The same. It is also how long a wait without end bears a silent server.
     pub(crate) wait: Duration,
 }
 
@@ -46,13 +46,13 @@ pub(crate) struct User {
 pub(crate) struct Wanted {
     pub(crate) keys: Vec<&'static str>,
     pub(crate) lock: Lock,
-    /// `None` is for ever.
+    /// `None` waits for ever.
     pub(crate) wait: Option<Duration>,
     /// Its lease leaves room for the network's delays.
     pub(crate) roomy: bool,
     /// So does its wait.
     pub(crate) patient: bool,
-    /// Without an end.
+    /// The hold is renewed without end.
     pub(crate) renewed: bool,
 }
 
@@ -124,7 +124,7 @@ impl User {
         self.request(keys, lock).await;
     }
 
-    /// With random options.
+    /// Adds random options.
     async fn request(&mut self, keys: Vec<&'static str>, lock: Lock) {
         let wanted = self.options(keys, lock);
         self.ask(wanted).await;
@@ -209,13 +209,13 @@ impl User {
         let error = result
             .flatten()
             .filter(|error| !matches!(error, LockError::LatchClosed { .. }));
-        // Whether a cluster's latch can be had is judged by a sign of life of all its servers.
+        // In a cluster, a latch is judged unavailable by a sign of life of all servers.
         if let Some(error) = error.filter(|_| world.servers.len() == 1) {
             check_error(&self.service, &self.name, &asked, &error);
         }
     }
 
-    /// A question that needs no lease.
+    /// A request that needs no lease.
     fn asked(&self, key: &'static str) -> Asked {
         let (world, timeout) = (&self.service.world, self.service.command_timeout);
         Asked {
@@ -240,7 +240,7 @@ impl User {
     }
 }
 
-/// The future, as a task that stops with its client.
+/// Starts the future as a task that stops with its client.
 pub(crate) fn start(
     service: &Service,
     task: impl Future<Output = ()> + Send + 'static,

@@ -1,9 +1,9 @@
-//! The connection between a client and one server: delays, losses, repeats, cuts, and what arrives
-//! late.
+//! The connection between a client and one server: delays, losses, repeats, cuts, and late
+//! arrivals.
 //!
-//! As the store contract has it, one connection keeps its order in both directions, so reordering
-//! is between clients and, after a cut, between the old connection and the new one. Whatever is
-//! carried out is carried out when it arrives.
+//! As the store contract demands, one connection keeps its order in both directions. So messages
+//! are reordered only between clients and, after a cut, between the old connection and the new one.
+//! The server carries a command out when it arrives.
 
 mod exchange;
 mod pushes;
@@ -21,18 +21,17 @@ use crate::rng::Rng;
 use crate::server::Server;
 use crate::world::{World, now, sleep, sleep_until};
 
-/// So many commands in a row without an answer, and the connection is replaced, as the Redis store
-/// does it.
+/// After so many commands in a row without an answer, the connection is replaced, as in the Redis
+/// store.
 const SILENT_COMMANDS: u32 = 2;
 
-/// For so long what went wrong with a command may matter to others: its own time, and a pause after
-/// it.
+/// How long a failed command may affect others: its own time, and a pause after it.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
 /// Links of different servers are different.
 const LINKS_OF_A_SERVER: u64 = 1_000_000;
 
-/// One client's connection to one server, and the ones after it.
+/// One client's connection to one server, and the connections that replace it.
 pub(crate) struct Wires {
     world: Arc<World>,
     pub(crate) client: usize,
@@ -40,8 +39,8 @@ pub(crate) struct Wires {
     pause: Pause,
     lines: Weak<dyn Listener>,
     served: Mutex<Option<Weak<dyn Store>>>,
-    /// A connection is up, or none will be any more. (Of tokio's `watch`, who is woken first is
-    /// left to chance.)
+    /// Notified when a connection is up, or when there will be no more. (Not tokio's `watch`, which
+    /// leaves the order of waking to chance.)
     up: Notify,
     state: Mutex<State>,
 }
@@ -52,7 +51,7 @@ struct State {
     wire: Option<Wire>,
     silent: u32,
     closed: bool,
-    /// Somebody asks where the keys are.
+    /// The client is asking where the keys are.
     learns: bool,
 }
 
@@ -72,7 +71,7 @@ impl Debug for Wires {
     }
 }
 
-/// Client ids are no secrets here.
+/// Client ids need not be secret here.
 pub(crate) fn id(client: usize) -> ClientId {
     ClientId((client as u128 + 1) << 96)
 }
@@ -106,7 +105,7 @@ impl Wires {
         })
     }
 
-    /// The first connection, to this store.
+    /// Opens the first connection to this store.
     pub(crate) fn start(self: &Arc<Self>, served: &Arc<dyn Store>) {
         *self.served.lock().unwrap() = Some(Arc::downgrade(served));
         self.plug_in(served);
@@ -116,18 +115,18 @@ impl Wires {
         &self.world.servers[self.number]
     }
 
-    /// Something is in the way of this client's commands, for so long and what that leads to.
+    /// Records a disturbance of this client's commands, for this time and its consequences.
     fn disturbed(&self, time: Duration) {
         let until = now() + time;
-        // A hold of several keys is released as a whole: a reply that one server owes holds up the
+        // A hold of several keys is released as a whole. A reply that one server owes holds up the
         // client's next request for a key of another.
         for server in 0..self.world.servers.len() {
             self.world.witness.disturbed(self.client, server, until);
         }
     }
 
-    /// Of a cluster: who fails at one server asks the others where its keys are, and then everyone
-    /// rechecks.
+    /// In a cluster, a client that fails at one server asks the others where its keys are. Then all
+    /// its waiters recheck.
     fn learn_soon(self: &Arc<Self>) {
         if self.world.servers.len() == 1 || std::mem::replace(&mut self.state().learns, true) {
             return;
@@ -160,8 +159,8 @@ impl Wires {
         }
     }
 
-    /// Ends the connection; soon there is another. What was under way back is lost, what was under
-    /// way there mostly is.
+    /// Cuts the connection; soon there is another. What was under way to the client is lost, and
+    /// mostly also what was under way to the server.
     pub(crate) fn cut(self: &Arc<Self>, why: &'static str) {
         let (delay, link) = {
             let mut state = self.state();
@@ -239,7 +238,7 @@ impl Wires {
         self.state().closed
     }
 
-    /// A new connection, and the tasks that carry what goes over it.
+    /// Opens a new connection, and starts the couriers for it.
     fn plug_in(&self, served: &Arc<dyn Store>) {
         let (to_server, requests) = mpsc::unbounded_channel();
         let (to_client, parcels) = mpsc::unbounded_channel();

@@ -1,5 +1,5 @@
-//! What was really so, by which the oracle judges what users are told: when keys were held, and
-//! whom what kept from which server.
+//! The facts by which the oracle judges what users are told: when keys were held, and which
+//! disturbances kept which client from which server.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -20,13 +20,13 @@ pub(crate) struct Witness(Mutex<Seen>);
 
 #[derive(Default)]
 struct Seen {
-    /// By client and server: until when something was in the way of their commands.
+    /// By client and server: until when their commands were disturbed.
     disturbed: BTreeMap<(usize, usize), Instant>,
-    /// Until when somebody held it, as far as is known.
+    /// Until when the key was held, as far as is known.
     held: BTreeMap<LockKey, Instant>,
-    /// By client and key: until when a task that nobody polls may be before others.
+    /// By client and key: until when an unpolled task may stand before others.
     unpolled: BTreeMap<(usize, String), Instant>,
-    /// By client and key: until when a task may be before others that can't use what it is granted.
+    /// By client and key: until when a task that can't use its grant may stand before others.
     in_vain: BTreeMap<(usize, String), Instant>,
     silences: Vec<(usize, Instant, Silence)>,
     /// When a server last carried out a command for the key.
@@ -38,15 +38,14 @@ impl Witness {
         self.0.lock().unwrap()
     }
 
-    /// Something is in the way of this client's commands to the server, or of what follows from
-    /// them.
+    /// Records a disturbance of this client's commands to the server, or of their consequences.
     pub(crate) fn disturbed(&self, client: usize, server: usize, until: Instant) {
         let mut seen = self.seen();
         let known = seen.disturbed.entry((client, server)).or_insert(until);
         *known = until.max(*known);
     }
 
-    /// Whether nothing was in the way since then.
+    /// Whether nothing has disturbed them since then.
     pub(crate) fn is_undisturbed(&self, client: usize, server: usize, since: Instant) -> bool {
         let seen = self.seen();
         let until = seen.disturbed.get(&(client, server));
@@ -70,7 +69,7 @@ impl Witness {
         }
     }
 
-    /// Whether anybody held the key since then.
+    /// Whether the key was held at any time since then.
     pub(crate) fn was_held(&self, key: &LockKey, since: Instant) -> bool {
         let seen = self.seen();
         seen.held.get(key).is_some_and(|until| *until >= since)
@@ -91,7 +90,7 @@ impl Witness {
         keys.iter().for_each(|key| seen.end(key));
     }
 
-    /// The clock by which these keys' leases end is set back.
+    /// The clock that ends these keys' leases is set back.
     pub(crate) fn set_back(&self, of: impl Fn(&LockKey) -> bool, by: Duration) {
         let mut seen = self.seen();
         let held = seen.held.iter_mut().filter(|(key, _)| of(key));
@@ -106,7 +105,7 @@ impl Witness {
         *known = until.max(*known);
     }
 
-    /// The machines slept: alarms ring so much later.
+    /// The machines slept: alarms ring that much later.
     pub(crate) fn slept(&self, time: Duration) {
         let mut seen = self.seen();
         let seen = &mut *seen;
@@ -114,7 +113,8 @@ impl Witness {
         both.for_each(|until| *until += time);
     }
 
-    /// A task asks whose lease the network's delay uses up: those behind it wait until it gives up.
+    /// A task asks for a lease that the network's delay uses up. Tasks behind it wait until it
+    /// gives up.
     pub(crate) fn asks_in_vain(&self, client: usize, key: &str, until: Instant) {
         let mut seen = self.seen();
         let known = seen.in_vain.entry((client, key.to_owned()));
@@ -122,7 +122,7 @@ impl Witness {
         *known = until.max(*known);
     }
 
-    /// Whether every task of the client that has asked for the key since then could use a grant.
+    /// Whether every task of the client that asked for the key since then could use a grant.
     pub(crate) fn is_usable(&self, client: usize, key: &str, since: Instant) -> bool {
         let seen = self.seen();
         let until = seen.in_vain.get(&(client, key.to_owned()));
@@ -139,7 +139,7 @@ impl Witness {
         self.seen().silences.push((server, now(), silence));
     }
 
-    /// For how long at a stretch the server was silent since then.
+    /// The longest silence of the server since then.
     pub(crate) fn was_silent(&self, server: usize, since: Instant) -> Duration {
         let seen = self.seen();
         let silences = seen.silences.iter();

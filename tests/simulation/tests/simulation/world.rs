@@ -1,4 +1,4 @@
-//! What all parts of one run share: time, the trace, and what was found wrong.
+//! What all parts of one run share: time, the trace, and the violations found.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,21 +22,22 @@ use crate::wrong::Mistake;
 /// What a run is checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Check {
-    /// Two believe that they hold what only one can.
+    /// Two clients believe that they hold what only one can.
     Exclusion,
     /// Tokens are unique and rise.
     Tokens,
-    /// The guarded resource takes no write of an earlier holder after one of a later.
+    /// The guarded resource accepts no write of an earlier holder after one of a later holder.
     StaleWrite,
-    /// After a fault outside the model, whoever lost its hold learns of it within a lease.
+    /// After a fault outside the model, a loser learns of its loss within a lease.
     LoserLearns,
     /// A body under `on_lost = cancel` runs no line after its hold is lost.
     Body,
-    /// Nobody waits longer than the wait allows, nor for ever.
+    /// No request waits longer than its wait allows, or for ever.
     Waiting,
-    /// Busy is what somebody held; unavailable is what a server did not answer, or refused.
+    /// A key reported busy was held. A key reported unavailable got no answer from a server, or a
+    /// refusal.
     Lies,
-    /// A hold that is renewed is kept as long as its servers answer.
+    /// A renewed hold is kept as long as its servers answer.
     Loss,
     /// No lock, place in a queue, or count of a client is left.
     Leftover,
@@ -58,7 +59,7 @@ pub(crate) struct World {
     started: Instant,
     trace: Mutex<Trace>,
     violations: Mutex<Vec<(Check, String)>>,
-    /// Requests that nobody polls any more.
+    /// Requests that are no longer polled.
     parked: Mutex<Vec<Pin<Box<dyn Acquire>>>>,
 }
 
@@ -70,17 +71,16 @@ impl<F: Future<Output = Result<Guard, LockError>> + Send> Acquire for F {}
 #[derive(Default)]
 struct Trace {
     hash: u64,
-    /// Only when asked for.
+    /// `None` unless the trace was asked for.
     lines: Option<Vec<String>>,
 }
 
 thread_local! {
-    /// For how long the machines of this thread's run were suspended, together.
+    /// How long the machines of this thread's run were suspended, in total.
     static SUSPENDED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Of the runtime that this runs on, whose time is paused, and for how long the machines were
-/// suspended.
+/// The paused time of this runtime, plus the time for which the machines were suspended.
 pub(crate) fn now() -> Instant {
     runtime_now() + SUSPENDED.get()
 }
@@ -89,7 +89,7 @@ pub(crate) async fn sleep(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
-/// Networks and servers are not suspended: later by a second at most if the machines were.
+/// Networks and servers are not suspended. If the machines were, this wakes a second late at most.
 pub(crate) async fn sleep_until(at: Instant) {
     const SLICE: Duration = Duration::from_secs(1);
     loop {
@@ -123,7 +123,7 @@ impl World {
         })
     }
 
-    /// Which server has the key.
+    /// The server that has the key.
     pub(crate) fn server_of(&self, key: &str) -> usize {
         let hash = key.bytes().fold(self.faults.placement, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -141,7 +141,7 @@ impl World {
         }
     }
 
-    /// Keeps a request until the end, and does not poll it.
+    /// Keeps a request until the end without polling it.
     pub(crate) fn park(
         &self,
         request: Pin<Box<impl Future<Output = Result<Guard, LockError>> + Send + 'static>>,
@@ -154,7 +154,7 @@ impl World {
         drop(parked);
     }
 
-    /// One line of the trace; its hash is what two runs of a seed must have in common.
+    /// Adds one line to the trace. Two runs of a seed must have the same hash of all lines.
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
         let line = format!("{:>9} {what}", self.elapsed().as_millis());
         let mut trace = self.trace.lock().unwrap();

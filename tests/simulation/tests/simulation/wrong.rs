@@ -1,4 +1,4 @@
-//! Deliberate mistakes of a server, to see that the checks find them.
+//! Deliberate mistakes of a server. The checks must find them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
@@ -14,43 +14,42 @@ use lock_testkit::store_decorator::{Interceptor, Reply, Request};
 use crate::server::answer;
 use crate::world::now;
 
-/// What the server does wrong on purpose, to see that a check finds it.
+/// What the server does wrong on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// A release ends the hold of whoever has it.
+    /// A release ends any owner's hold.
     ReleasesWithoutOwnerCheck,
-    /// A renewal that finds its key gone, or another's, makes it its own again.
+    /// A renewal that finds its key gone, or held by another owner, takes it.
     RenewsBySetting,
-    /// A renewal that finds its key gone says that all is well.
+    /// A renewal that finds its key gone reports success.
     RenewsWhatIsGone,
     /// Tokens come from a counter that is lost with the data.
     PlainCounter,
-    /// A grant is trusted longer than the store keeps it: leases are half as long as was asked for.
+    /// A grant is trusted longer than the store keeps it: leases are half as long as requested.
     GrantsForTooShort,
-    /// What came of an unknown outcome is not undone.
+    /// The results of unknown outcomes are not undone.
     NeverUndoes,
-    /// An undo ends the hold, and leaves the place in the queue.
+    /// An undo ends the hold, but leaves the place in the queue.
     LeavesThePlace,
-    /// A hand-over is told to a second one who waits.
+    /// A hand-over is told to a second waiter, too.
     HandsOverToTwo,
-    /// The reply to one acquire is given to the next one of another owner, too.
+    /// The reply to one acquire is also given to the next one, of another owner.
     RepliesToAnother,
-    /// A hold that is granted again brings the token of the last grant, whoever had it.
+    /// A hold that is granted again brings the token of the last grant, of any owner.
     RepeatsTokens,
     /// A semaphore has one more permit than it says.
     OnePermitTooMany,
     /// A writer is let in beside readers.
     WritesBesideReaders,
-    /// Of the client: a task that is not polled keeps its place.
+    /// In the client: a task that is not polled keeps its place.
     PassesNobodyOver,
-    /// Of the client: whoever waits for ever for a key is patient as long as any key's server
-    /// answers.
+    /// In the client: a wait without end for a key is patient as long as any key's server answers.
     IsPatientWithAllKeysAsOne,
-    /// Of the client: whether a key is busy is judged by what servers say of any key.
+    /// In the client: whether a key is busy is judged by replies about any key.
     JudgesAllKeysAsOne,
-    /// Of the client: an extension that was not answered is no part of what a release has to end.
+    /// In the client: a release does not cover an extension that was not answered.
     ForgetsExtensionsUnheardOf,
-    /// Of the client's store: holds of a slot that has half moved are renewed together or not at
+    /// In the client's store: holds of a slot that has half moved are renewed together or not at
     /// all.
     RenewsOnlyTogether,
 }
@@ -75,7 +74,7 @@ impl std::fmt::Debug for Wrong {
 }
 
 impl Mistake {
-    /// What the client is without.
+    /// The mend that this mistake takes out of the client.
     pub(crate) fn mend(self) -> Option<Mend> {
         match self {
             Self::PassesNobodyOver => Some(Mend::Patrol),
@@ -103,7 +102,7 @@ impl Wrong {
         self.state.lock().unwrap()
     }
 
-    /// What clients are without.
+    /// The mend that clients are without.
     pub(crate) fn mend(&self) -> Option<Mend> {
         self.mistake.and_then(Mistake::mend)
     }
@@ -129,7 +128,7 @@ impl Wrong {
         Some(token)
     }
 
-    /// Somebody else who is told of this hand-over, too.
+    /// Another waiter that is told of this hand-over, too.
     pub(crate) fn second(&self, owner: Owner) -> Option<Owner> {
         if !self.is(Mistake::HandsOverToTwo) {
             return None;
@@ -243,7 +242,7 @@ impl Wrong {
         replies
     }
 
-    /// Ends whatever hold there is of an exclusive lock.
+    /// Ends any hold of an exclusive lock.
     fn end_any(store: &dyn Store, claim: &Claim) -> bool {
         let found = answer(store.inspect(claim.key.clone(), now()));
         let owner = found.and_then(|found| Owner::parse(&found.holder?));

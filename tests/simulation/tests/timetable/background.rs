@@ -1,4 +1,4 @@
-//! Releases that nobody waits for, and those that fail.
+//! Releases in the background, and those that fail.
 
 use lock_runtime::{LockError, LostReason};
 use lock_store::{Released, Renewed};
@@ -7,8 +7,8 @@ use lock_testkit::store_decorator::{Reply, Request};
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
-/// When a release is tried that never comes through, of a hold of `lease` that is dropped after
-/// `held` milliseconds.
+/// The times at which a release is tried that always fails. The hold has this `lease` and is
+/// dropped after `held` milliseconds.
 async fn tried(lease: u64, held: u64) -> Vec<u64> {
     let (store, client) = RecordingStore::open().await;
     store.title(format!("lease {lease}, dropped after {held}"));
@@ -26,7 +26,7 @@ async fn tried(lease: u64, held: u64) -> Vec<u64> {
 #[test]
 fn a_release_that_fails_is_repeated_until_the_hold_has_ended_by_itself() {
     simulated(async {
-        // Until a fiftieth of the lease after the deadline: this one has ended by 3,159.
+        // Until a fiftieth of the lease after the deadline. This hold has ended by 3,159.
         let expected = [0, 50, 150, 350, 750, 1550, 3150, 5150];
         assert_eq!(tried(3130, 0).await, expected);
         // And until a lease after the release, since a renewal may be under way.
@@ -37,7 +37,7 @@ fn a_release_that_fails_is_repeated_until_the_hold_has_ended_by_itself() {
     });
 }
 
-/// The store may have carried it out, and then keeps the key for as long.
+/// The store may have carried the extension out. Then it keeps the key for as long.
 #[test]
 fn an_extension_that_was_not_answered_is_released_for_as_long_as_it_may_last() {
     simulated(async {
@@ -74,7 +74,8 @@ fn releases_that_fail_or_find_nothing_are_counted() {
         ms(1).await;
         assert_eq!(client.health().await.unwrap().release_failures, 2);
 
-        // One that fails in the background is counted each time, and not for being gone in the end.
+        // A release that fails in the background is counted each time. That the hold is gone in the
+        // end is not counted.
         store.next("release", &[DOWN]);
         drop(store.asks(WAIT, client.lock("k").acquire()).await.unwrap());
         ms(100).await;
@@ -93,7 +94,7 @@ fn an_answered_health_check_says_how_long_it_took() {
 }
 
 #[test]
-fn what_is_gone_is_not_released_and_what_has_run_into_its_deadline_is() {
+fn a_hold_past_its_deadline_is_released_and_one_that_is_gone_is_not() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.answers(Reply::Renew(vec![Renewed::Gone]));
@@ -124,8 +125,8 @@ fn what_is_gone_is_not_released_and_what_has_run_into_its_deadline_is() {
     });
 }
 
-/// The key of a hold that has run into its deadline may be somebody else's by then, and nobody
-/// waits for its release; at the end of `max_hold` it may still be held.
+/// After the deadline the key may belong to another owner, so no request waits for that release. At
+/// the end of `max_hold` the key may still be held.
 #[test]
 fn a_later_request_waits_for_the_release_of_what_may_be_held_still() {
     simulated(async {
@@ -172,7 +173,7 @@ fn a_release_that_finds_nothing_says_so_and_is_not_repeated() {
     });
 }
 
-/// An acquire whose reply was lost may be carried out again as long as its link has not answered a
+/// An acquire whose reply was lost may still be carried out as long as its link has not answered a
 /// later command.
 #[test]
 fn a_lost_reply_is_followed_by_an_undo_until_its_own_link_answers() {
@@ -207,7 +208,8 @@ fn a_late_command_is_undone_ever_more_seldom_until_its_lease_has_ended() {
         request.await.unwrap_err();
         assert_eq!(store.now(), 500);
         ms(5000).await;
-        // The first of them at once, the last one at the end of what a command sent at 0 can have.
+        // The first undo goes out at once. The last goes out when a lease that was sent at 0 has
+        // ended.
         let expected = [500, 550, 650, 850, 1050, 1250, 1450, 1650, 1850, 2000];
         assert_eq!(store.when("abandon"), expected);
     });
@@ -226,7 +228,7 @@ fn an_undo_that_fails_is_repeated_for_a_minute() {
             store.when("abandon")[..7],
             [500, 550, 650, 850, 1250, 2050, 3650]
         );
-        // A place in the queue would be forgotten after a minute.
+        // The store forgets a place in the queue after a minute.
         ms(80_000).await;
         assert_eq!(store.when("abandon").last(), Some(&61_650));
     });
@@ -307,7 +309,7 @@ fn a_shutdown_with_nothing_to_do_takes_no_time() {
 
 /// What is left of a request that ends while its command is under way.
 #[test]
-fn a_command_that_nobody_waits_for_any_more_is_undone_until_its_lease_has_ended() {
+fn an_abandoned_command_is_undone_until_its_lease_has_ended() {
     simulated(async {
         for keys in [vec!["a"], vec!["a", "b"]] {
             let (store, client) = RecordingStore::open().await;
@@ -329,7 +331,7 @@ fn a_command_that_nobody_waits_for_any_more_is_undone_until_its_lease_has_ended(
 }
 
 #[test]
-fn a_shutdown_is_told_at_once_to_whoever_waits() {
+fn a_shutdown_is_told_to_waiters_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let _guard = store.other().await.lock("k").acquire().await.unwrap();

@@ -1,36 +1,36 @@
-//! What becomes of each command, by its name.
+//! The fate of each command, by its name.
 
 use std::collections::{HashMap, VecDeque};
 
 use lock_runtime::StoreErrorKind;
 use lock_testkit::store_decorator::{Reply, Request};
 
-/// What becomes of a command.
+/// What happens to a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fate {
     /// It is carried out.
     Passes,
-    /// It is carried out, and its reply comes after so many milliseconds, over the link of this
+    /// It is carried out. Its reply comes after so many milliseconds, over the link with this
     /// number.
     Replies(u64, u64),
-    /// It is not carried out, which is told at once.
+    /// It is not carried out, and the client hears so at once.
     Fails(StoreErrorKind),
-    /// The store loses all that it has, and then it is carried out.
+    /// The store loses all its data. Then the command is carried out.
     LosesAll,
     /// It is carried out, and its reply is lost.
     Lost,
-    /// It is not carried out, and until its time is over nothing is heard.
+    /// It is not carried out, and no reply comes before its time is over.
     Silence,
 }
 
-/// The store is not there.
+/// The store cannot be reached.
 pub(crate) const DOWN: Fate = Fate::Fails(StoreErrorKind::Disconnected);
 
 /// What a test has planned for the commands of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Fates {
     next: HashMap<&'static str, VecDeque<Fate>>,
-    /// For those without a fate of their own.
+    /// For commands without a fate of their own.
     usual: HashMap<&'static str, Fate>,
     /// Replies that the store would not give, by the name of their method.
     replies: HashMap<&'static str, VecDeque<Reply>>,

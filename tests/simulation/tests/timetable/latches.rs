@@ -22,7 +22,7 @@ fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
             let latch = client.latch("l");
             let answer = store.asks(WAIT, latch.set(1)).await.unwrap_err();
             assert_eq!((short(&answer).as_str(), store.now()), (error, ends));
-            // The last of them has a command's time.
+            // The last one has a whole command's time.
             let last = store.when("set").pop();
             assert_eq!(last, Some(if ends == 0 { 0 } else { 9500 }));
         }
@@ -35,7 +35,7 @@ fn a_call_is_repeated_for_as_long_as_the_wait_of_its_client() {
     });
 }
 
-/// The store says its time to each client once.
+/// The store tells each client its time once.
 #[test]
 fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
     simulated(async {
@@ -64,7 +64,7 @@ fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
         }
         let left = store.asks(WAIT, latch.count_down()).await;
         assert_eq!(left.unwrap(), 8);
-        // The fifth has the wrong time, too, which is told again.
+        // The time of the fifth call is wrong, too. The store tells the time again.
         assert_eq!(store.when("count_down"), [0, 0, 50, 150, 350, 750]);
         for _ in 0..99 {
             store.answers(jumps());
@@ -74,7 +74,7 @@ fn a_call_is_sent_again_at_once_with_the_time_that_the_store_told() {
     });
 }
 
-/// What it did may be forgotten when it is polled again.
+/// The store may have forgotten the call by the time it is polled again.
 #[test]
 fn a_call_that_was_not_polled_for_long_is_not_sent_again() {
     simulated(async {
@@ -115,7 +115,7 @@ fn one_looks_for_all_each_second_and_leaves_when_all_have_left() {
         let calls = store.calls();
         let looks = calls.iter().filter(|(_, verb)| *verb == "wait");
         let looks: Vec<_> = looks.map(|(at, _)| *at).collect();
-        // Each at once, and then one for both.
+        // Each one looks at once. Later looks serve both.
         assert_eq!(looks, [0, 300, 1300, 2300]);
         let left: Vec<_> = calls.iter().filter(|(_, verb)| *verb == "leave").collect();
         assert_eq!(left, [&(2500, "leave")]);
@@ -145,7 +145,7 @@ fn a_look_that_fails_is_tried_again() {
                 let answer = waits.await.unwrap_err();
                 assert!(short(&answer).starts_with(error), "{answer}");
                 assert!(store.now() <= wait.max(500));
-                // One that may not wait takes no place.
+                // A request that may not wait takes no place.
                 let verb = if wait == 0 { "look" } else { "wait" };
                 assert_eq!(store.when(verb).len(), looks);
                 store.next("leave", &[DOWN, DOWN]);
@@ -157,7 +157,7 @@ fn a_look_that_fails_is_tried_again() {
     });
 }
 
-/// Counts left, generation, and the one that opened before it.
+/// Counts left, generation, and the generation that opened before it.
 fn name(reply: &LatchFound) -> String {
     match reply {
         LatchFound::Is(latch) => format!("{}/{}/{}", latch.count, latch.generation, latch.opened),
@@ -222,7 +222,7 @@ fn messages_that_a_latch_has_opened() {
         for (message, first, second, expected) in [
             (Some(5), closed, open, "open"),
             (Some(5), closed, closed, "waits"),
-            // Nothing else can tell how it ended.
+            // Only the message tells how it ended.
             (Some(5), closed, gone, "open"),
             (Some(4), closed, gone, "not set"),
             (None, closed, gone, "not set"),
@@ -263,7 +263,7 @@ fn messages_that_a_latch_has_opened() {
 }
 
 #[test]
-fn what_is_heard_during_a_look_makes_it_look_again() {
+fn a_message_during_a_look_makes_it_look_again() {
     simulated(async {
         for (reply, message, looks_again) in [
             (state(1, 5, 0), Some(5), true),

@@ -1,18 +1,18 @@
-//! When the store is asked for what, and for how long: every command of the engine with its instant
-//! and its time limit, in simulated time.
+//! Schedules: every command of the engine to the store, with its instant and its time limit, in
+//! simulated time.
 //!
-//! The rules are those of `engine/timing.rs`; what is shown here is that the engine keeps to them,
-//! whatever the store does.
+//! `engine/timing.rs` makes the rules. These tests show that the engine keeps them, whatever the
+//! store does.
 //!
-//! Each test records its schedules and compares them with a file of its name in `snapshots`. When a
-//! schedule is to change, this writes the files anew, for a reviewer to read:
+//! Each test records its schedules and compares them with a file of its name in `snapshots`. After
+//! a deliberate change of a schedule, this writes the files anew, for a reviewer to read:
 //!
 //! ```text
 //! INSTA_UPDATE=always cargo test -p lock-simulation --test timetable
 //! ```
 //!
-//! What a test is about it asserts itself, and what holds for every schedule is in `rules.rs`:
-//! neither can be blessed away.
+//! A test asserts its own subject, and `rules.rs` asserts what holds for every schedule. No new
+//! snapshot can hide either.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -7,7 +7,7 @@ use lock_testkit::store_decorator::Request;
 
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
-/// A client that passes holds on for long.
+/// A client that allows long runs of hand-offs.
 async fn patient() -> (Arc<RecordingStore>, LockClient) {
     RecordingStore::open_with(|builder| builder.local_tenure(4, of(60_000))).await
 }
@@ -34,7 +34,7 @@ fn a_hold_that_is_released_or_dropped_is_passed_on_without_a_command() {
 }
 
 #[test]
-fn whoever_is_passed_a_hold_without_a_token_fetches_those_of_the_others_as_well() {
+fn a_task_that_is_passed_a_hold_without_a_token_fetches_the_tokens_of_all() {
     simulated(async {
         for (behind, expected) in [(0, 1), (1, 5)] {
             let (store, client) = patient().await;

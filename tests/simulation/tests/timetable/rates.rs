@@ -8,14 +8,15 @@ use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, of, short, simulated};
 
 #[test]
-fn what_did_not_arrive_is_sent_again_within_the_wait() {
+fn a_request_that_did_not_arrive_is_sent_again_within_the_wait() {
     simulated(async {
         for (fates, wait, sent, expected) in [
             (vec![DOWN, DOWN], 1000, 3, "passes at 150"),
             (vec![DOWN; 9], 1000, 5, "Disconnected at 750"),
             (vec![DOWN, DOWN], 150, 2, "Disconnected at 50"),
             (vec![DOWN], 0, 1, "Disconnected at 0"),
-            // What may have arrived has taken its tokens, and what is denied stays so.
+            // A request that may have arrived may have taken its tokens. A denied request stays
+            // denied.
             (vec![Fate::Lost], 1000, 1, "Timeout at 500"),
             (vec![Fate::Silence], 200, 1, "Timeout at 500"),
             (
@@ -37,7 +38,7 @@ fn what_did_not_arrive_is_sent_again_within_the_wait() {
     });
 }
 
-/// A call that does not wait must not be made to sleep by what a store says.
+/// No reply of a store may put a call to sleep that does not wait.
 #[test]
 fn a_delay_beyond_the_wait_is_told_and_not_slept() {
     simulated(async {

@@ -1,4 +1,4 @@
-//! The embedded store, where every command of one client is written down and meets its fate.
+//! The embedded store. Every command of one client is recorded and meets its fate.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -17,10 +17,10 @@ use crate::fates::{Fate, Fates};
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
 use crate::{rules, schedule};
 
-/// How many milliseconds a request waits if it does not say.
+/// How many milliseconds a request waits by default.
 pub(crate) const WAIT: u64 = 10_000;
 
-/// One client's way to the store, and what went over it.
+/// One client's way to the store, and the record of its commands.
 #[derive(Debug)]
 pub(crate) struct RecordingStore {
     pub(crate) memory: MemoryStore,
@@ -34,12 +34,12 @@ pub(crate) struct RecordingStore {
 }
 
 thread_local! {
-    /// Those of the test that runs in this thread.
+    /// The stores of the test that runs in this thread.
     static OPENED: RefCell<Vec<Arc<RecordingStore>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs a test in simulated time. Every schedule that it recorded keeps the rules, and is the one
-/// in the test's snapshot.
+/// Runs a test in simulated time. Every schedule that it recorded must keep the rules and match the
+/// test's snapshot.
 pub(crate) fn simulated(test: impl Future<Output = ()>) {
     let runtime = Builder::new_current_thread()
         .enable_time()
@@ -67,7 +67,7 @@ pub(crate) fn of(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
-/// What an error is about.
+/// The gist of an error.
 pub(crate) fn short(error: &LockError) -> String {
     match error {
         LockError::Busy { waited, .. } => format!("busy after {waited:?}"),
@@ -112,7 +112,7 @@ impl RecordingStore {
         let behind = Arc::clone(&recorder);
         let builder = LockClient::builder()
             .simulated(Handle::current(), 7, Pause::default())
-            // How long silence is borne is a test of its own.
+            // Patience with silence has a test of its own.
             .unavailable_after(Duration::from_secs(3600))
             .store(move |namespace, id, listener, clock| {
                 *behind.listener.lock().unwrap() = Some(Arc::clone(listener));
@@ -124,7 +124,7 @@ impl RecordingStore {
         (recorder, client)
     }
 
-    /// One more client of the same store, whose commands nobody writes down.
+    /// One more client of the same store. Its commands are not recorded.
     pub(crate) async fn other(&self) -> LockClient {
         let memory = self.memory.clone();
         LockClient::builder()
@@ -146,12 +146,12 @@ impl RecordingStore {
         u64::try_from(since.as_millis()).unwrap()
     }
 
-    /// What this schedule is about, when the test records several.
+    /// The subject of this schedule, when the test records several.
     pub(crate) fn title(&self, title: impl Into<String>) {
         self.schedule.lock().unwrap().title = title.into();
     }
 
-    /// One more line of the schedule: what the test did or found.
+    /// Adds a line to the schedule: what the test did or found.
     pub(crate) fn note(&self, text: impl Into<String>) {
         self.push(Line::Note {
             at: self.now(),
@@ -165,8 +165,8 @@ impl RecordingStore {
         schedule.lines.len() - 1
     }
 
-    /// A request that may wait for so many milliseconds, or for ever. Its beginning, and how it
-    /// ended, are lines of the schedule, and a rule wants a request for each command.
+    /// A request that may wait for so many milliseconds, or for ever. Its beginning and its end are
+    /// lines of the schedule. A rule demands a request for each command.
     pub(crate) fn asks<T, W, F>(
         self: &Arc<Self>,
         wait: W,
@@ -188,7 +188,7 @@ impl RecordingStore {
             let mut ends = AskEnds {
                 store: &store,
                 line,
-                answer: "nobody asks any more".to_owned(),
+                answer: "the request was dropped".to_owned(),
                 has_it: false,
             };
             let answer = request.await;
@@ -206,13 +206,13 @@ impl RecordingStore {
         commands.cloned().collect()
     }
 
-    /// The same: when each was sent, and what it was.
+    /// The same: the time and the name of each.
     pub(crate) fn calls(&self) -> Vec<(u64, &'static str)> {
         let seen = self.seen();
         seen.iter().map(|one| (one.at, one.verb())).collect()
     }
 
-    /// The same, of the commands of this name alone: when.
+    /// The same: the times of the commands with this name.
     pub(crate) fn when(&self, verb: &str) -> Vec<u64> {
         let calls = self.calls().into_iter();
         calls
@@ -220,22 +220,22 @@ impl RecordingStore {
             .collect()
     }
 
-    /// The fates of the next commands of this name.
+    /// Sets the fates of the next commands with this name.
     pub(crate) fn next(&self, verb: &'static str, fates: &[Fate]) {
         self.fates.lock().unwrap().next(verb, fates);
     }
 
-    /// The fate of every later command of this name.
+    /// Sets the fate of every later command with this name.
     pub(crate) fn always(&self, verb: &'static str, fate: Fate) {
         self.fates.lock().unwrap().always(verb, fate);
     }
 
-    /// The next command of this reply's kind gets it, instead of being carried out.
+    /// The next command of this reply's kind gets the reply, instead of being carried out.
     pub(crate) fn answers(&self, reply: Reply) {
         self.fates.lock().unwrap().answers(reply);
     }
 
-    /// The client is told that its owner `at` (in the order of their acquires) has the key.
+    /// Tells the client that its owner `at` (in the order of their acquires) has the key.
     pub(crate) fn tell_granted(&self, at: usize, token: Option<u64>) {
         self.tell_granted_over(Link(0), at, token);
     }
@@ -255,7 +255,7 @@ impl RecordingStore {
     }
 }
 
-/// Writes down how a request ended, also when it is dropped.
+/// Records how a request ended, also when it is dropped.
 struct AskEnds<'a> {
     store: &'a RecordingStore,
     line: usize,
@@ -273,7 +273,7 @@ impl Drop for AskEnds<'_> {
     }
 }
 
-/// Writes down that nobody waits for a command any more.
+/// Records that a command's reply is no longer awaited.
 struct Dropped<'a>(Option<(&'a RecordingStore, usize)>);
 
 impl Drop for Dropped<'_> {

@@ -103,7 +103,7 @@ fn a_last_renewal_reaches_the_end_of_max_hold() {
 }
 
 #[test]
-fn what_was_not_answered_is_asked_again_and_what_is_gone_is_lost() {
+fn an_unanswered_renewal_is_repeated_and_a_missing_hold_is_lost() {
     simulated(async {
         use Renewed::{Gone, Renewed as Well, Unanswered};
         for (replies, held, renewals) in [
@@ -161,12 +161,12 @@ fn a_hold_that_could_not_be_renewed_is_not_one_whose_max_hold_has_ended() {
 }
 
 #[test]
-fn renewals_of_another_lock_that_nobody_answers_say_nothing_about_this_one() {
+fn unanswered_renewals_of_another_lock_say_nothing_about_this_one() {
     simulated(async {
         for (lease, start, wait, expected) in [
             // Renewals with little time left: 200 to 330, 361 to 438 and so on.
             (600, 0, 700, "busy after 700ms"),
-            // One with a whole command's time, from 10,000 to 10,500.
+            // A renewal with a whole command's time, from 10,000 to 10,500.
             (30_000, 9900, 900, "busy after 900ms"),
         ] {
             let (store, client) = RecordingStore::open().await;

@@ -1,5 +1,4 @@
-//! What no schedule may do, whatever its snapshot says: blessing a snapshot again does not change
-//! these rules.
+//! What no schedule may do, whatever its snapshot says. A new snapshot does not change these rules.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +13,13 @@ mod tests;
 
 use history::{Means, Step, leased, means, owners, trusted};
 
-/// What a command may take by default, in milliseconds.
+/// A command's default time limit, in milliseconds.
 const COMMAND_TIMEOUT: u64 = 500;
 /// The watchdog renews together what is due within so many milliseconds.
 const TOGETHER: u64 = 20;
-/// The longest pause before a command that failed is repeated.
+/// The longest pause before a failed command is repeated.
 const LONGEST_PAUSE: u64 = 2000;
-/// A place in a queue is forgotten by the store after so long.
+/// The store forgets a place in a queue after this time.
 const PLACE: u64 = 60_000;
 
 type Rule = fn(&Schedule) -> Result<(), String>;
@@ -47,7 +46,7 @@ rules! {
     an_undo_is_repeated_until_it_is_answered
 }
 
-/// Every rule, on one schedule.
+/// Checks every rule on one schedule.
 pub(crate) fn check(schedule: &Schedule) {
     if let Some((name, what)) = broken(schedule).first() {
         panic!("the rule {name} is broken: {what}\n{schedule}");
@@ -67,7 +66,7 @@ fn asks(schedule: &Schedule) -> Vec<&Ask> {
     schedule.lines.iter().filter_map(Line::ask).collect()
 }
 
-/// Whether it wants something for a request, rather than keeping or ending what was had.
+/// Whether the command requests something, rather than keeping or ending a hold.
 fn wants(command: &Command) -> bool {
     matches!(
         command.request,
@@ -82,7 +81,8 @@ fn wants(command: &Command) -> bool {
     )
 }
 
-/// Whether it was a call on a latch that the store told its time, for it to be sent again.
+/// Whether it was a call on a latch to which the store replied with its time. Such a call is sent
+/// again.
 fn was_untimely(command: &Command) -> bool {
     let Outcome::Answered { reply, .. } = &command.outcome else {
         return false;
@@ -95,21 +95,21 @@ fn was_untimely(command: &Command) -> bool {
 }
 
 impl Ask {
-    /// Whether it was there at that time, and not yet over its wait. A try may first wait for a
-    /// release.
+    /// Whether the request had begun by then, and was still within its wait. A try may first wait
+    /// for a release.
     fn may_ask(&self, at: u64) -> bool {
         let ended = self.ended.is_some_and(|ended| ended < at);
         let wait = self.wait.map(|wait| wait.max(COMMAND_TIMEOUT / 2));
         self.at <= at && !ended && wait.is_none_or(|wait| at <= self.at + wait)
     }
 
-    /// Until when a command of it may take; `None` of one that waits for ever.
+    /// The latest end of the request's commands. `None` if it waits for ever.
     fn gives_up(&self) -> Option<u64> {
         Some(self.at + self.wait?.max(COMMAND_TIMEOUT))
     }
 }
 
-/// Checks each step of each owner against the ones before it.
+/// Checks each step of each owner against the steps before it.
 fn each_step<'s>(
     schedule: &'s Schedule,
     is_right: impl Fn(&[Step<'s>], Step<'s>) -> bool,
@@ -134,14 +134,14 @@ fn each(schedule: &Schedule, is_right: impl Fn(&Command) -> bool) -> Result<(), 
     commands(schedule).try_for_each(|command| ensure(is_right(command), command))
 }
 
-/// A command is given some time, and at most `command_timeout`.
+/// A command has a time limit, of at most `command_timeout`.
 fn a_command_has_a_time_limit(schedule: &Schedule) -> Result<(), String> {
     each(schedule, |command| {
         (1..=COMMAND_TIMEOUT).contains(&command.within)
     })
 }
 
-/// A command that wants something goes out for a request that is not over, and within its wait.
+/// A command that requests something goes out for a request under way, within its wait.
 fn nothing_is_asked_for_after_the_wait(schedule: &Schedule) -> Result<(), String> {
     let asks = asks(schedule);
     each(schedule, |command| {
@@ -149,9 +149,9 @@ fn nothing_is_asked_for_after_the_wait(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// A request of which nothing is heard ends with its wait, or after one command's time: no command
-/// has longer. A look at a latch is one for all who wait, and the token of a hold that is there
-/// already is asked for with a whole command's time.
+/// If nothing is heard of a request, it ends with its wait, or after one command's time: no command
+/// has longer. A look at a latch serves all waiters, and the token of an existing hold is requested
+/// with a whole command's time.
 fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
     let asks = asks(schedule);
     each(schedule, |command| {
@@ -159,7 +159,7 @@ fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
         let may = |ask: &&Ask| {
             ask.may_ask(command.at) && ask.gives_up().is_none_or(|latest| until <= latest)
         };
-        // Whoever waits for a latch has it looked at by a task that others may share.
+        // For a request that waits for a latch, a task looks that others may share.
         let of_a_wait = || {
             let mut waits = commands(schedule).filter(|one| one.verb() == "wait");
             command.verb() == "look" && waits.any(|one| one.at <= command.at)
@@ -185,8 +185,8 @@ fn a_try_asks_once(schedule: &Schedule) -> Result<(), String> {
     Ok(())
 }
 
-/// An uncontended call is one command, and a hold is kept by renewals: who was granted a key does
-/// not acquire it again, except for fencing tokens that it did not have.
+/// An uncontended call is one command, and renewals keep a hold. An owner that was granted a key
+/// does not acquire it again, except for fencing tokens that it lacked.
 fn a_grant_is_asked_for_once(schedule: &Schedule) -> Result<(), String> {
     each_step(schedule, |before, step| {
         let again = match &step.command.request {
@@ -199,7 +199,7 @@ fn a_grant_is_asked_for_once(schedule: &Schedule) -> Result<(), String> {
 }
 
 /// A hold is renewed no later than a third of its lease after the last command that was to prolong
-/// it, and once that was answered not much sooner.
+/// it. If that command was answered, it is not renewed much sooner either.
 fn a_renewal_comes_at_a_third_of_the_lease(schedule: &Schedule) -> Result<(), String> {
     each_step(schedule, |before, step| {
         let (Request::Renew(_), Some(last), Some(leased)) =
@@ -217,7 +217,7 @@ fn a_renewal_comes_at_a_third_of_the_lease(schedule: &Schedule) -> Result<(), St
         } else {
             last.command.ended().unwrap_or(last.command.at)
         };
-        // Instants are written down in whole milliseconds.
+        // Instants are recorded in whole milliseconds.
         let latest = since + whole / 3 + 1;
         let soonest = match leased.means {
             Means::Renewed => (leased.command.at + leased.lease / 3).saturating_sub(TOGETHER),
@@ -227,7 +227,7 @@ fn a_renewal_comes_at_a_third_of_the_lease(schedule: &Schedule) -> Result<(), St
     })
 }
 
-/// Once the watchdog has renewed a hold for its whole lease, it does so again, until the hold is
+/// After the watchdog has renewed a hold for its whole lease, it renews it again, until the hold is
 /// released or gone.
 fn what_is_renewed_is_renewed_again(schedule: &Schedule) -> Result<(), String> {
     for steps in owners(schedule).into_values() {
@@ -242,7 +242,7 @@ fn what_is_renewed_is_renewed_again(schedule: &Schedule) -> Result<(), String> {
     Ok(())
 }
 
-/// What its owner does not believe in any more is not renewed.
+/// A hold that its owner no longer believes in is not renewed.
 fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String> {
     each_step(schedule, |before, step| {
         let renews = matches!(step.command.request, Request::Renew(_));
@@ -251,9 +251,9 @@ fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// The watchdog gives a renewal a third of what is left until the deadline, or a third of a
-/// command's time, or all of it if that is not enough for two. The first renewal of several locks
-/// that were had one after the other is the request's own.
+/// The watchdog gives a renewal a third of the time left until the deadline, or a third of a
+/// command's time. It gives all of the time left if that is not enough for two. When several locks
+/// were taken one after the other, their first renewal is the request's own.
 fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> {
     let owners = owners(schedule);
     let before = |owner: Owner, command: &Command| {
@@ -286,8 +286,8 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
     })
 }
 
-/// A hold that the store does not know any more is neither renewed nor released, but with others of
-/// its call.
+/// A hold that the store no longer knows is not renewed. It is released only together with others
+/// of its call.
 fn what_is_gone_is_left_alone(schedule: &Schedule) -> Result<(), String> {
     let mut gone = BTreeSet::new();
     for command in commands(schedule) {
@@ -302,7 +302,7 @@ fn what_is_gone_is_left_alone(schedule: &Schedule) -> Result<(), String> {
             match means(command, at, 0) {
                 Means::Gone => gone.insert(claim.owner),
                 Means::Nothing => false,
-                // Also a grant that came late.
+                // Also after a grant that came late.
                 _ => gone.remove(&claim.owner),
             };
         }
@@ -310,7 +310,7 @@ fn what_is_gone_is_left_alone(schedule: &Schedule) -> Result<(), String> {
     Ok(())
 }
 
-/// After its first release an owner only releases again, or undoes what may arrive late.
+/// After its first release an owner only repeats the release, or undoes what may arrive late.
 fn a_release_is_the_last_word(schedule: &Schedule) -> Result<(), String> {
     each_step(schedule, |before, step| {
         let ends = |request: &Request| matches!(request, Request::Release(_) | Request::Abandon(_));
@@ -321,8 +321,8 @@ fn a_release_is_the_last_word(schedule: &Schedule) -> Result<(), String> {
     })
 }
 
-/// An owner whose last acquire may have been carried out, or has a place in the queue that its
-/// request did not wait for, does not leave it at that.
+/// An owner's last command is not an acquire that may have been carried out, nor one that got a
+/// place in the queue for a request that has ended in vain.
 fn what_may_be_held_is_undone(schedule: &Schedule) -> Result<(), String> {
     let asks = asks(schedule);
     for steps in owners(schedule).into_values() {

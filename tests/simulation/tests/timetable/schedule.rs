@@ -1,5 +1,5 @@
-//! A schedule: what one client asked of its store, when, for how long, and what came of it. Its
-//! text is what a snapshot shows.
+//! A schedule: what one client asked of its store, when, for how long, and what came of it. A
+//! snapshot shows its text.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub(crate) struct Schedule {
 pub(crate) enum Line {
     /// The client sent something.
     Command(Box<Command>),
-    /// A request of the test began.
+    /// The test began a request.
     Ask(Ask),
     /// What the test did or found.
     Note { at: u64, text: String },
@@ -32,7 +32,7 @@ pub(crate) enum Line {
 #[derive(Clone, Debug)]
 pub(crate) struct Ask {
     pub(crate) at: u64,
-    /// `None` is for ever.
+    /// `None` waits for ever.
     pub(crate) wait: Option<u64>,
     pub(crate) ended: Option<u64>,
     pub(crate) has_it: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Ask {
 #[derive(Clone, Debug)]
 pub(crate) struct Command {
     pub(crate) at: u64,
-    /// How long it may take to be answered.
+    /// The time limit for its answer.
     pub(crate) within: u64,
     pub(crate) request: Request,
     pub(crate) outcome: Outcome,
@@ -60,7 +60,7 @@ pub(crate) enum Outcome {
         kind: StoreErrorKind,
         unknown: bool,
     },
-    /// Nobody waited for it any more.
+    /// Its reply was no longer awaited.
     Dropped {
         at: u64,
     },
@@ -87,7 +87,7 @@ impl Command {
         self.request.verb()
     }
 
-    /// When it was over, if it was.
+    /// When it ended, if it did.
     pub(crate) fn ended(&self) -> Option<u64> {
         match self.outcome {
             Outcome::UnderWay => None,
@@ -107,7 +107,7 @@ impl Command {
         }
     }
 
-    /// What else it asks for.
+    /// The other parts of the command.
     fn options(&self) -> String {
         let lease = self.request.lease().unwrap_or_default().as_millis();
         match &self.request {
@@ -199,7 +199,7 @@ impl fmt::Display for Command {
                 let known = if *unknown { ", may be carried out" } else { "" };
                 format!("{kind:?}{known}{}", late(*at))
             }
-            Outcome::Dropped { at } => format!("nobody waits for it{}", late(*at)),
+            Outcome::Dropped { at } => format!("dropped{}", late(*at)),
         };
         let (keys, options) = (self.keys(), self.options());
         write!(
@@ -241,9 +241,9 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// Compares with `snapshots/<module>__<test>.snap`, which `INSTA_UPDATE=always cargo test -p
-/// lock-simulation --test timetable` writes anew. Where the variable `CI` is set nothing is ever
-/// written, and a snapshot that is missing or differs is a failure.
+/// Compares with `snapshots/<module>__<test>.snap`. `INSTA_UPDATE=always cargo test -p
+/// lock-simulation --test timetable` writes these files anew. Where the variable `CI` is set
+/// nothing is ever written, and a snapshot that is missing or differs is a failure.
 pub(crate) fn is_as_in_its_snapshot(schedules: &[Schedule]) {
     let thread = std::thread::current();
     // The test harness names the thread after the test.
@@ -259,7 +259,7 @@ pub(crate) fn is_as_in_its_snapshot(schedules: &[Schedule]) {
 
 #[test]
 fn every_snapshot_belongs_to_a_test() {
-    // Of the workspace, wherever this package is in there.
+    // The workspace's folder, wherever this package is in it.
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut here = package.ancestors().map(|folder| folder.join(file!()));
     let here = here.find(|path| path.exists()).unwrap();

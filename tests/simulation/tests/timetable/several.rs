@@ -7,13 +7,13 @@ use lock_testkit::store_decorator::{Reply, Request};
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
 
-/// The keys are not in one part of the store: they are had one after the other.
+/// The keys are not in one part of the store, so they are taken one after the other.
 fn apart(store: &RecordingStore) {
     store.answers(Reply::AcquireAll(AcquiredAll::Apart));
 }
 
 #[test]
-fn free_keys_are_had_renewed_and_released_together() {
+fn free_keys_are_taken_renewed_and_released_together() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let request = client.multi_lock(["b", "a"]).acquire();
@@ -30,7 +30,7 @@ fn free_keys_are_had_renewed_and_released_together() {
 }
 
 #[test]
-fn taken_keys_are_had_one_after_the_other_and_then_confirmed() {
+fn busy_keys_are_taken_one_after_the_other_and_then_confirmed() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("b").acquire().await.unwrap();
@@ -88,7 +88,7 @@ fn one_command_that_fails_is_followed_by_one_for_each() {
                     2
                 };
                 assert_eq!((count("acquire_all"), count("acquire")), (1, tries));
-                // What may have been carried out is undone, for each key.
+                // Whatever may have been carried out is undone, for each key.
                 assert_eq!(count("abandon"), if undone { 2 } else { 0 });
             }
         }
@@ -126,19 +126,19 @@ fn replies_that_are_too_few_or_without_tokens_are_no_grant() {
 }
 
 #[test]
-fn one_that_is_lost_on_the_way_begins_it_all_anew_after_a_pause() {
+fn one_key_lost_on_the_way_starts_all_anew_after_a_pause() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         apart(&store);
         store.next("renew", &[Fate::LosesAll; 3]);
         let request = client.multi_lock(["a", "b"]).acquire();
         let guard = store.asks(WAIT, request).await.unwrap();
-        // Each time both keys, after ever longer pauses.
+        // Both keys each time, after ever longer pauses.
         let each = [0, 50, 150, 350];
         assert_eq!(store.when("acquire"), each.map(|at| [at; 2]).concat());
         assert_eq!(store.now(), 350);
         drop(guard);
-        // The wait may end in such a pause.
+        // The wait may end during such a pause.
         apart(&store);
         store.always("renew", Fate::LosesAll);
         let request = client.multi_lock(["a", "b"]).wait(of(200));
@@ -219,7 +219,7 @@ fn a_try_waits_for_releases_of_its_own_process_and_asks_once() {
     });
 }
 
-/// What the store says of other locks is nothing about this one: theirs may lie on another server.
+/// Replies about other locks say nothing about this one: those locks may lie on another server.
 #[test]
 fn a_try_asks_in_the_second_half_of_its_time_if_a_release_hangs() {
     simulated(async {
@@ -281,7 +281,7 @@ fn a_lost_reply_is_undone_for_each_key_until_the_lease_has_ended() {
 }
 
 #[test]
-fn what_is_waited_for_does_not_count_for_max_hold() {
+fn waiting_does_not_count_for_max_hold() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         let other = store.other().await.lock("b").acquire().await.unwrap();
@@ -291,11 +291,14 @@ fn what_is_waited_for_does_not_count_for_max_hold() {
         other.release().await.unwrap();
         let guard = waits.await.unwrap().unwrap();
         let seen = store.seen();
-        let is_first = |request: &Request| matches!(request, Request::Acquire(one) if one.claim.key.to_string() == "a");
+        let is_first = |request: &Request| match request {
+            Request::Acquire(one) => one.claim.key.to_string() == "a",
+            _ => false,
+        };
         let first = seen.iter().filter(|one| is_first(&one.request));
         assert_eq!(first.count(), 1, "{seen:#?}");
         guard.lost().await;
-        // A second after the last grant, less what is not trusted of the last lease.
+        // A second after the last grant, less the untrusted part of the last lease.
         assert_eq!(store.now(), 3996);
     });
 }

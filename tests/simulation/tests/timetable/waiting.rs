@@ -26,10 +26,10 @@ const TAKEN: Acquired = Acquired::Busy {
     limit: None,
 };
 
-/// So many that can't be used end a wait without end.
+/// So many unusable grants end a wait without end.
 const GRANTS_TOO_LATE: usize = 5;
 
-/// How long it was from each to the next.
+/// The pauses between these times.
 fn pauses(times: &[u64]) -> Vec<u64> {
     times.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
@@ -136,7 +136,8 @@ fn a_wait_for_ever_ends_when_a_silent_store_has_no_more_patience() {
         store.always("acquire", Fate::Silence);
         store.always("ping", Fate::Silence);
         let error = waits.await.unwrap().unwrap_err();
-        // The last command that was answered was sent at 5,000. From 15,000 on no other could be.
+        // The last answered command was sent at 5,000. The wait ends 10 s later, the client's
+        // default wait.
         assert_eq!((store.now(), short(&error)), (15_000, "Timeout".to_owned()));
         let answered = [0, 0, 1000, 2000, 3000, 4000, 5000];
         let asked = store.when("acquire");
@@ -162,7 +163,7 @@ fn a_store_that_refuses_every_acquire_is_not_called_busy() {
 }
 
 #[test]
-fn what_waiting_does_not_change_is_told_at_once() {
+fn an_error_that_waiting_does_not_change_is_reported_at_once() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.next("acquire", &[Fate::Fails(StoreErrorKind::Denied)]);
@@ -228,7 +229,8 @@ fn a_grant_that_is_heard_over_another_link_than_the_last_reply_is_not_believed()
 #[test]
 fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_its_link() {
     simulated(async {
-        // What is left is counted from 1,000, or from the release at 1,200. Else it is asked about.
+        // What is left is counted from 1,000, or from the release at 1,200. Otherwise the store is
+        // asked.
         for (look, released, expected) in [
             (Fate::Passes, None, Some(1258)),
             (Fate::Replies(0, 7), None, None),
@@ -242,7 +244,7 @@ fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_i
             store.next("acquire", &[Fate::Passes, Fate::Passes, Fate::Passes, look]);
             let other = client.lock("other").acquire();
             let other = store.asks(WAIT, other).await.unwrap();
-            // The first looks again after a second, the second does not.
+            // The first looks again after a second. The second does not.
             let request = || store.asks(9000, client.lock("k").fair().wait(of(9000)).acquire());
             let first = tokio::spawn(request());
             ms(1).await;
@@ -256,7 +258,7 @@ fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_i
             }
             ms(450).await;
             store.tell_granted(2, None);
-            // It wakes after what is heard later still.
+            // The request wakes after later news still.
             ms(70).await;
             store.seen();
             let remaining = match once.await {
@@ -273,7 +275,7 @@ fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_i
 }
 
 #[test]
-fn one_request_of_a_process_asks_for_all_unless_they_are_fair() {
+fn one_request_of_a_process_asks_for_all_unless_fair() {
     simulated(async {
         for (fair, looks, all) in [
             (false, vec![0, 0, 1000], 1),
@@ -380,7 +382,7 @@ fn a_lease_that_the_network_uses_up_ends_a_wait_for_ever_also_if_others_hold_the
 }
 
 #[test]
-fn what_is_heard_while_a_command_is_under_way_is_looked_into() {
+fn a_message_during_a_command_is_looked_into() {
     simulated(async {
         let (store, client, _guard) = taken().await;
         store.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);

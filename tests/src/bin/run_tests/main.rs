@@ -2,12 +2,12 @@
 //!
 //! `run-tests --jobs N --times FILE MESSAGES [FILTER] [--skip PART]...`
 //!
-//! `MESSAGES` is what `cargo test --no-run --message-format=json` wrote. Each test is a process of
-//! its own, so that it is alone with its statics, its time is known, and a slow one holds up
-//! nobody. A program that keeps servers up between its tests runs as a whole. What a failed test
-//! wrote is printed, and what others wrote is not. Programs that compute run beside those that
-//! wait, one on each core. `FILE` gets a line for each test: its seconds, and its name. The exit
-//! status is 1 if a test failed, or if there was none although nothing was filtered out.
+//! `MESSAGES` is the output of `cargo test --no-run --message-format=json`. Each test is a process
+//! of its own, so that it is alone with its statics, its time is known, and a slow one holds up no
+//! other. A program that keeps servers up between its tests runs as a whole. The output of failed
+//! tests is printed, and that of others is not. Programs that compute run beside those that wait,
+//! one on each core. `FILE` gets a line for each test: its seconds and its name. The exit status is
+//! 1 if a test failed, or if there was none although nothing was filtered out.
 
 mod programs;
 mod queue;
@@ -60,7 +60,7 @@ fn options() -> Option<Options> {
     }
 }
 
-/// Whether all is well.
+/// True if all is well.
 fn run() -> Result<bool, String> {
     let options = options().ok_or(USAGE)?;
     let began = Instant::now();
@@ -87,7 +87,7 @@ fn run() -> Result<bool, String> {
     Ok(failed_none(&done) && (passed > 0 || !options.filters.is_empty()))
 }
 
-/// Runs what is in a queue until nothing is left.
+/// Runs a queue's trials until none is left.
 fn work<'q>(queue: &'q Queue<'_>, done: &Mutex<Vec<(&'q Trial<'q>, Outcome)>>, times: &Path) {
     while let Some(turn) = queue.next() {
         let outcome = turn.trial().run(times);

@@ -31,7 +31,7 @@ impl Program {
         self.target == "nemesis"
     }
 
-    /// Its tests would be waited for at the end if they began late.
+    /// If its tests began late, the end would wait for them.
     pub(crate) fn is_long(&self) -> bool {
         self.is_whole() || self.is_one_at_a_time() || self.target == "drift"
     }
@@ -41,8 +41,8 @@ impl Program {
         ["key_injectivity", "lock_macros", "ui"].contains(&self.target.as_str())
     }
 
-    /// The program, as cargo would start it. What computes leaves the processor to what promises
-    /// times.
+    /// The program, as cargo would start it. A program that computes leaves the processor to those
+    /// that promise times.
     pub(crate) fn command(&self) -> Command {
         let mut command = if self.is_computing() {
             let mut command = Command::new("nice");
@@ -62,7 +62,7 @@ impl Program {
     }
 }
 
-/// All that cargo's messages tell of.
+/// All programs that cargo's messages name.
 pub(crate) fn read(messages: &Path) -> Result<Vec<Program>, String> {
     let text = std::fs::read_to_string(messages)
         .map_err(|error| format!("{}: {error}", messages.display()))?;
@@ -74,7 +74,7 @@ pub(crate) fn read(messages: &Path) -> Result<Vec<Program>, String> {
         let is_test = message["profile"]["test"].as_bool()?;
         let file = PathBuf::from(message["executable"].as_str()?);
         let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
-        // `path+file:///work/tests#lock-tests@0.1.0`, or without a name that is the folder's.
+        // `path+file:///work/tests#lock-tests@0.1.0`, or without a name if the folder has the same.
         let (path, name) = message["package_id"].as_str()?.rsplit_once('#')?;
         let package = match name.split_once('@') {
             Some((name, _)) => name,
@@ -91,7 +91,7 @@ pub(crate) fn read(messages: &Path) -> Result<Vec<Program>, String> {
     Ok(messages.filter_map(program).collect())
 }
 
-/// Where the standard library is: tests of a macro crate load it.
+/// The folder of the standard library, which tests of a macro crate load.
 fn libraries() -> Result<String, String> {
     let mut rustc = Command::new("rustc");
     let printed = rustc.args(["--print", "target-libdir"]).output();

@@ -5,8 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::trial::Trial;
 
-/// Trials in their order, the longest programs first; those of some programs never beside each
-/// other.
+/// Trials in their order, the longest programs first. Trials of some programs never run side by
+/// side.
 pub(crate) struct Queue<'p> {
     trials: Vec<Trial<'p>>,
     state: Mutex<State>,
@@ -14,7 +14,7 @@ pub(crate) struct Queue<'p> {
 }
 
 struct State {
-    /// Numbers of trials.
+    /// The numbers of the trials that are left.
     left: Vec<usize>,
     /// Programs that run one at a time, and one of whose tests is running.
     busy: BTreeSet<String>,
@@ -34,7 +34,7 @@ impl<'p> Queue<'p> {
         }
     }
 
-    /// The next one that may run, or `None` at the end.
+    /// The next trial that may run, or `None` at the end.
     pub(crate) fn next(&self) -> Option<Turn<'_, 'p>> {
         let mut state = self.state();
         loop {

@@ -10,17 +10,17 @@ use super::programs::Program;
 #[derive(Debug)]
 pub(crate) struct Trial<'p> {
     pub(crate) program: &'p Program,
-    /// The test's name; all that the filters let through if there is none.
+    /// The test's name. Without one, all tests that the filters let through.
     test: Option<String>,
     filters: &'p [String],
 }
 
-/// How one came out.
+/// The result of a trial.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// How many tests passed.
     pub(crate) tests: u64,
-    /// What it wrote, if it failed.
+    /// Its output, if it failed.
     pub(crate) failure: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Trial<'_> {
         command
     }
 
-    /// Runs it, and notes in a file how long each test took.
+    /// Runs it, and records in a file how long each test took.
     pub(crate) fn run(&self, times: &Path) -> Outcome {
         let began = Instant::now();
         let output = match self.command(times).output() {

@@ -1,5 +1,4 @@
-//! What the scripts make of what they find: values of others, places that nobody can have written,
-//! leases that ended.
+//! What the scripts make of what they find: values of others, impossible places, leases that ended.
 
 use std::time::Duration;
 
@@ -11,11 +10,11 @@ use crate::verbs::{LEASE, by, owner};
 
 crate::on_one_server!(
     values_of_others_are_conflicts_that_stay_as_they_are,
-    a_queue_that_is_something_else_keeps_nobody_from_a_free_lock,
-    what_an_abandon_could_not_do_is_told,
-    places_that_nobody_can_have_written_are_passed_over,
+    a_queue_of_another_type_keeps_no_request_from_a_free_lock,
+    a_failed_abandon_is_reported,
+    impossible_places_are_passed_over,
     places_of_another_kind_get_no_share,
-    a_lease_that_has_ended_is_taken_out_by_whoever_finds_it,
+    a_lease_that_has_ended_is_removed_by_the_next_command,
 );
 
 async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) {
@@ -30,7 +29,7 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
     ] {
         stored.command("DEL lock:k").await;
         stored.command(value).await;
-        // Who waits goes on waiting.
+        // A waiter goes on waiting.
         let place = format!("{}:1000:0", owner(1, 9));
         stored.places(&place).await;
         let before: Vec<u8> = stored.server().query(&["DUMP", LOCK]).await;
@@ -53,7 +52,7 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
         assert_eq!(shrunk.unwrap().value, Released::NotHeld);
         let forced = store.force_release("k".into(), by()).await.unwrap().value;
         assert_eq!(forced, None, "{value}");
-        // To look, what is in use is enough.
+        // A look needs only the field of the permits in use.
         let found = store.inspect("k".into(), by()).await.unwrap().value;
         assert_eq!(found.is_some(), value.ends_with("used"), "{value}");
         assert_eq!(stored.all(me, &["k"], 0).await, AcquiredAll::Conflict(0));
@@ -65,7 +64,7 @@ async fn values_of_others_are_conflicts_that_stay_as_they_are(backend: Backend) 
     }
 }
 
-async fn a_queue_that_is_something_else_keeps_nobody_from_a_free_lock(backend: Backend) {
+async fn a_queue_of_another_type_keeps_no_request_from_a_free_lock(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, other) = (owner(0, 1), owner(0, 2));
     stored.command(&format!("SET {QUEUE} text")).await;
@@ -88,7 +87,7 @@ async fn a_queue_that_is_something_else_keeps_nobody_from_a_free_lock(backend: B
     assert_eq!(left, "text");
 }
 
-async fn what_an_abandon_could_not_do_is_told(backend: Backend) {
+async fn a_failed_abandon_is_reported(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, waits) = (owner(0, 1), owner(0, 2));
     stored.takes(me, None).await;
@@ -101,7 +100,7 @@ async fn what_an_abandon_could_not_do_is_told(backend: Backend) {
     stored.command("REPLICAOF NO ONE").await;
 }
 
-async fn places_that_nobody_can_have_written_are_passed_over(backend: Backend) {
+async fn impossible_places_are_passed_over(backend: Backend) {
     let stored = Stored::on(backend);
     let (me, next) = (owner(0, 1), owner(0, 2));
     for share in WHOLES {
@@ -143,7 +142,7 @@ async fn places_of_another_kind_get_no_share(backend: Backend) {
     assert!(stored.server().keys("*").await.is_empty());
 }
 
-async fn a_lease_that_has_ended_is_taken_out_by_whoever_finds_it(backend: Backend) {
+async fn a_lease_that_has_ended_is_removed_by_the_next_command(backend: Backend) {
     let stored = Stored::on(backend);
     let (gone, rests, me) = (owner(0, 1), owner(0, 2), owner(0, 3));
     let (two, one) = (permits(2, 5), permits(1, 5));

@@ -1,5 +1,5 @@
-//! Places of those who wait no more, and of processes that stand still. Time passes by hand: all
-//! stamps of the queue become older.
+//! Places of requests that no longer wait, and of processes that stand still. Time passes by hand:
+//! all stamps of the queue become older.
 
 use std::time::Duration;
 
@@ -17,24 +17,25 @@ crate::on_one_server!(
     a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back,
     a_writer_that_stands_still_stops_no_readers,
     a_writer_whose_wait_has_ended_stops_no_readers,
-    a_clock_that_was_set_back_costs_nobody_his_place,
+    a_clock_set_back_costs_no_place,
     places_of_a_client_that_is_gone_are_not_kept,
     of_a_queue_without_places_nothing_is_left,
     a_place_that_was_passed_over_is_kept_for_a_minute,
     clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue,
 );
 
-/// A little more than a client may be silent.
+/// A little longer than a client may be silent.
 const SILENCE: Duration = Duration::from_millis(2100);
 
 impl Stored {
-    /// All that stands in the queue is so much older now.
+    /// Makes all stamps in the queue so much older.
     async fn ages(&self, by: i64) {
         let script = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
             for i = 1, #all, 2 do
                 local in_millis = all[i + 1] - 6000000000000000
                 local passed_over = in_millis > 0 and in_millis < 100000000000000
-                redis.call('ZADD', KEYS[1], all[i + 1] - ARGV[1] / (passed_over and 1000 or 1), all[i])
+                local by = ARGV[1] / (passed_over and 1000 or 1)
+                redis.call('ZADD', KEYS[1], all[i + 1] - by, all[i])
             end";
         let by = by.to_string();
         self.server()
@@ -96,11 +97,11 @@ async fn a_client_that_is_not_heard_is_passed_over_until_it_looks_and_then_has_i
         stored.frees(holder, share).await;
         assert!(stored.is_held_by(runs).await, "{share:?}");
         stored.frees(runs, share).await;
-        assert_eq!(stored.holder().await, None, "nobody else runs");
+        assert_eq!(stored.holder().await, None, "no other client runs");
         assert_eq!(stored.waiting().await, 2, "their places are kept");
         let reply = stored.ask(request(silent, share, Queue::Join)).await;
         assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
-        // The other place is where it was: in front of those who came later.
+        // The other place has not moved: it is in front of later ones.
         stored.queues(runs, share, 0).await;
         stored.frees(silent, share).await;
         assert!(stored.is_held_by(too).await, "{share:?}");
@@ -149,7 +150,7 @@ async fn a_writer_that_stands_still_stops_no_readers(backend: Backend) {
     let look = request(another, Some(Permits::READ), Queue::Join);
     let reply = stored.ask(look).await;
     assert!(matches!(reply, Acquired::Granted { .. }), "{reply:?}");
-    // It is heard again, and next.
+    // The writer is heard again, and is next.
     stored.queues(writer, Some(Permits::WRITE), 0).await;
     stored.queues(owner(0, 3), Some(Permits::READ), 0).await;
 }
@@ -164,7 +165,7 @@ async fn a_writer_whose_wait_has_ended_stops_no_readers(backend: Backend) {
     stored.takes(owner(0, 3), Some(Permits::READ)).await;
 }
 
-async fn a_clock_that_was_set_back_costs_nobody_his_place(backend: Backend) {
+async fn a_clock_set_back_costs_no_place(backend: Backend) {
     let stored = Stored::on(backend);
     let (holder, first, second) = (owner(0, 1), owner(1, 1), owner(1, 2));
     stored.takes(holder, None).await;
@@ -182,7 +183,7 @@ async fn places_of_a_client_that_is_gone_are_not_kept(backend: Backend) {
     let stored = Stored::on(backend);
     let (holder, next) = (owner(0, 1), owner(0, 2));
     stored.takes(holder, None).await;
-    // A client that nobody has heard of.
+    // A client that was never heard.
     stored.places(&format!("{}:1000:0", owner(9, 1))).await;
     stored.passes(SILENCE).await;
     stored.queues(next, None, 0).await;
@@ -199,7 +200,7 @@ async fn of_a_queue_without_places_nothing_is_left(backend: Backend) {
         stored.queues(one, None, 0).await;
         stored.queues(two, None, 0).await;
     }
-    // Behind them stands when their client was heard.
+    // Behind the places stands when their client was heard.
     assert_eq!(stored.number(&format!("ZCARD {QUEUE}")).await, 3);
     assert_eq!(stored.waiting().await, 2);
     stored.abandons(one, None).await;
@@ -254,7 +255,7 @@ async fn clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue(bac
     let stored = Stored::on(backend);
     stored.takes(owner(0, 1), None).await;
     stored.queues(owner(0, 2), None, 0).await;
-    // Somebody is there at every moment, and others come and go.
+    // A reader is there at every moment, while others come and go.
     for client in 5..25 {
         let entry = 6_000_000_000_000_000 + super::micros() - 61_000_000;
         let member = format!("{client:032x}");

@@ -1,4 +1,4 @@
-//! Many waiters that can have their turn at once get it in portions: a script stops the whole
+//! Many waiters whose turn comes at once are served in portions, because a script stops the whole
 //! server.
 
 use std::ops::Range;
@@ -7,7 +7,7 @@ use lock_store::Permits;
 use lock_testkit::Backend;
 
 use super::{LOCK, QUEUE, Stored};
-use crate::verbs::{LEASE, owner};
+use crate::verbs::owner;
 
 crate::on_one_server!(readers_that_can_all_have_their_turn_get_it_in_portions);
 
@@ -30,7 +30,7 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
         if !is_release {
             stored.queues(writer, write, 0).await;
         }
-        // At once: a writer that does not look for two seconds would be passed over.
+        // All at once: a writer that does not look for two seconds would be passed over.
         stored.readers_queue(100..100 + READERS).await;
         stored.queues(owner(0, 100), read, 0).await;
         let before = stored.server().command_calls("evalsha").await;

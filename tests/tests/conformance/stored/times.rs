@@ -1,4 +1,4 @@
-//! How long what the scripts write lives, and what those are told who find it.
+//! How long the scripts' keys live, and what a command is told that finds them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ crate::on_one_server!(
     a_set_lives_a_second_longer_than_its_longest_lease,
     an_exclusive_lease_is_kept_to_the_millisecond,
     places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_after_a_minute,
-    who_finds_it_taken_is_told_when_the_first_lease_ends,
+    a_request_that_finds_it_taken_is_told_when_the_first_lease_ends,
 );
 
 async fn a_set_lives_a_second_longer_than_its_longest_lease(backend: Backend) {
@@ -28,7 +28,7 @@ async fn a_set_lives_a_second_longer_than_its_longest_lease(backend: Backend) {
     stored.lives(LOCK, LEASE + slack).await;
     takes(short, LEASE / 2).await;
     stored.lives(LOCK, LEASE + slack).await;
-    // A repeat makes it longer, and never shorter.
+    // A repeat prolongs the lease, and never shortens it.
     takes(short, LEASE * 2).await;
     stored.lives(LOCK, LEASE * 2 + slack).await;
     takes(short, LEASE).await;
@@ -63,7 +63,7 @@ async fn an_exclusive_lease_is_kept_to_the_millisecond(backend: Backend) {
     stored.lives(LOCK, LEASE * 4).await;
     stored.ends(me, None, LEASE / 2).await;
     stored.lives(LOCK, LEASE / 2).await;
-    // Several at once, too.
+    // Also with several keys at once.
     stored.command("DEL lock:k").await;
     for (left, then) in [(LEASE / 5, LEASE), (LEASE * 5, LEASE * 5)] {
         stored.all(me, &["k"], 0).await;
@@ -104,7 +104,7 @@ async fn places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_afte
     stored.lives(QUEUE, minute).await;
 }
 
-async fn who_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) {
+async fn a_request_that_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) {
     let stored = Stored::on(backend);
     let (long, short) = (owner(0, 1), owner(0, 2));
     let ends = async |share| match stored
@@ -128,7 +128,7 @@ async fn who_finds_it_taken_is_told_when_the_first_lease_ends(backend: Backend) 
     assert_eq!(found.holders, 2);
     assert_eq!(found.holder, Some(format!("{long}:3")));
     within(found.remaining.unwrap(), LEASE);
-    // Leases that have ended are nobody's, also before somebody takes them out.
+    // An ended lease belongs to no owner, even before a command removes it.
     stored.command(&format!("ZADD {LOCK} 1 {short}:1")).await;
     let found = stored.two.stores[0].inspect("k".into(), by()).await;
     assert_eq!(found.unwrap().value.unwrap().holders, 1);

@@ -1,4 +1,4 @@
-//! The fence counter: followed if it is there, made up for if it was lost, and never trusted if it
+//! The fence counter. It is followed if it exists, replaced if it was lost, and never trusted if it
 //! is spoilt.
 
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn a_fence_counter_that_is_spoilt_grants_nothing(backend: Backend) {
             assert_eq!(stored.number("EXISTS lock:k").await, 0, "{counter}");
             stored.takes(me, share).await;
             assert_eq!(stored.fence(me, share).await, Fenced::Conflict);
-            // Who waits for a token can't have the lock; who needs none can.
+            // A waiter that needs a token can't have the lock. One that needs none can.
             stored.queues(next, share, 1).await;
             stored.queues(last, share, 0).await;
             stored.frees(me, share).await;
@@ -82,7 +82,7 @@ async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved(backend
     let day = Duration::from_secs(86400);
     let counter = async || -> u64 { stored.server().query(&["GET", FENCE]).await };
     for share in WHOLES {
-        // A counter that was lost begins above every token that there was.
+        // A lost counter begins again above every earlier token.
         stored.command(&format!("DEL {FENCE}")).await;
         let before = micros();
         let first = stored.fenced(me, share, 3).await.unwrap();
@@ -90,7 +90,7 @@ async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved(backend
         assert_eq!(counter().await, first + 2);
         stored.lives(FENCE, day).await;
         stored.frees(me, share).await;
-        // One that is ahead of the clock is followed, one by one.
+        // A counter ahead of the clock is followed, one by one.
         let ahead = micros() + 3_600_000_000;
         stored.command(&format!("SET {FENCE} {ahead}")).await;
         assert_eq!(stored.fenced(me, share, 3).await, Some(ahead + 1));
@@ -98,7 +98,7 @@ async fn tokens_follow_the_counter_or_the_clock_and_so_many_are_reserved(backend
         stored.lives(FENCE, day).await;
         assert_eq!(stored.fence(me, share).await, Fenced::Token(ahead + 4));
         assert_eq!(counter().await, ahead + 4);
-        // Handed over, too.
+        // Also at a hand-over.
         stored.queues(next, share, 2).await;
         stored.frees(me, share).await;
         let told = async || stored.two.heard[0].0.lock().unwrap().pop();

@@ -1,4 +1,4 @@
-//! What the rate limiter can't stand on.
+//! Items that can't have the rate limiter.
 
 use lock_runtime::{LockError, rate_limited};
 

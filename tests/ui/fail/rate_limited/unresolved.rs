@@ -1,4 +1,4 @@
-//! Names that are not there. In one file with mistakes in attributes the compiler would not report
+//! Names that do not exist. Beside mistakes in attributes, the compiler would not report
 //! them.
 
 use lock_runtime::{LockError, rate_limited};

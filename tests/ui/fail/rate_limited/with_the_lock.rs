@@ -1,4 +1,4 @@
-//! A mistake in one of both attributes is reported once.
+//! A mistake in one of the two attributes is reported once.
 
 use lock_runtime::{LockError, distributed_lock, rate_limited};
 

@@ -9,7 +9,7 @@ use async_redis_lock::{Locker, Options};
 use rslock::LockManager;
 use worker::{Job, Library};
 
-/// As ours has it by default.
+/// The default of our lock.
 const LEASE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! What the store, a client and the resource do.
+//! The steps of the store, of a client and of the resource.
 
 use super::{Client, Fence, Grant, Mistake, Phase, State, Stray, Verb, Way};
 
@@ -30,7 +30,7 @@ impl Fence {
         }
     }
 
-    /// The store carries out a command of this attempt.
+    /// The store carries out an acquire of this attempt.
     pub(super) fn acquire(&self, state: &mut State, at: usize, attempt: u8) -> Way {
         if state
             .lock
@@ -42,7 +42,7 @@ impl Fence {
         Way::Granted(self.mint(state))
     }
 
-    /// Whether it was renewed.
+    /// True if the hold was renewed.
     pub(super) fn renew(&self, state: &mut State, at: usize, attempt: u8) -> bool {
         let holds = state.holds(at, attempt) || self.makes(Mistake::RenewalBySet);
         if holds {
@@ -165,7 +165,7 @@ impl Client {
         self.strays.sort_unstable();
     }
 
-    /// A release or an undo, on its way in the background.
+    /// A release or an undo, sent in the background.
     pub(super) fn end(&mut self) {
         if let Some(Way::Renew { .. }) = self.command.take() {
             self.stray(Verb::Renew);

@@ -1,4 +1,5 @@
-//! One client: `attempt.rs`, `line.rs`, `hold.rs`, `watchdog.rs`, and its end of a connection.
+//! One client, as in `engine/acquire`, `engine/local_queue`, `engine/hold` and the watchdog, and
+//! its end of a connection.
 
 use super::reaper::Job;
 use super::store::{Reply, Verb};
@@ -8,7 +9,7 @@ use super::{Mistake, Mode, Queue};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Client {
     pub(super) alive: bool,
-    /// It has a connection, and the number of that.
+    /// Whether it has a connection, and that connection's number.
     pub(super) linked: bool,
     pub(super) link: u8,
     /// Whether a `PUBLISH` to it counts a listener.
@@ -17,28 +18,29 @@ pub(super) struct Client {
     pub(super) to_come: u8,
     pub(super) attempt: u8,
     pub(super) phase: Phase,
-    /// `Attempt::confirmed`, as what is left of a first lease counted from then; 0 is also "never".
+    /// `AcquireTask::confirmed`, as the rest of a first lease that counts from then. 0 also means
+    /// "never".
     pub(super) confirmed: u8,
-    /// `Attempt::present`.
+    /// `AcquireTask::present`.
     pub(super) present: bool,
-    /// `Attempt::late`, later `Hold::late`.
+    /// `AcquireTask::late`, later the hold's.
     pub(super) unknown: Option<Unknown>,
     /// On their way to the store, in order.
     pub(super) out: Vec<Command>,
-    /// Sent over connections that broke: they may arrive at any time, or never.
+    /// Sent over connections that broke. They may arrive at any time, or never.
     pub(super) stray: Vec<Stray>,
     /// On their way from the store, in order.
     pub(super) inbound: Vec<Message>,
-    /// The reaper's.
+    /// Releases and undos in the background.
     pub(super) jobs: Vec<Job>,
 }
 
-/// Where its request is.
+/// Where its request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Phase {
     Idle,
-    /// An acquire is under way. `left` of its lease, counted from before it was sent; `heard`: a
-    /// grant came meanwhile.
+    /// An acquire is under way. `left` is the rest of its lease, counted from before the sending.
+    /// `heard`: a grant came meanwhile.
     Asking {
         mode: Mode,
         left: u8,
@@ -48,23 +50,23 @@ pub(super) enum Phase {
     Waiting {
         look_in: u8,
     },
-    /// It believes that it holds the lock for `left` ticks more. What would be `left` if the
-    /// renewal under way succeeds.
+    /// It believes that it holds the lock for `left` more ticks. `renewing` is the new `left` if
+    /// the renewal under way succeeds.
     Holding {
         left: u8,
         renewing: Option<u8>,
     },
 }
 
-/// `Late`: acquires whose outcome is not known, over which link at the earliest, and how long they
-/// count as possible.
+/// `LateAcquire`: acquires with an unknown outcome, the link of the earliest, and how long they may
+/// still be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Unknown {
     pub(super) link: u8,
     pub(super) left: u8,
 }
 
-/// A command and whether somebody still waits for its reply.
+/// A command, and whether the client still awaits its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Command {
     pub(super) attempt: u8,
@@ -72,7 +74,7 @@ pub(super) struct Command {
     pub(super) wanted: bool,
 }
 
-/// A command of a connection that is gone. `left` until it counts as lost.
+/// A command of a broken connection. After `left` it counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Stray {
     pub(super) attempt: u8,
@@ -87,7 +89,7 @@ pub(super) enum Message {
         verb: Verb,
         reply: Reply,
     },
-    /// `PUBLISH`: handed over to this attempt, told over this connection.
+    /// `PUBLISH`: a hand-over to this attempt, announced over this connection.
     Grant { attempt: u8, link: u8 },
 }
 
@@ -148,7 +150,7 @@ impl Client {
         });
     }
 
-    /// Nobody waits for the reply any more; the command may be carried out all the same.
+    /// The client no longer awaits the reply. The command may still be carried out.
     pub(super) fn stop_waiting_for(&mut self, attempt: u8, is: fn(Verb) -> bool) {
         for command in &mut self.out {
             if command.attempt == attempt && is(command.verb) {
@@ -156,7 +158,13 @@ impl Client {
             }
         }
         self.inbound.retain(|message| {
-            !matches!(message, Message::Reply { attempt: of, verb, .. } if *of == attempt && is(*verb))
+            let Message::Reply {
+                attempt: of, verb, ..
+            } = message
+            else {
+                return true;
+            };
+            *of != attempt || !is(*verb)
         });
     }
 }
@@ -166,7 +174,7 @@ fn is_acquire(verb: Verb) -> bool {
 }
 
 impl Queue {
-    /// `Attempt::new` and its first command.
+    /// `AcquireTask::new` and its first command.
     pub(super) fn start(&self, client: &mut Client) {
         client.to_come -= 1;
         client.attempt += 1;
@@ -174,7 +182,7 @@ impl Queue {
         self.ask(client, if self.fair { Mode::Join } else { Mode::Barge });
     }
 
-    /// `Attempt::send`.
+    /// `AcquireTask::send`.
     pub(super) fn ask(&self, client: &mut Client, mode: Mode) {
         client.phase = Phase::Asking {
             mode,
@@ -207,7 +215,7 @@ impl Queue {
         }
     }
 
-    /// `Lines::granted`, then `Attempt::handed_over`.
+    /// `Grants::granted`, then `AcquireTask::handed_over`.
     fn hear_grant(&self, client: &mut Client) {
         if let Phase::Asking { heard, .. } = &mut client.phase {
             *heard = true;
@@ -265,7 +273,8 @@ impl Queue {
                 if heard && self.makes(Mistake::StaleGrantKept) {
                     self.hear_grant(client);
                 } else if heard {
-                    // Gone when the store wrote the reply: only the store can explain it.
+                    // The grant was gone when the store wrote the reply. Only the store can explain
+                    // it.
                     self.ask(client, Mode::Join);
                 }
             }
@@ -306,7 +315,7 @@ impl Queue {
         };
     }
 
-    /// `Drop for Attempt`.
+    /// `Drop for AcquireTask`.
     pub(super) fn give_up(&self, client: &mut Client) {
         self.note_unknown(client);
         let undo = client.present || client.unknown.is_some();
@@ -327,7 +336,7 @@ impl Queue {
         }
     }
 
-    /// `Attempt::note_unknown`.
+    /// `AcquireTask::note_unknown`.
     fn note_unknown(&self, client: &mut Client) {
         let Phase::Asking { left, .. } = client.phase else {
             return;
@@ -353,8 +362,8 @@ impl Queue {
 }
 
 impl Client {
-    /// The connection is gone: what was sent over it may still arrive, and what came over it is not
-    /// heard any more.
+    /// The connection is gone. What was sent over it may still arrive. What came over it is no
+    /// longer heard.
     pub(super) fn cut(&mut self, keeps_grants: bool) {
         for command in std::mem::take(&mut self.out) {
             let unknown = if command.attempt == self.attempt && self.unknown.is_some() {
@@ -377,7 +386,7 @@ impl Client {
             .retain(|message| keeps_grants && matches!(message, Message::Grant { .. }));
     }
 
-    /// One tick of its clock. True if its hold has ended by itself.
+    /// One tick of its clock. True if its hold has expired.
     pub(super) fn tick(&mut self) -> bool {
         let tick = |left: &mut u8| *left = left.saturating_sub(1);
         tick(&mut self.confirmed);

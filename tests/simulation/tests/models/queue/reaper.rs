@@ -10,14 +10,15 @@ pub(super) struct Job {
     pub(super) attempt: u8,
     pub(super) verb: Verb,
     pub(super) unknown: Option<Unknown>,
-    /// Later requests of this process wait for its first answer.
+    /// Later requests of this process wait for the first answer to this job.
     pub(super) first: bool,
-    /// A command is under way; whether it was sent when the unknown ones counted as lost already.
+    /// `Some` while a command is under way: whether the unknown acquires counted as lost when it
+    /// was sent.
     pub(super) sent: Option<bool>,
 }
 
 impl Queue {
-    /// The end of a hold or of an attempt: a release, or an undo, in the background.
+    /// Ends a hold or an attempt in the background, by a release or an undo.
     pub(super) fn end(&self, client: &mut Client, verb: Verb, first: bool) {
         client.stop_waiting_for(client.attempt, |verb| verb == Verb::Renew);
         (client.phase, client.present, client.confirmed) = (Phase::Idle, false, 0);
@@ -50,7 +51,8 @@ impl Queue {
         });
     }
 
-    /// The answer to a job: it is done once what is unknown is undone for sure (`Late::is_undone`).
+    /// The answer to a job. The job is done once everything unknown is surely undone
+    /// (`LateAcquire::is_undone`).
     pub(super) fn hear_ended(&self, client: &mut Client, attempt: u8, verb: Verb, reply: Reply) {
         let link = client.link;
         let Some(at) = client

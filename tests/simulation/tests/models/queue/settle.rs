@@ -1,9 +1,9 @@
-//! From any state, without further faults, the lock gets to everyone who waits.
+//! From any state, without further faults, every waiter gets the lock.
 
 use super::client::Phase;
 use super::{Action, Queue, State};
 
-/// What becomes of commands whose connection broke.
+/// What happens to commands whose connection broke.
 #[derive(Clone, Copy)]
 enum Strays {
     Arrive,
@@ -11,10 +11,10 @@ enum Strays {
 }
 
 impl Queue {
-    /// Whether everyone who waits gets the lock soon if nothing more goes wrong: what is under way
-    /// arrives, who holds releases, and no new request is made. Soon: the longest lease that a dead
-    /// process can have left, and the first lease of a grant that nobody picks up for each place of
-    /// one, each found out by a look.
+    /// Whether every waiter gets the lock soon if nothing more goes wrong: what is under way
+    /// arrives, holders release, and no new request is made. "Soon" is the longest lease that a
+    /// dead process can have left, and for each place of a dead process the first lease of a grant
+    /// that is not picked up. A look finds out each of these.
     pub(super) fn settles(&self, state: &State) -> bool {
         if !state
             .clients
@@ -49,7 +49,7 @@ impl Queue {
                 Action::Start(_) | Action::Renew(_) | Action::Work(..) => false,
                 _ => true,
             });
-            // An undo that must be repeated is repeated with the clock.
+            // Undos that must be repeated are repeated with the clock.
             let works = actions
                 .iter()
                 .copied()

@@ -1,4 +1,4 @@
-//! What there is at one moment.
+//! The state at one moment.
 
 use std::hash::{Hash, Hasher};
 
@@ -24,30 +24,30 @@ pub(crate) struct State {
     pub(super) queue: Vec<Owner>,
     /// Places that the store passes over until their clients are heard.
     pub(super) passed_over: Vec<Owner>,
-    /// Those that may be: the store has not heard their clients since.
+    /// Places that may be passed over: the store has not heard their clients since.
     pub(super) unheard: Vec<Owner>,
     pub(super) clients: Vec<Client>,
     pub(super) faults: u8,
-    /// Who joined the queue and did not get its turn, in order: told by the events, not by the
-    /// queue.
+    /// The owners that joined the queue and did not get their turn yet, in order. Recorded from the
+    /// events, not from the queue.
     pub(super) arrived: Vec<Owner>,
-    /// Somebody got the lock before a live waiter that came earlier.
+    /// An owner got the lock before a live waiter that came earlier.
     pub(super) overtaken: bool,
-    /// A hold was ended in the name of another owner.
+    /// An owner ended another owner's hold.
     pub(super) ended_by_another: bool,
-    /// A stray acquire was carried out after the time at which the engine counts it as lost.
+    /// A stray acquire was carried out after the engine counted it as lost.
     pub(super) astray: bool,
 }
 
 impl State {
-    /// Takes a place out of the queue.
+    /// Removes a place from the queue.
     pub(super) fn vacate(&mut self, owner: Owner) {
         self.queue.retain(|place| *place != owner);
         self.passed_over.retain(|place| *place != owner);
         self.unheard.retain(|place| *place != owner);
     }
 
-    /// A message is under way to somebody who waits, of a grant that is over.
+    /// A grant that is over is still announced to a waiter.
     pub(super) fn has_stale_grant(&self) -> bool {
         (0..).zip(&self.clients).any(|(at, client)| {
             client.inbound.iter().any(|message| match *message {
@@ -63,7 +63,7 @@ impl State {
         })
     }
 
-    /// Who holds the lock has given up, and the undo is not carried out yet.
+    /// The holder has given up, and its undo is not carried out yet.
     pub(super) fn has_grant_to_undo(&self) -> bool {
         self.lock.is_some_and(|hold| {
             let client = &self.clients[usize::from(hold.owner.client)];
@@ -75,7 +75,7 @@ impl State {
         })
     }
 
-    /// When all that is under way has ended, no live process has a hold or a place.
+    /// Once all that is under way has ended, no live process has a hold or a place.
     pub(super) fn is_clean(&self) -> bool {
         let leaves = |owner: &Owner| self.clients[usize::from(owner.client)].alive;
         !self.clients.iter().all(Client::rests)
@@ -84,8 +84,7 @@ impl State {
     }
 }
 
-/// Which of several like clients is which makes no difference, so states that differ in it alone
-/// count as one.
+/// Equal clients are interchangeable: states that differ only in their order count as one.
 impl Hash for State {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         let mut order: Vec<usize> = (0..self.clients.len()).collect();

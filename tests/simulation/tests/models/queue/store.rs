@@ -3,7 +3,7 @@
 
 use super::{Hold, Mistake, Mode, Owner, Queue, State};
 
-/// What a client asks of the store.
+/// A client's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Verb {
     Acquire(Mode),
@@ -12,7 +12,7 @@ pub(super) enum Verb {
     Abandon,
 }
 
-/// What the store says.
+/// The store's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Reply {
     Granted,
@@ -21,15 +21,14 @@ pub(super) enum Reply {
     },
     Renewed,
     Gone,
-    /// Ended the hold, or there was none.
+    /// The hold was ended, or there was none.
     Done {
         held: bool,
     },
 }
 
 impl Queue {
-    /// Carries out a command of `owner`. The grants that it hands out are put on their way to their
-    /// clients.
+    /// Carries out a command of `owner`. Sends the grants that result to their clients.
     pub(super) fn carry_out(&self, state: &mut State, owner: Owner, verb: Verb) -> Reply {
         match verb {
             Verb::Acquire(mode) => self.acquire(state, owner, mode),
@@ -65,17 +64,16 @@ impl Queue {
             }
         }
         let mine = match &state.lock {
-            // The plain `SET … NX` says no to its own token, too.
+            // The plain `SET … NX` refuses also its own token.
             Some(hold) => hold.owner == owner && mode != Mode::Barge,
             None if mode == Mode::Barge || self.makes(Mistake::LookingAgainBarges) => true,
             None => self.hand_over(state, Some(owner)) && state.lock.is_none(),
         };
         if mine {
             match &mut state.lock {
-                // A repeat never makes the owner's hold shorter.
+                // A repeat never shortens the owner's hold.
                 Some(hold) => hold.left = hold.left.max(self.lease),
-                // A first try by `SET … NX` may go before those who wait; that is what `fair` is
-                // for.
+                // A first try by `SET … NX` may overtake the waiters. `fair` rules that out.
                 None => self.grant(state, owner, self.lease, mode != Mode::Barge),
             }
             state.vacate(owner);
@@ -90,7 +88,7 @@ impl Queue {
         }
     }
 
-    /// Ends the owner's hold, and takes note if it was another's.
+    /// Ends the owner's hold. Notes it if the hold was another owner's.
     fn free(&self, state: &mut State, owner: Owner, unchecked: bool) -> bool {
         let held = state.lock.filter(|hold| hold.owner == owner || unchecked);
         if let Some(hold) = held {
@@ -100,8 +98,8 @@ impl Queue {
         held.is_some()
     }
 
-    /// Gives a free lock to the first whose client listens. True at the end of the queue and in
-    /// front of `me`.
+    /// Gives a free lock to the first place whose client listens. True at the end of the queue and
+    /// in front of `me`.
     fn hand_over(&self, state: &mut State, me: Option<Owner>) -> bool {
         let turn = |state: &State| {
             let mut places = state.queue.iter();
@@ -127,7 +125,7 @@ impl Queue {
         true
     }
 
-    /// Writes a hold down, and takes note of whoever came earlier and still waits.
+    /// Stores a hold. Notes it if an earlier owner still waits.
     fn grant(&self, state: &mut State, owner: Owner, left: u8, in_order: bool) {
         let ahead = state
             .arrived

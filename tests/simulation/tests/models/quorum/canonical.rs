@@ -3,15 +3,15 @@
 use super::{Node, Phase, Round, State, Way};
 
 impl State {
-    /// What tells a state from all that are not the same with other names. Two that are the same
-    /// may differ here, which costs time and nothing else.
+    /// Two states with the same code are the same up to names. Some states that are the same up to
+    /// names get different codes; this costs only time.
     pub(super) fn canonical(&self) -> [u64; 16] {
         let heads = self.rounds.iter().enumerate();
         let heads: Vec<u64> = heads.map(|(at, round)| self.head(at, round)).collect();
         let mut nodes = [0, 1, 2].map(|node| {
             let pack = pack(&self.nodes[node]);
             let ways = self.rounds.iter().zip(&heads).enumerate();
-            // In whichever order the rounds are.
+            // Independent of the order of the rounds.
             let sum = ways.fold(0_u64, |sum, (at, (round, head))| {
                 sum.wrapping_add(mixed(head ^ (self.code(at, round, node) << 40)))
             });
@@ -37,7 +37,7 @@ impl State {
             form[4 + 2 * at] = heads[at];
             form[5 + 2 * at] = codes;
         }
-        // Few rounds: the simplest of sorts.
+        // There are few rounds, so the simplest sort will do.
         let rounds = self.rounds.len();
         for _ in 1..rounds {
             for at in 1..rounds {

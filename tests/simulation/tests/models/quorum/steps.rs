@@ -1,4 +1,4 @@
-//! What the nodes and the clients do.
+//! The steps of the nodes and of the clients.
 
 use super::{MAJORITY, Mistake, NODES, Node, Phase, Quorum, Round, State, Time, Way};
 
@@ -34,7 +34,7 @@ impl Quorum {
     }
 
     pub(super) fn tick(&self, state: &mut State) {
-        // More would make no difference to any token.
+        // More ticks would change no token.
         if self.fenced {
             state.now = (state.now + 1).min(state.highest + 1);
         }
@@ -53,7 +53,7 @@ impl Quorum {
         }
     }
 
-    /// Without its data, and what was on its way to it.
+    /// Its data and the commands on their way to it are lost.
     pub(super) fn restart(&self, state: &mut State, at: usize) {
         state.restarts -= 1;
         let node = &mut state.nodes[at];
@@ -114,7 +114,7 @@ impl Quorum {
         let Way::Done { next, counts } = std::mem::take(&mut round.takes[from]) else {
             return;
         };
-        // Nothing but that mistake depends on it.
+        // Only that mistake depends on this.
         round.heard[from] = self.makes(Mistake::ReleasedWhereGranted);
         let Phase::Taking {
             left,
@@ -189,9 +189,8 @@ impl Quorum {
 
     fn granted(&self, state: &mut State, at: usize, left: u8, token: u8) {
         let mut others = state.rounds.iter().map(|round| round.token);
-        // With clocks that can be relied on, in the order of the grants themselves; else a holder
-        // may not know that its time is over, but nobody who asks after a grant gets less than
-        // that.
+        // With reliable clocks, tokens follow the order of the grants. Without them, a holder may
+        // not know that its time is over; but a request made after a grant gets a higher token.
         let disorder = match self.ticks() {
             true => others.any(|other| other >= token),
             false => token <= state.rounds[at].floor || others.any(|other| other == token),
@@ -202,7 +201,7 @@ impl Quorum {
         round.phase = Phase::Holding { left };
         round.tidy();
         if !self.ticks() {
-            // How long it believes is not known, and its lease may end at any moment anyway.
+            // How long the holder believes is unknown, and its lease may end at any moment anyway.
             round.phase = Phase::Ended;
             round.takes = [Way::Gone; NODES];
         }
@@ -217,7 +216,7 @@ impl Quorum {
         round.phase = Phase::Ended;
         round.confirms = [Way::Gone; NODES];
         if !self.ticks() {
-            // Nothing that a late take does differs from a reply that is lost.
+            // A late take does nothing that a lost reply would not do.
             round.takes = [Way::Gone; NODES];
             return;
         }
@@ -226,7 +225,7 @@ impl Quorum {
             false => [true; NODES],
         };
         if !state.numbered {
-            // A release of nothing that could still come changes nothing.
+            // A release changes nothing if there is no hold and none can still come.
             for (node, has) in has.into_iter().enumerate() {
                 round.releases[node] &= has || round.takes[node] == Way::Sent;
             }
@@ -234,7 +233,7 @@ impl Quorum {
         round.tidy();
     }
 
-    /// Whether nobody has a lock on a node who has ended and has nothing on its way there.
+    /// No node keeps the lock of a round that has ended and has nothing on its way there.
     pub(super) fn nothing_left(&self, state: &State) -> bool {
         (0..NODES).all(|node| {
             state.nodes[node].lock.is_none_or(|(owner, _)| {
@@ -261,7 +260,7 @@ impl Node {
 }
 
 impl Round {
-    /// Replies to which nobody listens any more make no difference.
+    /// Replies that no round listens to make no difference.
     fn tidy(&mut self) {
         let (takes, confirms) = match self.phase {
             Phase::Idle | Phase::Taking { .. } => return,

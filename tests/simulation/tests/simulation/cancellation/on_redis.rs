@@ -1,4 +1,4 @@
-//! By sampling, on a real Redis behind a network that delays, loses replies and cuts.
+//! By sampling, on a real Redis behind a network that delays, loses replies and cuts connections.
 
 use std::time::Duration;
 

@@ -14,21 +14,21 @@ use crate::users::Service;
 use crate::world::{Check, World, sleep};
 use crate::wrong::Mistake;
 
-/// What is so while the future runs.
+/// The situation in which the future runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
-    /// Another client has it until the future is dropped.
+    /// Another client has the lock until the future is dropped.
     Held,
-    /// Another client has it for so many milliseconds, and then it is handed over.
+    /// Another client has the lock for so many milliseconds. Then it is handed over.
     HandedOver(u64),
-    /// Another client waits for it.
+    /// Another client waits for the lock.
     Wanted,
     /// Every message takes 60 ms, one way.
     Slow,
     /// No reply arrives until the future is dropped.
     NoReply,
-    /// The connection is cut after so many milliseconds, and what was under way arrives later.
+    /// The connection is cut after so many milliseconds. What was under way arrives later.
     Cut(u64),
 }
 
@@ -39,9 +39,9 @@ enum Until {
     Time(Duration),
 }
 
-/// What came of one run.
+/// The result of one run.
 struct Outcome {
-    /// False if the future had ended before it was to be dropped.
+    /// False if the future ended before its drop.
     dropped: bool,
     violations: Vec<(Check, String)>,
     lines: Vec<String>,
@@ -61,7 +61,8 @@ fn drop_one(case: &Case, state: State, until: Until, mistake: Option<Mistake>) -
         let timeout = Duration::from_millis(200);
         let subject = connect(&world, 0, &mut rng, timeout, LEASE).await;
         let other = connect(&world, 1, &mut rng, timeout, LEASE).await;
-        // Sooner than a grant to nobody is over, except where the undo itself has to be repeated.
+        // Sooner than a grant that is not picked up ends, except where the undo itself has to be
+        // repeated.
         let soon = match state {
             State::NoReply | State::Cut(_) => 8000 * MS,
             _ => 1000 * MS,
@@ -82,7 +83,7 @@ fn drop_one(case: &Case, state: State, until: Until, mistake: Option<Mistake>) -
     })
 }
 
-/// True if it was dropped before its end, and nothing was left.
+/// True if the future was dropped before its end, and left nothing.
 fn dropped(case: &Case, state: State, until: Until) -> bool {
     let outcome = drop_one(case, state, until, None);
     if !outcome.violations.is_empty() {
@@ -97,7 +98,7 @@ fn dropped(case: &Case, state: State, until: Until) -> bool {
 
 async fn play(case: &Case, state: State, until: Until, subject: &Service, other: &Service) -> bool {
     let world = Arc::clone(&subject.world);
-    // What is held before is not what is tested.
+    // What is held before is not under test.
     let guard = match case.before {
         Some(before) => Some(quietly(&world, before(&subject.client)).await),
         None => None,
@@ -143,7 +144,7 @@ async fn play(case: &Case, state: State, until: Until, subject: &Service, other:
     !ended
 }
 
-/// Takes the lock whatever replies get lost.
+/// Takes the lock, however many replies get lost.
 async fn quietly(world: &World, lock: lock_runtime::Lock) -> Guard {
     world.be_calm(true);
     let guard = lock.acquire().await.unwrap();
@@ -155,7 +156,7 @@ fn subject_wires(world: &World) -> Arc<crate::wires::Wires> {
     world.all_wires().remove(0)
 }
 
-/// Another client asks for everything, which is to be had soon.
+/// Another client asks for everything, and soon gets it.
 pub(super) async fn all_of(
     client: &LockClient,
     soon: Duration,
@@ -178,8 +179,7 @@ fn exhaustively(cases: &[Case], states: &[State]) {
     for case in cases {
         for state in states {
             let polls = (0..).map(Until::Polls);
-            // What waits for ever, or for a store that does not answer, does so in one way after a
-            // while.
+            // A future that waits for ever, or for a silent store, behaves the same after a while.
             let times = (0..60).map(|ms| Until::Time(ms * MS));
             runs += polls
                 .take(60)
@@ -238,7 +238,7 @@ fn with_a_connection_that_is_cut() {
 #[test]
 fn an_undo_that_is_not_carried_out_is_found() {
     for mistake in [Mistake::NeverUndoes, Mistake::LeavesThePlace] {
-        // A place whose wait has ended is nobody's in any case.
+        // A place whose wait has ended is passed over anyway.
         let acquire = waits_for_ever();
         let found = (0..60).any(|ms| {
             let until = Until::Time(ms * MS);

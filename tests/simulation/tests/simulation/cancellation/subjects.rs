@@ -8,13 +8,14 @@ use lock_runtime::{Guard, LockClient, Rate};
 use crate::world::sleep;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
-/// Longer than anything here takes: a lock that is free only because its lease is over is not free.
+/// Longer than anything here takes. A lock that becomes free only by the end of its lease counts as
+/// not free.
 pub(super) const LEASE: Duration = Duration::from_secs(50);
 pub(super) const PERMITS: u32 = 3;
 
 /// A future under test.
 pub(super) type Subject = Pin<Box<dyn Future<Output = ()> + Send>>;
-/// What is to be held before it begins.
+/// What is held before the future begins.
 pub(super) type Before = fn(&LockClient) -> lock_runtime::Lock;
 
 pub(super) struct Case {
@@ -37,7 +38,7 @@ fn with_guard(
     Case { name, before, make }
 }
 
-/// The output of the subject does not matter, and its guard is dropped with it.
+/// The subject's output does not matter. Its guard is dropped with it.
 macro_rules! subject {
     (|$client:ident| $future:expr) => {
         |$client: LockClient, _| Box::pin(async move { drop($future.await) })

@@ -1,4 +1,4 @@
-//! One command over a connection: what may happen to it on its way, and what comes back.
+//! One command over a connection: what may happen to it on its way, and its answer.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex};
@@ -13,19 +13,20 @@ use super::{AFTERMATH, Wire, Wires};
 use crate::couriers::{Command, Deliver};
 use crate::world::{now, sleep_until};
 
-/// The engine counts an acquire that has not arrived when its lease is over as lost.
+/// An acquire that has not arrived by the end of its lease counts as lost in the engine.
 fn expires(request: &Request) -> Option<Instant> {
     let after = match request {
         Request::Acquire(_) | Request::AcquireAll(_) => request.lease(),
-        // A place of a process that is gone is forgotten after a minute.
+        // The place of a vanished process is forgotten after a minute.
         Request::LatchLook(_) => Some(Duration::from_secs(1)),
         other => other.latch_call().map(|_| Duration::from_secs(1)),
     };
     after.map(|after| now() + after)
 }
 
-/// A command is repeated on its way because the first reply is missing. Of most commands the engine
-/// stands either reply. But a try that was told "busy" is over, and nothing undoes a copy of it.
+/// A command is repeated on its way because the first reply is missing. For most commands the
+/// engine copes with either reply. But a try that was told "busy" is over, and its copy is not
+/// undone.
 fn is_try(request: &Request) -> bool {
     match request {
         Request::Acquire(request) => request.queue != Queue::Join,
@@ -40,7 +41,7 @@ fn is_half_moved(request: &Request, error: &StoreError) -> bool {
 }
 
 impl Wires {
-    /// Sends the command over the connection that is up, or will be in time.
+    /// Sends the command over the connection that is up, or that will be up in time.
     pub(crate) fn exchange(
         self: &Arc<Self>,
         request: Request,
@@ -77,7 +78,7 @@ impl Wires {
             let answer = async {
                 match replied.await {
                     Ok(value) => value,
-                    // Lost: nobody tells.
+                    // Lost: the client never hears of it.
                     Err(_) => pending().await,
                 }
             };
@@ -100,7 +101,8 @@ impl Wires {
                     Err(unknown(StoreErrorKind::Disconnected, "the connection was cut"))
                 }
                 () = sleep_until(by) => {
-                    wires.world.note(format_args!("c{} {name} at s{} timed out", wires.client, wires.number));
+                    let (client, server) = (wires.client, wires.number);
+                    wires.world.note(format_args!("c{client} {name} at s{server} timed out"));
                     wires.note_silence(link, by - sent);
                     wires.learn_soon();
                     Err(unknown(StoreErrorKind::Timeout, "the command was not answered"))
@@ -182,7 +184,7 @@ impl Wires {
             expires,
             carry_out: Box::new(carry_out),
         };
-        // A wire that was cut just now takes nothing any more.
+        // A wire that was cut just now accepts nothing.
         let _ = wire.to_server.send(command);
     }
 }

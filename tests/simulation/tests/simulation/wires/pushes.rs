@@ -1,4 +1,4 @@
-//! What a server tells a client on its own.
+//! What a server tells a client unasked.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Wire, Wires, id};
 use crate::couriers::Parcel;
 use crate::world::now;
 
-/// What the server tells one client.
+/// One client's listener at the server.
 #[derive(Debug)]
 pub(crate) struct Told(pub(crate) Weak<Wires>);
 
@@ -21,12 +21,12 @@ impl Listener for Told {
         WakeUp::default()
     }
 
-    /// What a server's restart looks like is up to the wires.
+    /// The wires decide what a restart of the server looks like.
     fn recheck(&self) {}
 }
 
 impl Wires {
-    /// The server tells this client of a grant.
+    /// Tells this client of a grant.
     pub(crate) fn push(&self, owner: Owner, token: Option<u64>) {
         let faults = &self.world.faults;
         let mut state = self.state();
@@ -52,7 +52,7 @@ impl Wires {
         self.put(wire, Link(state.link), owner, token, delay);
     }
 
-    /// Whether the owner is this client's.
+    /// Whether the owner belongs to this client.
     fn is_of(&self, owner: Owner) -> bool {
         owner.client == id(self.client)
     }

@@ -19,12 +19,12 @@ pub(crate) struct Step<'s> {
 /// What the owner knows from the reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Means {
-    /// It has the key, and all tokens that it wanted.
+    /// The owner has the key, and all tokens that it requested.
     Granted,
     Queued,
     Renewed,
     Gone,
-    /// The store may have done it, or may yet do it.
+    /// The store may have carried the command out, or may do so later.
     Unknown,
     /// Anything else.
     Nothing,
@@ -54,7 +54,7 @@ pub(crate) fn means(command: &Command, at: usize, lease: u64) -> Means {
             let wanted = requests.iter().all(|request| request.tokens > 0);
             granted(all && (!wanted || tokens.iter().all(Option::is_some)))
         }
-        // One that was not answered for all is sent again for all.
+        // A command that was not answered for all holds is sent again for all.
         (Reply::Renew(replies), Request::Renew(holds)) => match replies.get(at) {
             Some(Renewed::Gone) => Means::Gone,
             _ if replies.len() != holds.len() => Means::Nothing,
@@ -65,7 +65,7 @@ pub(crate) fn means(command: &Command, at: usize, lease: u64) -> Means {
     }
 }
 
-/// How long a hold is believed in, of a lease that counts from the command.
+/// How long a hold is trusted, for a lease that counts from the command.
 pub(crate) fn trusted(lease: u64) -> u64 {
     lease.saturating_sub(lease / 100 + 2)
 }
@@ -88,7 +88,7 @@ pub(crate) fn owners(schedule: &Schedule) -> BTreeMap<Owner, Vec<Step<'_>>> {
     owners
 }
 
-/// The last one that set the lease of a hold which is there still, as far as its owner knows.
+/// The last step that set the lease of a hold, if the hold still exists as far as its owner knows.
 pub(crate) fn leased<'a, 's>(before: &'a [Step<'s>]) -> Option<&'a Step<'s>> {
     let last = before
         .iter()

@@ -1,4 +1,4 @@
-//! A rule that finds nothing wrong is wrong itself: each finds the schedule that breaks it.
+//! A rule that finds nothing wrong is wrong itself. Each rule finds the schedule that breaks it.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn claim() -> Claim {
     }
 }
 
-/// For three seconds.
+/// A request with a lease of three seconds.
 fn request() -> Acquire {
     Acquire {
         claim: claim(),
@@ -54,7 +54,7 @@ fn answered(reply: Reply) -> Outcome {
     Outcome::Answered { at: 0, reply, link }
 }
 
-/// An outcome that is known at once.
+/// A command whose outcome is known at once.
 fn command(at: u64, within: u64, request: Request, mut outcome: Outcome) -> Line {
     if let Outcome::Answered { at: ended, .. } | Outcome::Failed { at: ended, .. } = &mut outcome {
         *ended = at;
@@ -106,7 +106,7 @@ fn asks(at: u64, wait: u64, ended: u64) -> Line {
     })
 }
 
-/// Which rules a schedule of these lines breaks, that ends after ten seconds.
+/// Checks that a schedule of these lines, which ends after ten seconds, breaks exactly these rules.
 #[track_caller]
 fn breaks(lines: Vec<Line>, rules: &[&str]) {
     let asked = lines.iter().any(|line| matches!(line, Line::Ask(_)));
@@ -252,7 +252,7 @@ fn a_renewal_after_the_release() {
 }
 
 #[test]
-fn a_lost_reply_and_a_place_that_nobody_undoes() {
+fn a_lost_reply_and_a_place_that_is_not_undone() {
     let lost = command(0, 500, Request::Acquire(request()), LOST);
     breaks(vec![lost], &["what_may_be_held_is_undone"]);
     let lines = vec![asks(0, 1000, 1000), acquire(0, QUEUED)];

@@ -73,7 +73,7 @@ public final class Peer {
         return library.equals("redisson-fair") ? client.getFairLock(key) : client.getLock(key);
     }
 
-    /** What one task has done; used by one thread at a time. */
+    /** What one task has done. One thread uses it at a time. */
     private final class Task {
         final RLock lock;
         final long id;
@@ -86,7 +86,7 @@ public final class Peer {
 
         Task(int number, long until) {
             this.lock = lock(kind.equals("own") ? HOT_KEY + ":" + process + ":" + number : HOT_KEY);
-            // Locks belong to threads; a task that is none says which it would be.
+            // Locks belong to threads. A task is not one, so it gives a thread id of its own.
             this.id = 1_000_000L + number;
             this.until = until;
         }
@@ -96,7 +96,7 @@ public final class Peer {
             return asked < until;
         }
 
-        /** Whether there is still time for what is done under the lock. */
+        /** Whether there is still time for the work under the lock. */
         boolean got() {
             long got = System.nanoTime();
             longest = Math.max(longest, Math.min(got, until) - asked);
