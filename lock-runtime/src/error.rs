@@ -19,22 +19,24 @@ pub use self::lost::LostReason;
 /// Why a lock could not be had, or was lost.
 ///
 /// Match on the variants: they are what a service reacts to differently. Show
-/// [`Display`](fmt::Display) to people: it names the key, what happened and what to do. The type is
-/// small (at most 128 bytes) and holds no password. What to do for each: `docs/errors.md`.
+/// [`Display`](fmt::Display) to people: it says what happened and, where there is one, the key, the
+/// server and the next step. The type is small (at most 128 bytes) and holds no password. What to
+/// do for each: `docs/errors.md`.
 ///
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|
-/// | [`Busy`](Self::Busy) | another holder had it for the whole wait | 409 or 423 |
+/// | [`Busy`](Self::Busy) | another holder had it for the whole wait | 409 |
 /// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
-/// | [`Lost`](Self::Lost) | held, then lost; the body was stopped, or [ended](Self::body_ended) without it | 503 |
-/// | [`LatchClosed`](Self::LatchClosed) | a latch did not open in time | 409 or 504 |
-/// | [`LatchNotSet`](Self::LatchNotSet) | there is no such latch, or no longer | 404 or 500 |
+/// | [`Lost`](Self::Lost) | held, then lost, see [`body_ended`](Self::body_ended) | 500 or 409 |
+/// | [`LatchClosed`](Self::LatchClosed) | a latch did not open in time | 409 |
+/// | [`LatchNotSet`](Self::LatchNotSet) | there is no such latch, or no longer | 404 |
 /// | [`Unavailable`](Self::Unavailable) | the store did not answer, or refused | 503 |
 /// | [`WouldDeadlock`](Self::WouldDeadlock) | the caller itself holds it, and can't share it | 500 (a bug) |
 /// | [`InvalidKey`](Self::InvalidKey) | the key can't be used | 400 |
 /// | [`KeyConflict`](Self::KeyConflict) | the key holds something else | 500 |
 /// | [`Config`](Self::Config) | an option or the URL is wrong | 500 |
-/// | [`NotInitialized`](Self::NotInitialized), [`AlreadyInitialized`](Self::AlreadyInitialized) | the global client | 500 |
+/// | [`NotInitialized`](Self::NotInitialized) | there is no global client | 500 |
+/// | [`AlreadyInitialized`](Self::AlreadyInitialized) | there is one | 500 |
 /// | [`Shutdown`](Self::Shutdown) | this client was shut down | 503 |
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -103,8 +105,10 @@ pub enum LockError {
         /// The latch.
         key: LockKey,
     },
-    /// The store did not answer, or refused. Whether the lock is free is not known; the body did
-    /// not run.
+    /// The store did not answer, or refused. Whether the lock is free is not known. A request for a
+    /// lock that ends so has not run the body. The work under a guard is done or under way when its
+    /// [`release`](crate::Guard::release), [`extend`](crate::Guard::extend) or
+    /// [`downgrade`](crate::Guard::downgrade) ends so.
     #[error("the lock store can't be used{}: {source}", OnKey(.key))]
     #[non_exhaustive]
     Unavailable {
@@ -205,7 +209,8 @@ impl LockError {
         matches!(self, Self::Lost { .. })
     }
 
-    /// Whether the store did not answer, or refused. The body did not run.
+    /// Whether the store did not answer, or refused. No body ran, unless a guard's method gave it:
+    /// see [`Unavailable`](Self::Unavailable).
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
@@ -218,8 +223,7 @@ impl LockError {
     ///   what is there; then do the rest, undo it, or run it again if it may run twice.
     /// - `true`: all of its work is done, and what it returned was dropped. A retry does it a
     ///   second time. Another holder may have worked at the same time. Check what the two wrote,
-    ///   unless a
-    ///   [fencing token](crate::FencingToken) has kept the late writes out.
+    ///   unless a [fencing token](crate::FencingToken) has kept the late writes out.
     #[must_use]
     pub fn body_ended(&self) -> bool {
         matches!(

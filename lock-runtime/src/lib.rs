@@ -18,9 +18,9 @@
 //! }
 //! ```
 //!
-//! The promise: *exclusive while your guard is valid on your own monotonic clock, as long as the
-//! store keeps acknowledged writes; and safe without those conditions wherever the resource checks
-//! the fencing token.*
+//! The promise: *while your code is told that it holds the lock, nobody else holds it, as long as
+//! the store keeps what it has confirmed and clocks do not jump. Where that fails, the fencing
+//! token lets your database refuse the late write.*
 //!
 //! # Start
 //! Connect once with [`init`] or [`LockClient::builder`]. Put [`distributed_lock`] on a function,

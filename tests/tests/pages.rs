@@ -90,12 +90,21 @@ fn no_line_of_the_sources_is_longer_than_100_columns() {
             files += 1;
             let text = fs::read_to_string(&path).unwrap();
             let lines = (1..).zip(text.lines());
-            let too_long = lines.filter(|(_, line)| line.chars().count() > 100);
+            let too_long = lines.filter(|(_, line)| is_too_long(line));
             long.extend(too_long.map(|(number, _)| format!("{name}:{number}")));
         }
     }
     assert!(long.is_empty(), "{long:#?}");
     assert!(files > 500, "{files}");
+}
+
+/// A row of a table and a link can't be broken.
+fn is_too_long(line: &str) -> bool {
+    let unbroken = ["/// |", "//! |", "/// ["].iter();
+    let unbroken = unbroken
+        .copied()
+        .any(|start| line.trim_start().starts_with(start));
+    line.chars().count() > 100 && !unbroken
 }
 
 fn every_file(folder: &Path) -> Vec<PathBuf> {

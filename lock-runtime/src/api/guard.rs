@@ -16,10 +16,10 @@ use crate::error::LockError;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
-/// While [`is_held`](Self::is_held) is true for one guard, it is true for no other guard of that
-/// key, as long as the store keeps acknowledged writes. This process's monotonic clock alone
-/// decides it. Where the resource checks the [`fencing_token`](Self::fencing_token), writes are
-/// safe without these conditions.
+/// While [`is_held`](Self::is_held) is true for a holder of an exclusive or write lock, it is true
+/// for nobody outside its call chain, as long as the store keeps what it has confirmed and clocks
+/// do not jump. This process's monotonic clock alone decides it. Where that fails, the
+/// [`fencing_token`](Self::fencing_token) lets the resource refuse a late write.
 ///
 /// Dropping a guard releases in the background: from any thread, with or without a runtime, also
 /// while panicking. Later requests of the same client for the key come after that release.

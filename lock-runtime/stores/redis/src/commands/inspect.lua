@@ -6,7 +6,9 @@ if type(holder) ~= 'table' then
   return {holder, redis.call('PTTL', at.lock), waiting, holder and 1 or 0}
 end
 local time = now()
-if type(redis.pcall('ZSCORE', at.lock, 'used')) ~= 'string' then return redis.error_reply('WRONGTYPE not a lock') end
+if type(redis.pcall('ZSCORE', at.lock, 'used')) ~= 'string' then
+  return redis.error_reply('WRONGTYPE not a lock')
+end
 local holders = redis.call('ZCOUNT', at.lock, '(' .. string.format('%.0f', time), '+inf')
 if holders == 0 then return {false, -2, waiting, 0} end
 local last = redis.call('ZREVRANGE', at.lock, 0, 0, 'WITHSCORES')

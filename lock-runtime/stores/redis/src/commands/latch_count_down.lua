@@ -17,13 +17,16 @@ redis.call('SET', KEYS[3], left, 'PX', ARGV[3])
 redis.call('HSET', KEYS[1], 'count', left)
 if left > 0 then return left end
 local time = redis.call('TIME')
-redis.pcall('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)))
+local millis = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.pcall('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', millis))
 local waiters = redis.pcall('ZRANGE', KEYS[2], 0, -1)
 if waiters.err then return 0 end
 redis.pcall('DEL', KEYS[2])
 for _, owner in ipairs(waiters) do
   local client = string.match(owner, '^(%x+)%-%x+$')
   -- Without permission for the channel, waiters find the latch open when they look again.
-  if client then redis.pcall('PUBLISH', ARGV[4] .. client, '1 opened ' .. owner .. ' ' .. latch.text) end
+  if client then
+    redis.pcall('PUBLISH', ARGV[4] .. client, '1 opened ' .. owner .. ' ' .. latch.text)
+  end
 end
 return 0

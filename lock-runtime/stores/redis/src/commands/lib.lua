@@ -30,12 +30,14 @@ local KEPT = 60000
 -- A place: `<owner>:<first lease ms>:<wait ms, 0 without end>[:<tokens>[:<permits>:<of>]]`. Its
 -- client can write the same text again.
 local function parse(member)
-  local owner, client, first_lease, wait, more = string.match(member, '^((%x+)%-%x+):(%d+):(%d+)(.*)$')
+  local owner, client, first_lease, wait, more =
+    string.match(member, '^((%x+)%-%x+):(%d+):(%d+)(.*)$')
   if not owner then return nil end
   local tokens, shares = string.match(more, '^:(%d+)(.*)$')
   local permits, of = string.match(shares or '', '^:(%d+):(%d+)$')
   return {
-    owner = owner, client = client, first_lease = tonumber(first_lease), wait = tonumber(wait) * 1000,
+    owner = owner, client = client,
+    first_lease = tonumber(first_lease), wait = tonumber(wait) * 1000,
     tokens = tonumber(tokens or 0), permits = tonumber(permits or 0), of = tonumber(of or 0),
   }
 end
@@ -62,7 +64,9 @@ local function forget_one(at, time)
   if not first then from = HEARD end
   local client = redis.call('ZRANGEBYSCORE', at.queue, from, before, 'LIMIT', 0, 1)[1]
   local passed = client and was_passed_over(at, client)
-  if client and (not passed or time / 1000 - passed > KEPT) then redis.call('ZREM', at.queue, client) end
+  if client and (not passed or time / 1000 - passed > KEPT) then
+    redis.call('ZREM', at.queue, client)
+  end
 end
 
 -- A request that has a place asks again: its client runs, and gets back its places that were passed
@@ -73,10 +77,13 @@ local function look_again(at, me, client, ttl, time)
   if type(since) ~= 'string' then return nil end
   redis.call('PEXPIRE', at.queue, ttl)
   if was_passed_over(at, client) then
-    local passed_over = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'WITHSCORES')
+    local passed_over =
+      redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'WITHSCORES')
     for i = 1, #passed_over, 2 do
       local member = passed_over[i]
-      if string.sub(member, 1, #client) == client then stamp(at, member, passed_over[i + 1] - PASSED_OVER) end
+      if string.sub(member, 1, #client) == client then
+        stamp(at, member, passed_over[i + 1] - PASSED_OVER)
+      end
     end
   end
   stamp(at, client, HEARD + time)
@@ -97,7 +104,9 @@ local function state_of(at, time)
   if not holder then return {used = 0} end
   if type(holder) == 'string' then return {used = 1, holder = holder} end
   local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
-  if type(used) ~= 'string' or type(of) ~= 'string' then return redis.error_reply('WRONGTYPE not a lock') end
+  if type(used) ~= 'string' or type(of) ~= 'string' then
+    return redis.error_reply('WRONGTYPE not a lock')
+  end
   local state = {used = -used, of = -of, shared = true}
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.lock, '(0', time)) do
     redis.call('ZREM', at.lock, member)
@@ -144,7 +153,9 @@ local function enter(at, state, owner, permits, of, lease, time)
   state.used, state.of, state.shared, state.changed = state.used + permits, of, true, false
   redis.call('ZADD', at.lock, string.format('%.0f', time + lease * 1000), owner .. ':' .. permits,
     -of, 'of', -state.used, 'used')
-  if redis.call('PTTL', at.lock) < lease + SLACK then redis.call('PEXPIRE', at.lock, lease + SLACK) end
+  if redis.call('PTTL', at.lock) < lease + SLACK then
+    redis.call('PEXPIRE', at.lock, lease + SLACK)
+  end
 end
 
 -- The owner's hold: the end of its lease (a string; true for an exclusive lock), and its permits. A
@@ -181,7 +192,8 @@ local function grant(at, state, place, channels, time)
   if token ~= '' then keep_tokens(at, token, place.tokens) end
   -- An error (no permission for the channel) is not "nobody listens": the waiter finds its grant
   -- when it asks again.
-  local heard = redis.pcall('PUBLISH', channels .. place.client, '1 granted ' .. place.owner .. ' ' .. token)
+  local granted = '1 granted ' .. place.owner .. ' ' .. token
+  local heard = redis.pcall('PUBLISH', channels .. place.client, granted)
   if heard == 0 then
     leave(at, state, place.owner, place.permits)
     state.of = of
@@ -226,7 +238,9 @@ local function turn_of(at, state, place, member, since, channels, time)
   if fits(state, place.permits, place.of) then return 'served' end
   -- A request for another kind of lock learns of it when it asks again. If the client no longer
   -- listens, its place must not keep a share free.
-  if other_kind(state, place.permits, place.of) or not listens(place, channels) then return 'ended' end
+  if other_kind(state, place.permits, place.of) or not listens(place, channels) then
+    return 'ended'
+  end
   return 'blocks'
 end
 

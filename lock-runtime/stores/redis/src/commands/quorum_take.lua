@@ -6,7 +6,9 @@ local owner, lease, fenced = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1'
 local at = names(1)
 local holder = redis.pcall('GET', at.lock)
 if type(holder) == 'table' then return holder end
-if holder ~= owner and (holder or lease == 0) then return {0, redis.call('PTTL', at.lock), holder or ''} end
+if holder ~= owner and (holder or lease == 0) then
+  return {0, redis.call('PTTL', at.lock), holder or ''}
+end
 -- The token is not kept yet: quorum_confirm.lua keeps the highest proposal of a majority.
 local token = ''
 if fenced then

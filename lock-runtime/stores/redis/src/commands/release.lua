@@ -5,7 +5,8 @@
 -- O(1) for each lock, and for each hold that expired or waiter that gets its turn.
 local time, replies = now(), {}
 for i = 1, #KEYS / 3 do
-  local at, owner, permits, keep = names(i), ARGV[3 * i - 1], tonumber(ARGV[3 * i] or 0), tonumber(ARGV[3 * i + 1] or 0)
+  local at, owner = names(i), ARGV[3 * i - 1]
+  local permits, keep = tonumber(ARGV[3 * i] or 0), tonumber(ARGV[3 * i + 1] or 0)
   local state, held = state_of(at, time), nil
   held, permits = held_by(at, state, owner, permits)
   if held then

@@ -13,7 +13,8 @@ if #ARGV == 2 and redis.pcall('GET', KEYS[1]) == ARGV[2] then
     local time = redis.call('TIME')
     local waited = time[1] * 1000000 + time[2] - waiters[2]
     -- The waiter was not passed over, its client was heard lately, and it still waits.
-    if waited > -1000000000000000 and waited <= 2000000 and (wait == '0' or waited <= wait * 1000) then
+    if waited > -1000000000000000 and waited <= 2000000
+      and (wait == '0' or waited <= wait * 1000) then
       -- Needs no free memory. After a script's first write, neither do the other commands. A
       -- client's record has 32 characters, a place has more. If no other place is left, delete the
       -- queue.
@@ -23,7 +24,8 @@ if #ARGV == 2 and redis.pcall('GET', KEYS[1]) == ARGV[2] then
         redis.call('DEL', KEYS[2])
       end
       redis.call('SET', KEYS[1], owner, 'PX', lease)
-      if redis.pcall('PUBLISH', ARGV[1] .. client, '1 granted ' .. owner .. ' ') ~= 0 then return 1 end
+      local granted = '1 granted ' .. owner .. ' '
+      if redis.pcall('PUBLISH', ARGV[1] .. client, granted) ~= 0 then return 1 end
       -- The waiter's client is gone. Restore the hold, so that release.lua serves the next waiter.
       redis.call('SET', KEYS[1], ARGV[2], 'PX', lease)
     end

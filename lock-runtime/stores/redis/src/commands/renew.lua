@@ -17,7 +17,8 @@ for i, key in ipairs(KEYS) do
     if not ends then
       -- A downgrade sent around the same time may have run, or not yet.
       local owner, permits = string.match(member, '^(.*):(%d+)$')
-      member = permits == '1' and owner .. ':2147483647' or permits == '2147483647' and owner .. ':1' or member
+      member = permits == '1' and owner .. ':2147483647'
+        or permits == '2147483647' and owner .. ':1' or member
       ends = redis.pcall('ZSCORE', key, member)
     end
     if type(ends) == 'string' and tonumber(ends) > time then

@@ -1,4 +1,5 @@
-//! [`keep_authenticated`]: credentials that end are renewed over the connection that is up, so that it loses nothing.
+//! [`keep_authenticated`]: renews credentials that end, over the connection that is up, so that it
+//! loses nothing.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -42,7 +43,11 @@ pub(crate) async fn keep_authenticated(
             Err(error) => {
                 failures += 1;
                 if failures == 1 {
-                    tracing::warn!(%error, %server, "the credentials at the lock store end soon and could not be renewed; it is tried again until they could");
+                    tracing::warn!(
+                        %error, %server,
+                        "the credentials at the lock store end soon and could not be renewed; \
+                         it is tried again until they could"
+                    );
                 }
                 renew_at = Some(clock.now() + backoff(failures).max(MIN_PAUSE));
             }

@@ -105,7 +105,10 @@ impl Supervisor {
                     let error = match left {
                         Left::Broken(error) => error,
                         Left::Replaced(made) => {
-                            tracing::warn!(link = link.0, %server, "the connection to the lock store stayed silent and is replaced");
+                            tracing::warn!(
+                                link = link.0, %server,
+                                "the connection to the lock store stayed silent and is replaced"
+                            );
                             replacement = Some(*made);
                             continue;
                         }
@@ -114,7 +117,10 @@ impl Supervisor {
                     if clock.now() > up_since + BACKOFF_MAX {
                         failures = 0;
                     }
-                    tracing::warn!(link = link.0, %error, %server, "the connection to the lock store is replaced");
+                    tracing::warn!(
+                        link = link.0, %error, %server,
+                        "the connection to the lock store is replaced"
+                    );
                     self.recheck();
                     error
                 }
@@ -244,7 +250,8 @@ impl Supervisor {
                         if another.is_none() && clock.now() >= trusted_until {
                             let shared = self.connection.upgrade()?;
                             let doubted = shared.connection_of(over);
-                            let (next, channels) = (shared.next_link(), self.channels(subscriptions));
+                            let next = shared.next_link();
+                            let channels = self.channels(subscriptions);
                             another = doubted.map(|doubted| {
                                 Box::pin(async move {
                                     tokio::select! {
