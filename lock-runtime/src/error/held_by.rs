@@ -25,9 +25,9 @@ pub enum HeldBy {
     },
     /// Another client of this library, which did not say who it is.
     AnotherClient,
-    /// Another client of this library, which nobody hears at the store: it has most likely gone, and
-    /// the lock is free when its lease ends. It may also be about to connect again, or have no right
-    /// to subscribe.
+    /// Another client of this library, which is not connected to the store. Most likely it has
+    /// gone, and the lock is free when its lease ends. It may also be about to connect again, or
+    /// have no right to subscribe.
     Disconnected,
     /// Nobody: it was released, and stays taken for a while
     /// ([`hold_at_least`](crate::Lock::hold_at_least)).

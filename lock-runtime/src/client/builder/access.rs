@@ -71,9 +71,9 @@ impl LockClientBuilder {
     ///
     /// It runs on the client's own thread, where renewals run too: it must not block. It has the
     /// rest of the [connect timeout](Self::connect_timeout), and there may be several connections:
-    /// let it keep a token that is still good. An error, a panic, or no answer is a failed attempt to connect, which is tried again;
-    /// its text is shown in [`LockError::Unavailable`] and in the log, without passwords that were
-    /// given before.
+    /// let it keep a token that is still good. An error, a panic, or no answer is a failed attempt
+    /// to connect, which is tried again; its text is shown in [`LockError::Unavailable`] and in the
+    /// log, without passwords that were given before.
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL or the builder has a user or a password too.
