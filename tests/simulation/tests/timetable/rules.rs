@@ -251,8 +251,8 @@ fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// The watchdog gives a renewal a third of the time left until the deadline, or half of it, which is
-/// then at most a third of a command's time. When several locks were taken one after the other,
+/// The watchdog gives a renewal a third of the time left until the deadline, or half of it, which
+/// is then at most a third of a command's time. When several locks were taken one after the other,
 /// their first renewal is the request's own.
 fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> {
     let owners = owners(schedule);
