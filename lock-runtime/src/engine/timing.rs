@@ -228,8 +228,8 @@ pub(crate) fn renewal_retry_at(now: Instant, lease: Duration, failures: u32) -> 
 }
 
 /// By when a renewal must be answered: so that another one fits in before the first of the
-/// deadlines. If little is left, as for a hold that was handed over, a try gets half of it: of
-/// several tries that are too short none succeeds.
+/// deadlines. If there is no time for two, as for a hold that was handed over with little left, one
+/// gets all of it: of several that are too short none succeeds.
 pub(crate) fn renewal_by(
     sent: Instant,
     deadlines: impl Iterator<Item = Instant>,
@@ -238,9 +238,11 @@ pub(crate) fn renewal_by(
     let left = |deadline: Instant| deadline.saturating_duration_since(sent);
     let left = deadlines.map(left).min().unwrap_or(3 * command_timeout);
     let usual = command_timeout / 3;
-    let share = (left / 3)
-        .max(usual.min(left / 2))
-        .max(Duration::from_millis(5));
+    let share = if left < 2 * usual {
+        left.max(Duration::from_millis(5))
+    } else {
+        (left / 3).max(usual)
+    };
     sent + share.min(command_timeout)
 }
 

@@ -109,9 +109,9 @@ impl AcquireTask<'_> {
         };
         waiter.signal.doing(Doing::Looks(by));
         engine.asks_for_name(key, waiter.liveness().holder());
-        let known = waiter
-            .liveness()
-            .known(since, |era| self.looks(waiter, era, by));
+        let known = waiter.liveness().known(self.budget.started, since, |era| {
+            self.looks(waiter, era, by)
+        });
         let known = engine.clock.by(by, known).await;
         if self
             .budget

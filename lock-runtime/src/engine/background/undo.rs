@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use lock_store::timing::QUEUE_TTL;
 use lock_store::{Acquire, Clock, Instant, Release, Released, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -264,10 +265,12 @@ impl Worker {
                 let has_gone = gone.is_some();
                 let late = job.late.into_iter();
                 let late = late.filter(|(late, _)| has_gone || !late.is_undone(answer.link, sent));
+                // A late renewal may keep what a late acquire took.
+                let expires = job.expires.max(self.clock.now() + QUEUE_TTL);
                 let undo = |(late, request): (LateAcquire, Acquire)| PendingUndo {
                     request,
                     late: Some(late),
-                    expires: late.until,
+                    expires: late.until.max(expires),
                     first: None,
                 };
                 return done(late.map(undo).collect());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, LockKey, Mutex, Renewed, Store};
+use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Renewed, Store};
 use tokio::sync::Notify;
 
 use crate::engine::hold::Hold;
@@ -224,20 +224,37 @@ impl Watchdog {
             }
         }
         // Each batch has a time limit and an outcome of its own. Holds with little time left travel
-        // together.
+        // together, and those of different servers apart: nobody waits for another's server.
         renewals.sort_by_key(|(event, _)| event.hold.deadline());
-        let (mut batch, mut parts) = (Vec::new(), 0);
+        let mut batches = BTreeMap::<Link, Vec<_>>::new();
         for renewal in renewals {
-            let more = renewal.0.hold.parts().len();
-            if parts > 0 && parts + more > BATCH {
-                let full = std::mem::take(&mut batch);
-                self.clock.spawn(Arc::clone(self).renew(full));
-                parts = 0;
+            match self.link_of(&renewal.0.hold) {
+                Some(link) => batches.entry(link).or_default().push(renewal),
+                None => self.clock.spawn(Arc::clone(self).renew(vec![renewal])),
             }
-            parts += more;
-            batch.push(renewal);
         }
-        self.clock.spawn(Arc::clone(self).renew(batch));
+        for renewals in batches.into_values() {
+            let (mut batch, mut parts) = (Vec::new(), 0);
+            for renewal in renewals {
+                let more = renewal.0.hold.parts().len();
+                if parts > 0 && parts + more > BATCH {
+                    let full = std::mem::take(&mut batch);
+                    self.clock.spawn(Arc::clone(self).renew(full));
+                    parts = 0;
+                }
+                parts += more;
+                batch.push(renewal);
+            }
+            self.clock.spawn(Arc::clone(self).renew(batch));
+        }
+    }
+
+    /// The link for all keys of a hold. `None` if they have several.
+    fn link_of(&self, hold: &Hold) -> Option<Link> {
+        let links = hold.parts().iter();
+        let mut links = links.map(|part| self.store.link_of(&part.key, Queue::Respect));
+        let first = links.next()?;
+        links.all(|link| link == first).then_some(first)
     }
 
     /// One round trip for all of them.

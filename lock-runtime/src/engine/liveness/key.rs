@@ -179,14 +179,15 @@ impl KeyLiveness {
         self.changed.notify_waiters();
     }
 
-    /// What is known of the key since then, or that its commands fail. If nothing is, `look` is
-    /// called, which has to end in [`looked`](Self::looked); one is under way at a time.
-    pub(crate) async fn known(&self, since: Instant, look: impl Fn(u64)) -> Said {
+    /// What is known of the key since then to a request of `started`, or that its commands fail. If
+    /// nothing is, `look` is called, which has to end in [`looked`](Self::looked); one is under way
+    /// at a time.
+    pub(crate) async fn known(&self, started: Instant, since: Instant, look: impl Fn(u64)) -> Said {
         loop {
             let changed = self.changed.notified();
             let begins = {
                 let mut state = self.state.lock();
-                if let Some(known) = state.known(since) {
+                if let Some(known) = state.known(started, since) {
                     return known;
                 }
                 let under_way = std::mem::replace(&mut state.looking, true);
@@ -201,11 +202,12 @@ impl KeyLiveness {
 }
 
 impl KeyLivenessState {
-    fn known(&self, since: Instant) -> Option<Said> {
-        match &self.failing {
-            Some(failing) if failing.last + FAILURE_LASTS >= since => {
-                Some(Said::Failing(failing.error.clone()))
-            }
+    fn known(&self, started: Instant, since: Instant) -> Option<Said> {
+        let failing = self.failing.as_ref();
+        match failing.filter(|failing| failing.last + FAILURE_LASTS >= since) {
+            // A silence that nobody has met since the request came may be over.
+            Some(failing) if failing.last < started && is_silence(&failing.error) => None,
+            Some(failing) => Some(Said::Failing(failing.error.clone())),
             _ if self.busy >= Some(since) => Some(Said::Taken),
             _ => (self.answered >= Some(since)).then_some(Said::Alive),
         }

@@ -159,10 +159,10 @@ impl Oracle {
             .filter_map(|believer| believer.probe.permits())
             .map(|permits| u64::from(permits.count))
             .sum();
-        if found.is_empty() && used > of {
-            let first = believers[0].clone();
+        let oldest = believers.iter().min_by_key(|believer| believer.since());
+        if let Some(oldest) = oldest.filter(|_| found.is_empty() && used > of) {
             found.push((
-                first,
+                oldest.clone(),
                 format!("{} makes {used} permits of {of} on {key}", me.who),
             ));
         }

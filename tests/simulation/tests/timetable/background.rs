@@ -55,6 +55,26 @@ fn an_extension_that_was_not_answered_is_released_for_as_long_as_it_may_last() {
     });
 }
 
+/// Carried out late, the acquire takes the key again, and then the extension keeps it.
+#[test]
+fn an_acquire_that_may_be_late_is_undone_for_as_long_as_an_extension_may_keep_it() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Lost]);
+        let request = client.lock("k").lease(of(2000));
+        let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        store.next("renew", &[Fate::Lost]);
+        guard.extend(of(100_000)).await.unwrap_err();
+        store.next("release", &[Fate::Replies(0, 9)]);
+        store.always("abandon", DOWN);
+        drop(guard);
+        ms(150_000).await;
+        let tried = store.when("abandon");
+        assert!(tried.last() > Some(&100_000), "{tried:?}");
+        assert!(tried.last() < Some(&106_000), "{tried:?}");
+    });
+}
+
 #[test]
 fn releases_that_fail_or_find_nothing_are_counted() {
     simulated(async {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
-use lock_store::{Answer, Failure, Instant, Link, Listener, Owner, Store, StoreFuture};
+use lock_store::{Answer, Failure, Instant, Link, Listener, LockKey, Owner, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
 use lock_testkit::{runtime_now, sleep_until};
 use tokio::runtime::{Builder, Handle};
@@ -327,6 +327,12 @@ impl Interceptor for RecordingStore {
             self.came_to(line, outcome);
             answer
         })
+    }
+
+    /// The key `k@9` is on a server of its own, with link 9.
+    fn link_of(&self, key: &LockKey, own: Link) -> Link {
+        let server = key.as_str().split_once('@');
+        server.map_or(own, |(_, link)| Link(link.parse().unwrap()))
     }
 }
 

@@ -5,6 +5,7 @@ use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+use crate::schedule::Command;
 
 #[test]
 fn renewals_that_fail_are_repeated_until_the_deadline() {
@@ -49,6 +50,30 @@ fn renewals_within_twenty_milliseconds_travel_together() {
             .map(|one| (one.at, one.request.keys().len()))
             .collect();
         assert_eq!(sent, [(1000, 2), (1021, 1), (2000, 2), (2021, 1)]);
+    });
+}
+
+/// A server that is silent must not use up the time of holds at another.
+#[test]
+fn renewals_for_different_servers_travel_apart() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let mut guards = Vec::new();
+        for keys in [&["a"][..], &["b@9"], &["c"], &["d", "e@9"]] {
+            let lock = client.multi_lock(keys.iter().copied());
+            let request = lock.lease(of(3000)).renew(true);
+            guards.push(store.asks(WAIT, request.acquire()).await.unwrap());
+        }
+        store.seen();
+        ms(1100).await;
+        let seen = store.seen();
+        let keys = |command: &Command| {
+            let keys = command.request.keys();
+            keys.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let mut sent: Vec<_> = seen.iter().map(keys).collect();
+        sent.sort();
+        assert_eq!(sent, [&["a", "c"][..], &["b@9"], &["d", "e@9"]]);
     });
 }
 

@@ -251,9 +251,9 @@ fn a_renewal_comes_before_the_deadline(schedule: &Schedule) -> Result<(), String
     })
 }
 
-/// The watchdog gives a renewal a third of the time left until the deadline, or half of it, which
-/// is then at most a third of a command's time. When several locks were taken one after the other,
-/// their first renewal is the request's own.
+/// The watchdog gives a renewal a third of the time left until the deadline, or a third of a
+/// command's time. It gives all of the time left if that is not enough for two. When several locks
+/// were taken one after the other, their first renewal is the request's own.
 fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> {
     let owners = owners(schedule);
     let before = |owner: Owner, command: &Command| {
@@ -279,8 +279,9 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
             .map(|last| last.command.at + trusted(last.lease));
         own || deadlines.min().is_none_or(|deadline| {
             let left = deadline.saturating_sub(command.at);
-            let usual = (left / 2).min(COMMAND_TIMEOUT / 3);
-            command.within <= (left / 3 + 1).max(usual + 1).max(5)
+            let usual = COMMAND_TIMEOUT / 3 + 1;
+            let for_one = if left <= 2 * usual { left } else { usual };
+            command.within <= (left / 3 + 1).max(for_one).max(5)
         })
     })
 }

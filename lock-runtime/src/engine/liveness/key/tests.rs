@@ -43,10 +43,10 @@ fn now<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     }
 }
 
-/// What is known at once; `None` if the store must be looked at.
+/// What is known at once to a request that came then; `None` if the store must be looked at.
 fn known(key: &KeyLiveness, since: Instant) -> Option<Said> {
     let looked = Cell::new(false);
-    let known = now(pin!(key.known(since, |_| looked.set(true))));
+    let known = now(pin!(key.known(since, since, |_| looked.set(true))));
     assert_eq!(known.is_none(), looked.get());
     known
 }
@@ -98,6 +98,16 @@ fn a_look_ends_silence_and_not_a_refusal() {
 }
 
 #[test]
+fn a_silence_that_was_met_before_a_request_came_says_nothing_to_it() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, false, false, &failed(StoreErrorKind::Timeout));
+    assert!(matches!(known(&key, start), Some(Said::Failing(_))));
+    assert!(known(&key, start + MS).is_none());
+    key.note(start, false, false, &failed(StoreErrorKind::OutOfMemory));
+    assert!(matches!(known(&key, start + MS), Some(Said::Failing(_))));
+}
+
+#[test]
 fn nothing_is_known_of_before_anybody_waited() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.note(start, false, false, &failed(StoreErrorKind::Timeout));
@@ -112,7 +122,8 @@ fn nothing_is_known_of_before_anybody_waited() {
 fn one_looks_for_all() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     let looks = Cell::new(0);
-    let mut all = [(); 3].map(|()| Box::pin(key.known(start, |_| looks.set(looks.get() + 1))));
+    let mut all =
+        [(); 3].map(|()| Box::pin(key.known(start, start, |_| looks.set(looks.get() + 1))));
     for one in &mut all {
         assert!(now(one.as_mut()).is_none());
     }

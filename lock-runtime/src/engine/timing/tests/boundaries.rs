@@ -192,11 +192,13 @@ fn a_renewal_has_a_third_of_what_the_first_of_its_holds_has_left() {
     };
     assert_eq!(by(&[3000, 600, 900]), 200 * MS);
     assert_eq!(by(&[3000]), 500 * MS);
-    assert_eq!(by(&[6]), 5 * MS);
     assert_eq!(by(&[]), 500 * MS);
-    // Or half of it, where that is no more than a third of a command's time.
-    assert_eq!(by(&[240]), 120 * MS);
+    // A third of a command's time at least, and all of it where there is no time for two.
     assert_eq!(by(&[450]), 500 * MS / 3);
+    assert_eq!(by(&[334]), 500 * MS / 3);
+    assert_eq!(by(&[333]), 333 * MS);
+    assert_eq!(by(&[6]), 6 * MS);
+    assert_eq!(by(&[4]), 5 * MS);
 }
 
 #[test]

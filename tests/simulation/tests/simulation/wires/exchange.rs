@@ -1,5 +1,6 @@
 //! One command over a connection: what may happen to it on its way, and its answer.
 
+use std::fmt;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,6 +36,23 @@ fn is_try(request: &Request) -> bool {
     }
 }
 
+/// The keys of a request, each with the number of its owner's request if it has one.
+struct Keys<'r>(&'r Request);
+
+impl fmt::Display for Keys<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut owners = self.0.claims().map(|claim| claim.owner.request);
+        for (at, key) in self.0.keys().iter().enumerate() {
+            f.write_str(if at > 0 { " " } else { "" })?;
+            f.write_str(key.as_str())?;
+            if let Some(request) = owners.next() {
+                write!(f, "-{request:x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A slot that has half moved is no excuse for a lost hold: renewals can go key by key.
 fn is_half_moved(request: &Request, error: &StoreError) -> bool {
     matches!(request, Request::Renew(_)) && error.kind() == StoreErrorKind::Loading
@@ -58,9 +76,9 @@ impl Wires {
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
             wires.send(&wire, expires, is_try, move |served| {
                 let value = world.servers[number].carry_out(&request, served);
-                let key = request.keys().first().map_or("", |key| key.as_str());
+                let keys = Keys(&request);
                 world.note(format_args!(
-                    "c{client} {name} {key} at s{number} -> {value:?}"
+                    "c{client} {name} {keys} at s{number} -> {value:?}"
                 ));
                 if let Err(error) = &value
                     && !is_half_moved(&request, error)
