@@ -2,7 +2,7 @@
 //! delete.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::aio::ConnectionLike;
@@ -27,6 +27,8 @@ const LEASE_MS: u32 = 30_000;
 
 /// How long replicas may take, as with our lock.
 const CONFIRMATION_MS: u32 = 100;
+/// More connections for confirmations are no faster, and one alone is four times slower.
+const CONFIRMING: usize = 16;
 
 /// Over one connection, or over one of a cluster.
 #[derive(Clone)]
@@ -35,25 +37,33 @@ struct Bare<C> {
     release: Arc<redis::Script>,
     /// Takes the lock, and a token if one is wanted.
     fence: Option<Arc<redis::Script>>,
-    /// Whether one replica has to confirm each lock.
-    confirmed: bool,
+    /// Connections for locks that a replica has to confirm: `WAIT` holds up what comes after it on
+    /// its connection. Empty if no replica has to.
+    confirming: Arc<[C]>,
     owner: Arc<str>,
 }
 
 pub(crate) async fn work(job: Job, fenced: bool) {
     let Some(hosts) = job.url.strip_prefix("redis-cluster://") else {
-        let bare = Bare::new(job.connection().await, &job, fenced).await;
+        let mut confirming = Vec::new();
+        if job.url.ends_with("?replicas=1") {
+            for _ in 0..CONFIRMING {
+                confirming.push(job.connection().await);
+            }
+        }
+        let bare = Bare::new(job.connection().await, confirming, &job, fenced).await;
         return job.run(bare).await;
     };
     let nodes = hosts.split(',').map(|host| format!("redis://{host}/"));
     let client = ClusterClient::new(nodes).expect("URLs");
     let connection = client.get_async_connection().await;
-    let bare = Bare::new(connection.expect("the cluster is up"), &job, fenced).await;
+    let connection = connection.expect("the cluster is up");
+    let bare = Bare::new(connection, Vec::new(), &job, fenced).await;
     job.run(bare).await;
 }
 
 impl<C: ConnectionLike> Bare<C> {
-    async fn new(mut connection: C, job: &Job, fenced: bool) -> Self {
+    async fn new(mut connection: C, confirming: Vec<C>, job: &Job, fenced: bool) -> Self {
         let fence = redis::Script::new(SET_AND_FENCE);
         // So that it can be called by its hash in a pipeline.
         let loaded = fence.load_async(&mut connection).await;
@@ -62,7 +72,7 @@ impl<C: ConnectionLike> Bare<C> {
             connection,
             release: Arc::new(redis::Script::new(COMPARE_AND_DELETE)),
             fence: fenced.then(|| Arc::new(fence)),
-            confirmed: job.url.ends_with("?replicas=1"),
+            confirming: confirming.into(),
             owner: format!("owner-of-a-bare-loop-{}", job.process).into(),
         }
     }
@@ -128,14 +138,19 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Library for Bare<C> {
     type Held = (String, String);
 
     async fn acquire(&self, key: &str) -> Self::Held {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let owner = format!("{}-{}", self.owner, NEXT.fetch_add(1, Ordering::Relaxed));
-        let mut connection = self.connection.clone();
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let owner = format!("{}-{number}", self.owner);
+        let confirming = match self.confirming.is_empty() {
+            true => None,
+            false => self.confirming.get(number % self.confirming.len()),
+        };
+        let mut connection = confirming.unwrap_or(&self.connection).clone();
         let mut pause = 1;
         loop {
-            let taken = match self.confirmed {
-                false => self.take(&mut connection, key, &owner).await,
-                true => self.take_confirmed(&mut connection, key, &owner).await,
+            let taken = match confirming {
+                None => self.take(&mut connection, key, &owner).await,
+                Some(_) => self.take_confirmed(&mut connection, key, &owner).await,
             };
             if taken {
                 return (key.to_owned(), owner);
