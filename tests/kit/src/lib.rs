@@ -68,8 +68,8 @@ pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 
-/// `unsafe` is forbidden in every crate of the workspace but the benchmark's. Examples in documentation are compiled
-/// without the workspace's lints.
+/// `unsafe` is forbidden in every crate of the workspace but the benchmark's. Examples in
+/// documentation are compiled without the workspace's lints.
 #[cfg(doctest)]
 #[doc = concat!("```\n", include_str!("../../ui/pass/unsafe_async_fn.rs"), "```")]
 pub mod unsafe_async_fn {}
