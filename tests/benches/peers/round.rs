@@ -85,12 +85,12 @@ async fn cycles(
         0.2
     };
     go(processes, warm).await?;
-    let commands = commands_per_cycle(servers, processes).await?;
-    let reads = servers.reads().await;
+    let commands = count_commands(servers, processes).await?;
+    let counts = servers.counts().await;
     let before = usages(servers, processes);
     let reports = go(processes, seconds).await?;
     let (client, server) = since(before, usages(servers, processes));
-    let reads = servers.reads().await - reads;
+    let counts = servers.counts().await - counts;
     let mut figures = figures::together(&reports);
     let cycles = figures::paid(&reports).max(1.0);
     let mut each = |name: &str, sum: f64| _ = figures.insert(name.to_owned(), sum / cycles);
@@ -99,25 +99,34 @@ async fn cycles(
     each("server µs/cycle", server.cpu_nanos / 1e3);
     each("server system µs/cycle", server.system_nanos / 1e3);
     each("client sleeps/cycle", client.sleeps);
-    if let Some(commands) = commands {
+    if let Some(commands) = commands.each_cycle {
         figures.insert("commands/cycle".to_owned(), commands);
-        // Not the server's own count of commands, because that has those of scripts as well.
-        let commands = commands * cycles;
-        figures.insert(figures::READ.to_owned(), commands / reads.max(1.0));
     }
+    let commands = counts.commands * commands.of_clients;
+    figures.insert(figures::READ.to_owned(), commands / counts.reads.max(1.0));
     Ok(figures)
 }
 
+/// The commands of clients.
+struct Commands {
+    /// `None` if no cycle ended.
+    each_cycle: Option<f64>,
+    /// As a part of all that the servers count, with those of scripts.
+    of_clients: f64,
+}
+
 /// In a run of its own, because counting commands slows the clients down.
-async fn commands_per_cycle(
-    servers: &Servers,
-    processes: &mut [Process],
-) -> Result<Option<f64>, String> {
+async fn count_commands(servers: &Servers, processes: &mut [Process]) -> Result<Commands, String> {
+    let counts = servers.counts().await;
     let log = servers.requests().await;
     let reports = go(processes, 0.1).await?;
     let requests = log.count().await;
+    let counts = servers.counts().await - counts;
     let cycles = figures::paid(&reports);
-    Ok((cycles > 0.0).then(|| requests / cycles))
+    Ok(Commands {
+        each_cycle: (cycles > 0.0).then(|| requests / cycles),
+        of_clients: requests / counts.commands.max(1.0),
+    })
 }
 
 /// In processes of their own, because counting allocations slows them down.

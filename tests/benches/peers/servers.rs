@@ -1,5 +1,7 @@
 //! The servers of a workload, taken together.
 
+use std::ops::Sub;
+
 use lock_testkit::{RedisCluster, RedisServer, RequestLog};
 
 use crate::plan::Topology;
@@ -11,6 +13,26 @@ pub(crate) struct Servers {
     /// Those that clients talk to.
     masters: Vec<RedisServer>,
     replica: Option<RedisServer>,
+}
+
+/// A part of `INFO stats`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Reads from connections.
+    pub(crate) reads: f64,
+    /// Commands of clients, of scripts, and of replicas.
+    pub(crate) commands: f64,
+}
+
+impl Sub for Counts {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            reads: self.reads - before.reads,
+            commands: self.commands - before.commands,
+        }
+    }
 }
 
 impl Servers {
@@ -54,12 +76,14 @@ impl Servers {
         all.map(|server| process::usage(server.process_id())).sum()
     }
 
-    /// How often the masters have read from a connection so far.
-    pub(crate) async fn reads(&self) -> f64 {
-        let mut sum = 0.0;
+    /// What the masters have counted so far.
+    pub(crate) async fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
         for master in &self.masters {
             let stats: String = master.query(&["INFO", "stats"]).await;
-            sum += reads(&stats).expect("total_reads_processed");
+            let count = |name| count(&stats, name).expect("INFO has it");
+            sum.reads += count("total_reads_processed:");
+            sum.commands += count("total_commands_processed:");
         }
         sum
     }
@@ -89,7 +113,7 @@ impl Requests {
     }
 }
 
-fn reads(stats: &str) -> Option<f64> {
+fn count(stats: &str, name: &str) -> Option<f64> {
     let mut lines = stats.lines();
-    lines.find_map(|line| line.strip_prefix("total_reads_processed:")?.parse().ok())
+    lines.find_map(|line| line.strip_prefix(name)?.parse().ok())
 }
