@@ -2,17 +2,21 @@
 -- request replaces no other hold.
 local tokens = #ARGV == 6 and string.match(ARGV[3], '^%d+:%d+:?(%d*)$')
 if tokens then
-  local holder = redis.pcall('GET', KEYS[1])
   -- A free lock, asked for once, with a fencing token.
-  if not holder and ARGV[4] == 'barge' and tokens ~= '' then
-    local at = {fence = KEYS[3]}
-    local token = mint(at, tonumber(tokens))
-    if token then
-      redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-      keep_tokens(at, token, tonumber(tokens))
-      return {1, token}
+  if ARGV[4] == 'barge' and tokens ~= '' then
+    local set = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+    if set and set.ok then
+      local at = {fence = KEYS[3]}
+      local token = mint(at, tonumber(tokens))
+      if token then
+        keep_tokens(at, token, tonumber(tokens))
+        return {1, token}
+      end
+      -- acquire.lua reports the wrong counter.
+      redis.call('DEL', KEYS[1])
     end
   end
+  local holder = redis.pcall('GET', KEYS[1])
   -- A place in the queue of a lock that somebody else holds.
   if type(holder) == 'string' and holder ~= ARGV[1] and ARGV[4] == 'join' then
     local me, time = ARGV[1] .. ':' .. ARGV[3], redis.call('TIME')

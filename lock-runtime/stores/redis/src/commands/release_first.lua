@@ -2,12 +2,12 @@
 -- channel prefix and owner only. Either nobody waits for it, or the first waiter wants it
 -- exclusively and without a token.
 if #ARGV == 2 and redis.pcall('GET', KEYS[1]) == ARGV[2] then
-  -- Times stay strings: the server is slow at formatting numbers.
-  local waiters = redis.pcall('ZRANGE', KEYS[2], '0', '1', 'WITHSCORES')
-  if not waiters.err and not waiters[1] then
+  if redis.call('EXISTS', KEYS[2]) == 0 then
     redis.call('DEL', KEYS[1])
     return 1
   end
+  -- Times stay strings: the server is slow at formatting numbers.
+  local waiters = redis.pcall('ZRANGE', KEYS[2], '0', '1', 'WITHSCORES')
   local owner, client, lease, wait = string.match(waiters[1] or '', '^((%x+)%-%x+):(%d+):(%d+)$')
   if owner then
     local time = redis.call('TIME')

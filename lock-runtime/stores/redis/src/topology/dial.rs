@@ -139,7 +139,7 @@ where
     let (connection, driver) = made.await?;
     Ok(Dialed {
         connection,
-        driver: Some(Arc::new(Driver::start(driver))),
+        driver: Some(Arc::new(Driver::start(driver, Arc::clone(&traffic)))),
         traffic,
         renew_at: session.renew_at,
     })

@@ -5,10 +5,13 @@
 //! server would pay a system call for each.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+
+use super::traffic::Traffic;
 
 /// So many tasks that no worker has room for are a crowd. Behind them, the answers that have come
 /// would be read too late.
@@ -26,8 +29,11 @@ pub(crate) struct Driver(AbortHandle);
 
 impl Driver {
     /// Starts the task on the caller's runtime.
-    pub(super) fn start(driver: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self(tokio::spawn(behind_ready_tasks(driver)).abort_handle())
+    pub(super) fn start(
+        driver: impl Future<Output = ()> + Send + 'static,
+        traffic: Arc<Traffic>,
+    ) -> Self {
+        Self(tokio::spawn(behind_ready_tasks(driver, traffic)).abort_handle())
     }
 }
 
@@ -37,14 +43,14 @@ impl Drop for Driver {
     }
 }
 
-/// Each time a future is woken, polls it after the tasks that are ready by then. Without such
-/// tasks, or with a crowd of them, polls it at once.
-async fn behind_ready_tasks<F: Future>(future: F) -> F::Output {
+/// Each time a future is woken, polls it after the tasks that are ready by then. Polls it at once if
+/// there is a crowd of them, or only one request: another worker would be woken to take it.
+async fn behind_ready_tasks<F: Future>(future: F, traffic: Arc<Traffic>) -> F::Output {
     let mut future = pin!(future);
     let mut is_behind = false;
     let runtime = Handle::current().metrics();
     std::future::poll_fn(|cx| {
-        is_behind = !is_behind && runtime.global_queue_depth() < CROWD;
+        is_behind = !is_behind && traffic.is_shared() && runtime.global_queue_depth() < CROWD;
         if is_behind {
             // A task that wakes itself goes to the end of its worker's queue.
             cx.waker().wake_by_ref();
@@ -58,7 +64,6 @@ async fn behind_ready_tasks<F: Future>(future: F) -> F::Output {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use tokio::sync::{Notify, mpsc};
@@ -72,7 +77,9 @@ mod tests {
         let on_the_worker = runtime.spawn(async {
             let (wakes, sent) = (Arc::<Notify>::default(), Arc::<AtomicU32>::default());
             let (tells, mut told) = mpsc::unbounded_channel();
-            let _driver = Driver::start({
+            let traffic = Arc::<Traffic>::default();
+            let _requests = [traffic.starts(), traffic.starts()];
+            let driver = {
                 let (wakes, sent) = (Arc::clone(&wakes), Arc::clone(&sent));
                 async move {
                     loop {
@@ -80,7 +87,8 @@ mod tests {
                         wakes.notified().await;
                     }
                 }
-            });
+            };
+            let _driver = Driver::start(driver, Arc::clone(&traffic));
             assert_eq!(told.recv().await, Some(0), "it waits");
             // After some tasks in a row that were woken last, a worker takes the first.
             tokio::task::yield_now().await;

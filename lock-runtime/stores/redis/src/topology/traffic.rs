@@ -1,12 +1,24 @@
-//! [`Traffic`]: what goes over a connection, as far as it tells a slow server from a dead one.
+//! [`Traffic`]: what goes over a connection. It tells a slow server from a dead one, and a crowd of
+//! requests from a single one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Counts over the whole life of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     writes: AtomicU64,
     reads: AtomicU64,
+    under_way: AtomicU32,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'t>(&'t Traffic);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A point in the life of a connection.
@@ -29,6 +41,17 @@ impl Traffic {
     /// How often something was read so far.
     pub(crate) fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request.
+    pub(crate) fn starts(&self) -> UnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(self)
+    }
+
+    /// Whether more than one request is under way.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) > 1
     }
 
     /// The present point.

@@ -296,6 +296,7 @@ impl Connection {
             false => sent + doubt::late(self.context.timeouts.command),
         };
         let mark = up.mark();
+        let under_way = up.traffic.starts();
         let answer = {
             let mut answer = pin!(request.run(&up, asking));
             match clock.by_from(sent, by.min(late), answer.as_mut()).await {
@@ -307,6 +308,7 @@ impl Connection {
                 answer => answer,
             }
         };
+        drop(under_way);
         let result = self.judge(&up, of, sent, by, answer)?;
         Ok(Answered {
             link: up.link,
