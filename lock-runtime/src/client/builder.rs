@@ -37,6 +37,7 @@ use crate::mends::TakenOut;
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
 /// - a wait of more than 30 s is logged
+/// - a lock passes inside the process 64 times and for 10 ms, while others wait
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - no user, password or TLS but the URL's
 /// - replicas: none have to confirm a hold
