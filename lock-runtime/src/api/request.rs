@@ -107,7 +107,7 @@ impl Lock {
     }
 
     /// Keeps the key taken for at least this long (at most 24 h), even if the guard is released
-    /// before.
+    /// before. The release does it: if the process dies, the key is free when its lease ends.
     pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
         self.spec.hold_at_least = Some(hold_at_least);
         self

@@ -210,9 +210,10 @@ impl LockClientBuilder {
     /// [`Unavailable`](crate::LockError::Unavailable), whatever is left of their wait.
     ///
     /// The time counts for each key, and for the one server, from the first command that was not
-    /// answered after the last answer. A request that begins later has the time of one command. A
-    /// request with `wait = "0s"` always has exactly that. Only requests end: holds are renewed,
-    /// and undos are sent, as long as that may help.
+    /// answered after the last answer. A request that begins later has the time of one command, if
+    /// any command of this client was left without an answer in the last 5 s. A request with
+    /// `wait = "0s"` always has that time at most. Only requests end: holds are renewed, and undos
+    /// are sent, as long as that may help.
     ///
     /// Default: 2 s for one server and for a quorum. Under sentinels and in a cluster another
     /// server takes over after a while. There a request waits as long as its wait says, and with
