@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::instant::Instant;
 use crate::key::LockKey;
 use crate::link::Link;
 use crate::owner::{Holder, Owner};
@@ -40,6 +41,9 @@ pub struct Acquire {
     pub instead_of: Option<Owner>,
     /// The link to use, if it still exists and suits the command.
     pub via: Link,
+    /// How long the request waits for a store that is slow but answers: it may take longer than a
+    /// command's usual time, until then. `None`: it may not.
+    pub patience: Option<Instant>,
 }
 
 /// What an acquire does besides trying.

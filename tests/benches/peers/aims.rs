@@ -1,7 +1,8 @@
 //! The aims, as ratios between figures of one run, and whether they were reached.
 
 use crate::figures::{
-    CYCLES, LONGEST, P50, P99, PROCESS_MAX, PROCESS_MIN, Results, TASK_MAX, TASK_MIN,
+    ALLOCATIONS, CYCLES, LONGEST, P50, P99, PROCESS_MAX, PROCESS_MIN, READ, Results, TASK_MAX,
+    TASK_MIN,
 };
 use crate::plan;
 use crate::report;
@@ -20,16 +21,16 @@ enum Limit {
 }
 use Limit::{AtLeast, AtMost};
 
-const AIMS: [Aim; 33] = [
-    aim("solo", "to the bare loop", AtLeast(0.95), |all, w| {
-        to(all, w, "ours", "bare")
-    }),
+/// Aims of several workloads.
+const FENCED: &str = "fenced, to the bare loop fenced";
+const ALLOCATED: &str = "allocations a cycle, to the bare loop's";
+
+const AIMS: [Aim; 41] = [
+    aim("solo", "to the bare loop", AtLeast(0.95), to_bare),
     aim("solo", "commands a cycle", AtMost(2.0), |all, w| {
         all.median(w, "ours", "commands/cycle")
     }),
-    aim("many", "to the bare loop", AtLeast(0.9), |all, w| {
-        to(all, w, "ours", "bare")
-    }),
+    aim("many", "to the bare loop", AtLeast(0.9), to_bare),
     aim(
         "many",
         "fenced, to the bare loop",
@@ -39,9 +40,20 @@ const AIMS: [Aim; 33] = [
     aim(
         "many",
         "to the best other library",
-        AtLeast(1.0),
+        AtLeast(1.1),
         |all, w| Some(all.median(w, "ours", CYCLES)? / best(all, w, false)?),
     ),
+    aim("many", FENCED, AtLeast(0.85), fenced_to_bare),
+    aim("many", "commands in a read", AtLeast(12.0), |all, w| {
+        all.median(w, "ours", READ)
+    }),
+    aim("many", ALLOCATED, AtMost(2.0), allocations_to_bare),
+    aim("many-cluster", "to the bare loop", AtLeast(0.9), to_bare),
+    aim("many-cluster", FENCED, AtLeast(0.85), fenced_to_bare),
+    aim("many-cluster", ALLOCATED, AtMost(2.0), allocations_to_bare),
+    aim("many-replicas", "to the bare loop", AtLeast(0.9), to_bare),
+    aim("many-replicas", FENCED, AtLeast(0.85), fenced_to_bare),
+    aim("many-replicas", ALLOCATED, AtMost(2.0), allocations_to_bare),
     aim(
         "hot",
         "to the best other, the bare loop included",
@@ -185,12 +197,6 @@ const AIMS: [Aim; 33] = [
         |all, w| Some(all.median(w, "ours", LONGEST)? / least(all, w, LONGEST)?),
     ),
     aim(
-        "many",
-        "fenced, to the bare loop fenced",
-        AtLeast(0.6),
-        |all, w| to(all, w, "ours-fenced", "bare-fenced"),
-    ),
-    aim(
         "hot",
         "fenced, to the best other, the bare loop included",
         AtLeast(20.0),
@@ -247,6 +253,18 @@ pub(crate) fn markdown(results: &Results) -> String {
 /// Cycles as a ratio.
 fn to(all: &Results, workload: &str, ours: &str, other: &str) -> Option<f64> {
     Some(all.median(workload, ours, CYCLES)? / all.median(workload, other, CYCLES)?)
+}
+
+fn to_bare(all: &Results, workload: &str) -> Option<f64> {
+    to(all, workload, "ours", "bare")
+}
+
+fn fenced_to_bare(all: &Results, workload: &str) -> Option<f64> {
+    to(all, workload, "ours-fenced", "bare-fenced")
+}
+
+fn allocations_to_bare(all: &Results, workload: &str) -> Option<f64> {
+    Some(all.median(workload, "ours", ALLOCATIONS)? / all.median(workload, "bare", ALLOCATIONS)?)
 }
 
 fn to_best(all: &Results, workload: &str) -> Option<f64> {

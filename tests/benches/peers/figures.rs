@@ -54,6 +54,8 @@ pub(crate) struct Report {
 }
 
 pub(crate) const CYCLES: &str = "cycles/s";
+pub(crate) const READ: &str = "commands/read";
+pub(crate) const ALLOCATIONS: &str = "allocations/cycle";
 pub(crate) const P50: &str = "p50 ms";
 pub(crate) const P99: &str = "p99 ms";
 pub(crate) const LONGEST: &str = "longest ms";
@@ -61,6 +63,12 @@ pub(crate) const TASK_MIN: &str = "task min";
 pub(crate) const TASK_MAX: &str = "task max";
 pub(crate) const PROCESS_MIN: &str = "process min";
 pub(crate) const PROCESS_MAX: &str = "process max";
+
+/// The allocations of all processes, if they were counted.
+pub(crate) fn allocations(reports: &[Report]) -> Option<f64> {
+    let counts = reports.iter().map(|report| report.more.get("allocations"));
+    counts.sum()
+}
 
 /// All cycles that cost something.
 pub(crate) fn paid(reports: &[Report]) -> f64 {

@@ -8,7 +8,9 @@
 )]
 
 mod aims;
+mod allocations;
 mod attribute;
+mod bare;
 mod chart;
 mod figures;
 mod machine;
@@ -17,6 +19,7 @@ mod plan;
 mod process;
 mod report;
 mod round;
+mod servers;
 mod summary;
 mod toolchains;
 mod worker;
@@ -24,16 +27,16 @@ mod worker;
 use std::path::PathBuf;
 
 use clap::Parser;
-use lock_testkit::RedisServer;
 
 use crate::figures::{Contender, Figures, Measured, Results};
-use crate::plan::{LIBRARIES, Library, Toolchain, WORKLOADS, Workload};
+use crate::plan::{LIBRARIES, Library, Toolchain, Topology, WORKLOADS, Workload};
+use crate::servers::Servers;
 
 /// Measures locks of several libraries in one run.
 #[derive(Debug, Parser)]
 struct Options {
-    /// Only these, separated by commas: solo, many, hot, hot4, sale, sale4, handoff, held, crowd,
-    /// memory, attribute.
+    /// Only these, separated by commas: solo, many, many-cluster, many-replicas, hot, hot4, sale,
+    /// sale4, handoff, held, crowd, memory, attribute.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     /// Only these, separated by commas, such as ours,bare,rslock.
@@ -65,8 +68,13 @@ struct Options {
 #[tokio::main]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|first| first == "worker") {
-        return ours::work(&arguments[1..]).await;
+    match arguments.first().map(String::as_str) {
+        Some(toolchains::WORKER) => return ours::work(&arguments[1..]).await,
+        Some(toolchains::COUNTING_WORKER) => {
+            allocations::count();
+            return ours::work(&arguments[1..]).await;
+        }
+        _ => {}
     }
     let options = Options::parse();
     // Paths are relative to the workspace's folder. Cargo runs benchmarks in their package's
@@ -143,7 +151,7 @@ async fn run(options: &Options) -> Results {
             }
         }
     }
-    let server = RedisServer::start().await;
+    let one = Servers::start(Topology::One).await;
     for workload in WORKLOADS
         .iter()
         .filter(|one| wanted(&options.workloads, one.name))
@@ -152,8 +160,16 @@ async fn run(options: &Options) -> Results {
             .iter()
             .filter(|(library, _)| library.takes_part_in(workload))
             .collect();
+        let several;
+        let servers = match workload.topology {
+            Topology::One => &one,
+            topology => {
+                several = Servers::start(topology).await;
+                &several
+            }
+        };
         let measured = rounds(
-            &server,
+            servers,
             workload,
             &taking_part,
             options,
@@ -168,7 +184,7 @@ async fn run(options: &Options) -> Results {
 
 /// All libraries in turn, so many times. Each round begins with another one.
 async fn rounds(
-    server: &RedisServer,
+    servers: &Servers,
     workload: &Workload,
     taking_part: &[&(&Library, Vec<String>)],
     options: &Options,
@@ -185,7 +201,7 @@ async fn rounds(
                 round + 1,
                 library.name
             );
-            match round::measure(server, workload, library, program, options.seconds).await {
+            match round::measure(servers, workload, library, program, options.seconds).await {
                 Ok(figures) => rounds[index].push(figures),
                 Err(why) => {
                     let message = format!(

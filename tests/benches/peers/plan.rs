@@ -36,6 +36,16 @@ impl Kind {
     }
 }
 
+/// The servers that a workload runs against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Topology {
+    One,
+    /// Three masters.
+    Cluster,
+    /// A master, and a replica that confirms each lock.
+    Replica,
+}
+
 #[derive(Debug)]
 pub(crate) struct Workload {
     pub(crate) name: &'static str,
@@ -46,11 +56,30 @@ pub(crate) struct Workload {
     pub(crate) tasks: usize,
     /// The library that the others are compared with.
     pub(crate) reference: &'static str,
+    pub(crate) topology: Topology,
 }
 
-pub(crate) const WORKLOADS: [Workload; 11] = [
+pub(crate) const WORKLOADS: [Workload; 13] = [
     workload("solo", "1 task, 1 key", Kind::One, 1, 1, "bare"),
     workload("many", "64 tasks, a key each", Kind::Own, 1, 64, "bare"),
+    workload(
+        "many-cluster",
+        "as many, in a cluster of 3 nodes",
+        Kind::Own,
+        1,
+        64,
+        "bare",
+    )
+    .on(Topology::Cluster),
+    workload(
+        "many-replicas",
+        "as many, and a replica confirms each lock",
+        Kind::Own,
+        1,
+        64,
+        "bare",
+    )
+    .on(Topology::Replica),
     workload("hot", "64 tasks, 1 key", Kind::One, 1, 64, "bare"),
     workload(
         "hot4",
@@ -133,6 +162,13 @@ const fn workload(
         processes,
         tasks,
         reference,
+        topology: Topology::One,
+    }
+}
+
+impl Workload {
+    const fn on(self, topology: Topology) -> Self {
+        Self { topology, ..self }
     }
 }
 
@@ -157,7 +193,9 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn takes_part_in(&self, workload: &Workload) -> bool {
-        self.kinds.contains(&workload.kind)
+        let knows_topology = workload.topology == Topology::One
+            || ["bare", "bare-fenced", "ours", "ours-fenced"].contains(&self.name);
+        knows_topology && self.kinds.contains(&workload.kind)
     }
 
     /// Processes and tasks. A workload without a lock is one loop, however many others share the

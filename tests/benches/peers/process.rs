@@ -1,5 +1,7 @@
 //! One process of a library under test, and what the system knows of it.
 
+use std::iter::Sum;
+use std::ops::Sub;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -19,12 +21,37 @@ pub(crate) struct Process {
     _child: Child,
 }
 
-/// What a process has used so far.
+/// What processes have used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
+    /// User and system.
     pub(crate) cpu_nanos: f64,
+    /// The system's part, to a hundredth of a second.
+    pub(crate) system_nanos: f64,
     /// How often its threads went to sleep.
     pub(crate) sleeps: f64,
+}
+
+impl Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            cpu_nanos: sum.cpu_nanos + one.cpu_nanos,
+            system_nanos: sum.system_nanos + one.system_nanos,
+            sleeps: sum.sleeps + one.sleeps,
+        })
+    }
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            cpu_nanos: self.cpu_nanos - before.cpu_nanos,
+            system_nanos: self.system_nanos - before.system_nanos,
+            sleeps: self.sleeps - before.sleeps,
+        }
+    }
 }
 
 impl Process {
@@ -80,7 +107,11 @@ impl Process {
 
 /// The usage of a process by its id. Zero where the system has no `/proc`.
 pub(crate) fn usage(process: u32) -> Usage {
-    let mut sum = Usage::default();
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let mut sum = Usage {
+        system_nanos: system_nanos(&stat).unwrap_or(0.0),
+        ..Usage::default()
+    };
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else {
         return sum;
     };
@@ -101,4 +132,13 @@ pub(crate) fn usage(process: u32) -> Usage {
         sum.sleeps += sleeps.unwrap_or(0.0);
     }
     sum
+}
+
+/// From `/proc/ID/stat`, which counts hundredths of a second.
+fn system_nanos(stat: &str) -> Option<f64> {
+    // The program's name, in parentheses, can contain anything. System time is the 13th field after
+    // it.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let hundredths: f64 = fields.split(' ').nth(12)?.parse().ok()?;
+    Some(hundredths * 1e7)
 }

@@ -8,7 +8,7 @@ use crate::figures::{self, Contender, Measured, Results};
 /// A column's head and its cells.
 type Column = (&'static str, fn(&Contender, &Measured) -> Option<String>);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 19] = [
     ("cycles/s", |one, _| value(one, figures::CYCLES)),
     ("ratio", ratio),
     ("p50 ms", |one, _| value(one, figures::P50)),
@@ -21,10 +21,20 @@ const COLUMNS: [Column; 15] = [
         range(one, figures::PROCESS_MIN, figures::PROCESS_MAX)
     }),
     ("commands/cycle", |one, _| value(one, "commands/cycle")),
+    ("commands/read", |one, _| value(one, figures::READ)),
     ("client µs/cycle", |one, _| value(one, "client µs/cycle")),
+    ("client system µs/cycle", |one, _| {
+        value(one, "client system µs/cycle")
+    }),
     ("server µs/cycle", |one, _| value(one, "server µs/cycle")),
+    ("server system µs/cycle", |one, _| {
+        value(one, "server system µs/cycle")
+    }),
     ("client sleeps/cycle", |one, _| {
         value(one, "client sleeps/cycle")
+    }),
+    ("allocations/cycle", |one, _| {
+        value(one, figures::ALLOCATIONS)
     }),
     ("bytes a waiter", |one, _| value(one, "bytes a waiter")),
     ("commands/s", |one, _| value(one, "commands/s")),

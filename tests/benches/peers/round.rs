@@ -2,48 +2,42 @@
 
 use std::time::Duration;
 
-use lock_testkit::RedisServer;
-
 use crate::figures::{self, Figures, Report};
 use crate::plan::{Kind, Library, Toolchain, Workload};
-use crate::process::{self, Process, Usage};
+use crate::process::{Process, Usage};
+use crate::servers::Servers;
+use crate::toolchains;
 
 /// Long enough for every request to be waiting.
 const SETTLED: Duration = Duration::from_millis(3);
 
 /// `program` are the words that start the library's program.
 pub(crate) async fn measure(
-    server: &RedisServer,
+    servers: &Servers,
     workload: &Workload,
     library: &Library,
     program: &[String],
     seconds: f64,
 ) -> Result<Figures, String> {
-    server.command(&["FLUSHALL"]).await;
-    let (count, tasks) = library.size(workload);
-    let url = match workload.kind {
-        Kind::Batch | Kind::Attribute => "memory:".to_owned(),
-        _ => server.url(),
-    };
-    let mut processes = Vec::new();
-    for process in 0..count {
-        let mut words = program.to_vec();
-        words.extend([library.name, workload.kind.word(), &url].map(str::to_owned));
-        words.extend([tasks.to_string(), process.to_string()]);
-        processes.push(Process::start(&words).await?);
-    }
+    let mut processes = start(servers, workload, library, program).await?;
     match workload.kind {
         Kind::Turns if library.name == "no-lock" => round_trips(&mut processes[0], seconds).await,
         Kind::Turns => turns(&mut processes, seconds).await,
         // One renewal of each lock.
-        Kind::Held => watched(server, workload.kind, &mut processes, 10.0).await,
-        Kind::Crowd => watched(server, workload.kind, &mut processes, seconds).await,
+        Kind::Held => watched(servers, workload.kind, &mut processes, 10.0).await,
+        Kind::Crowd => watched(servers, workload.kind, &mut processes, seconds).await,
         Kind::Batch | Kind::Attribute => {
             go(&mut processes, 0.1).await?;
             Ok(figures::together(&go(&mut processes, seconds).await?))
         }
         Kind::Own | Kind::One | Kind::Sale => {
-            let mut figures = cycles(server, library.toolchain, &mut processes, seconds).await?;
+            let mut figures = cycles(servers, library.toolchain, &mut processes, seconds).await?;
+            drop(processes);
+            if let Some(program) = toolchains::counting(library.toolchain, program) {
+                let mut counting = start(servers, workload, library, &program).await?;
+                let allocations = allocations_per_cycle(&mut counting).await?;
+                figures.extend(allocations.map(|each| (figures::ALLOCATIONS.to_owned(), each)));
+            }
             if library.name == "no-lock" {
                 // It does not acquire anything.
                 figures.retain(|name, _| {
@@ -55,8 +49,31 @@ pub(crate) async fn measure(
     }
 }
 
+/// All processes of the library, on empty servers.
+async fn start(
+    servers: &Servers,
+    workload: &Workload,
+    library: &Library,
+    program: &[String],
+) -> Result<Vec<Process>, String> {
+    servers.clear().await;
+    let (count, tasks) = library.size(workload);
+    let url = match workload.kind {
+        Kind::Batch | Kind::Attribute => "memory:",
+        _ => servers.url(),
+    };
+    let mut processes = Vec::new();
+    for process in 0..count {
+        let mut words = program.to_vec();
+        words.extend([library.name, workload.kind.word(), url].map(str::to_owned));
+        words.extend([tasks.to_string(), process.to_string()]);
+        processes.push(Process::start(&words).await?);
+    }
+    Ok(processes)
+}
+
 async fn cycles(
-    server: &RedisServer,
+    servers: &Servers,
     toolchain: Toolchain,
     processes: &mut [Process],
     seconds: f64,
@@ -68,62 +85,80 @@ async fn cycles(
         0.2
     };
     go(processes, warm).await?;
-    let commands = commands_per_cycle(server, processes).await?;
-    let before = usages(server, processes);
+    let commands = count_commands(servers, processes).await?;
+    let counts = servers.counts().await;
+    let before = usages(servers, processes);
     let reports = go(processes, seconds).await?;
-    let after = usages(server, processes);
+    let (client, server) = since(before, usages(servers, processes));
+    let counts = servers.counts().await - counts;
     let mut figures = figures::together(&reports);
     let cycles = figures::paid(&reports).max(1.0);
     let mut each = |name: &str, sum: f64| _ = figures.insert(name.to_owned(), sum / cycles);
-    each(
-        "client µs/cycle",
-        (after.0.cpu_nanos - before.0.cpu_nanos) / 1e3,
-    );
-    each(
-        "server µs/cycle",
-        (after.1.cpu_nanos - before.1.cpu_nanos) / 1e3,
-    );
-    each("client sleeps/cycle", after.0.sleeps - before.0.sleeps);
-    if let Some(commands) = commands {
+    each("client µs/cycle", client.cpu_nanos / 1e3);
+    each("client system µs/cycle", client.system_nanos / 1e3);
+    each("server µs/cycle", server.cpu_nanos / 1e3);
+    each("server system µs/cycle", server.system_nanos / 1e3);
+    each("client sleeps/cycle", client.sleeps);
+    if let Some(commands) = commands.each_cycle {
         figures.insert("commands/cycle".to_owned(), commands);
     }
+    let commands = counts.commands * commands.of_clients;
+    figures.insert(figures::READ.to_owned(), commands / counts.reads.max(1.0));
     Ok(figures)
 }
 
-/// In a run of its own, because counting commands slows the clients down.
-async fn commands_per_cycle(
-    server: &RedisServer,
-    processes: &mut [Process],
-) -> Result<Option<f64>, String> {
-    let mut log = server.requests().await;
-    let reports = go(processes, 0.1).await?;
-    let requests = log.take().await.len() as f64;
-    let cycles = figures::paid(&reports);
-    Ok((cycles > 0.0).then(|| requests / cycles))
+/// The commands of clients.
+struct Commands {
+    /// `None` if no cycle ended.
+    each_cycle: Option<f64>,
+    /// As a part of all that the servers count, with those of scripts.
+    of_clients: f64,
 }
 
-/// The usage of all clients, and of the server.
-fn usages(server: &RedisServer, processes: &[Process]) -> (Usage, Usage) {
+/// In a run of its own, because counting commands slows the clients down.
+async fn count_commands(servers: &Servers, processes: &mut [Process]) -> Result<Commands, String> {
+    let counts = servers.counts().await;
+    let log = servers.requests().await;
+    let reports = go(processes, 0.1).await?;
+    let requests = log.count().await;
+    let counts = servers.counts().await - counts;
+    let cycles = figures::paid(&reports);
+    Ok(Commands {
+        each_cycle: (cycles > 0.0).then(|| requests / cycles),
+        of_clients: requests / counts.commands.max(1.0),
+    })
+}
+
+/// In processes of their own, because counting allocations slows them down.
+async fn allocations_per_cycle(processes: &mut [Process]) -> Result<Option<f64>, String> {
+    go(processes, 0.1).await?;
+    let reports = go(processes, 0.3).await?;
+    let cycles = figures::paid(&reports).max(1.0);
+    Ok(figures::allocations(&reports).map(|count| count / cycles))
+}
+
+/// The usage of all clients, and of the servers.
+fn usages(servers: &Servers, processes: &[Process]) -> (Usage, Usage) {
     let clients = processes.iter().map(Process::usage);
-    let clients = clients.fold(Usage::default(), |sum, one| Usage {
-        cpu_nanos: sum.cpu_nanos + one.cpu_nanos,
-        sleeps: sum.sleeps + one.sleeps,
-    });
-    (clients, process::usage(server.process_id()))
+    (clients.sum(), servers.usage())
+}
+
+fn since(before: (Usage, Usage), after: (Usage, Usage)) -> (Usage, Usage) {
+    (after.0 - before.0, after.1 - before.1)
 }
 
 /// A run whose commands are few enough to be counted meanwhile.
 async fn watched(
-    server: &RedisServer,
+    servers: &Servers,
     kind: Kind,
     processes: &mut [Process],
     seconds: f64,
 ) -> Result<Figures, String> {
-    let mut log = server.requests().await;
-    let before = usages(server, processes);
+    let log = servers.requests().await;
+    let before = usages(servers, processes);
     let reports = go(processes, seconds).await?;
-    let after = usages(server, processes);
-    let requests = log.take().await.len() as f64;
+    let (client, server) = since(before, usages(servers, processes));
+    let requests = log.count().await;
     let mut figures = figures::together(&reports);
     let seconds = reports
         .iter()
@@ -136,14 +171,8 @@ async fn watched(
         set("commands/cycle", requests / cycles.max(1.0));
     } else {
         set("commands/s", requests / seconds);
-        set(
-            "client % of a core",
-            (after.0.cpu_nanos - before.0.cpu_nanos) / seconds / 1e7,
-        );
-        set(
-            "server % of a core",
-            (after.1.cpu_nanos - before.1.cpu_nanos) / seconds / 1e7,
-        );
+        set("client % of a core", client.cpu_nanos / seconds / 1e7);
+        set("server % of a core", server.cpu_nanos / seconds / 1e7);
     }
     Ok(figures)
 }

@@ -6,19 +6,30 @@ use std::process::{Command, Stdio};
 
 use crate::plan::Toolchain;
 
+/// The first argument of this program as a library's program.
+pub(crate) const WORKER: &str = "worker";
+/// The same, if it is to count its allocations.
+pub(crate) const COUNTING_WORKER: &str = "counting-worker";
+
 /// The words that start the program, or the reason why there is none.
 pub(crate) fn build(toolchain: Toolchain) -> Result<Vec<String>, String> {
     let target = target_folder()?;
     match toolchain {
         Toolchain::Ours => {
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
-            Ok(vec![word(&program), "worker".to_owned()])
+            Ok(vec![word(&program), WORKER.to_owned()])
         }
         Toolchain::Rust => rust(&target.join("rust")),
         Toolchain::Java => java(&target.join("redisson")),
         Toolchain::Go => go(&target.join("go")),
         Toolchain::Python => python(&target.join("python")),
     }
+}
+
+/// The words that start it as a program that counts its allocations, if it can.
+pub(crate) fn counting(toolchain: Toolchain, program: &[String]) -> Option<Vec<String>> {
+    let words = vec![program[0].clone(), COUNTING_WORKER.to_owned()];
+    (toolchain == Toolchain::Ours).then_some(words)
 }
 
 fn rust(target: &Path) -> Result<Vec<String>, String> {

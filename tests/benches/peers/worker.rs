@@ -32,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) process: String,
     /// The machine's monotonic clock in nanoseconds, the same in every process.
     pub(crate) clock: fn() -> u64,
+    /// How many allocations there were, in a process that counts them.
+    pub(crate) allocations: fn() -> Option<u64>,
 }
 
 /// Buckets of 2 %, from a nanosecond to 17 minutes.
@@ -43,7 +45,11 @@ const BATCH: u64 = 100;
 
 impl Job {
     /// `KIND URL TASKS PROCESS`.
-    pub(crate) fn read(words: &[String], clock: fn() -> u64) -> Self {
+    pub(crate) fn read(
+        words: &[String],
+        clock: fn() -> u64,
+        allocations: fn() -> Option<u64>,
+    ) -> Self {
         let [kind, url, tasks, process] = words else {
             panic!("LIBRARY KIND URL TASKS PROCESS, and not {words:?}")
         };
@@ -53,6 +59,7 @@ impl Job {
             tasks: tasks.parse().expect("a number of tasks"),
             process: process.clone(),
             clock,
+            allocations,
         }
     }
 
@@ -96,6 +103,7 @@ impl Job {
         shop: Option<&MultiplexedConnection>,
         time: Duration,
     ) -> Value {
+        let allocations = (self.allocations)();
         let started = Instant::now();
         let until = started + time;
         let mut running = JoinSet::new();
@@ -119,6 +127,10 @@ impl Job {
                 *sum += u64::from(count);
             }
         }
+        let mut more = BTreeMap::new();
+        if let (Some(before), Some(after)) = (allocations, (self.allocations)()) {
+            more.insert("allocations", after - before);
+        }
         let waits: BTreeMap<usize, u64> = waits
             .into_iter()
             .enumerate()
@@ -130,6 +142,7 @@ impl Job {
             "late": late,
             "waits": waits,
             "longest_ns": longest.as_nanos() as u64,
+            "more": more,
         })
     }
 

@@ -3,7 +3,7 @@
 //!
 //! - [`RedisServer`]: a separate `redis-server`, which can be killed, paused and restarted.
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
-//! - [`RedisCluster`]: three masters with a replica each.
+//! - [`RedisCluster`]: three masters, with a replica each if wanted.
 //! - [`RedisQuorum`]: independent servers.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
@@ -68,8 +68,8 @@ pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
 
-/// `unsafe` is forbidden in every crate of the workspace. Examples in documentation are compiled
-/// without the workspace's lints.
+/// `unsafe` is forbidden in every crate of the workspace but the benchmark's. Examples in
+/// documentation are compiled without the workspace's lints.
 #[cfg(doctest)]
 #[doc = concat!("```\n", include_str!("../../ui/pass/unsafe_async_fn.rs"), "```")]
 pub mod unsafe_async_fn {}

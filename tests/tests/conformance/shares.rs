@@ -56,6 +56,7 @@ fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
         tokens: 0,
         instead_of: None,
         via: Link(0),
+        patience: None,
         queue,
     }
 }

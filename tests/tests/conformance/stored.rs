@@ -191,6 +191,7 @@ fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
         tokens: 0,
         instead_of: None,
         via: lock_store::Link(0),
+        patience: None,
         queue,
     }
 }

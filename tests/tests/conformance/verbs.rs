@@ -152,6 +152,7 @@ pub(super) fn request(owner: Owner, fence: bool, queue: Queue) -> Acquire {
         tokens: fence.into(),
         instead_of: None,
         via: Link(0),
+        patience: None,
         queue,
     }
 }

@@ -66,6 +66,7 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
             queue: Queue::Respect,
             instead_of,
             via: store.link(),
+            patience: None,
         };
         if instead_of.is_some() {
             let ended = store.acquire(request.clone(), by()).await.unwrap().value;

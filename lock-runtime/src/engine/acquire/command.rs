@@ -70,6 +70,7 @@ impl AcquireTask<'_> {
         // Known before it is sent, so that an undo can go the same way.
         let (key, queue) = (&self.request.claim.key, self.request.queue);
         self.request.via = engine.store.link_of(key, queue);
+        self.request.patience = Some(gives_up);
         self.in_flight = Some((sent, self.request.via));
         if let Some(waiter) = waiter {
             let (via, tokens, wait) = (self.request.via, self.request.tokens, self.request.wait);
@@ -78,7 +79,11 @@ impl AcquireTask<'_> {
         if self.over != Some(self.request.via) {
             self.hear_over(None);
         }
-        let result = engine.store.acquire(self.request.clone(), by).await;
+        let answer = engine.store.acquire(self.request.clone(), by);
+        let result = match waiter {
+            Some(waiter) => waiter.signal.polls(answer).await,
+            None => answer.await,
+        };
         self.in_flight = None;
         if let Err(failure) = &result
             && failure.error.kind() == StoreErrorKind::Timeout

@@ -57,6 +57,7 @@ pub(super) fn request(
         queue: first_try(options),
         instead_of: None,
         via,
+        patience: None,
     }
 }
 

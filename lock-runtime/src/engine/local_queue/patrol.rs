@@ -70,6 +70,7 @@ impl Engine {
                 queue: Queue::Join,
                 instead_of: None,
                 via: asked.via,
+                patience: None,
             },
         }));
     }

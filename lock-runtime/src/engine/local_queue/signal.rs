@@ -1,5 +1,7 @@
 //! How a waiter is told and woken.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Wake, Waker};
@@ -45,10 +47,19 @@ impl Signal {
         self.post.lock().doing = Some(doing);
     }
 
-    /// The waiter asks the store, which answers by then or not at all.
+    /// The waiter asks the store. A slow store may answer later; the waiter is polled meanwhile.
     pub(crate) fn asks(&self, by: Instant, asked: Asked) {
         let mut post = self.post.lock();
         (post.doing, post.asked) = (Some(Doing::Asks(by)), Some(asked));
+    }
+
+    /// Waits for the store's answer. The patrol sees that the waiter is polled.
+    pub(crate) async fn polls<F: Future + Unpin>(&self, mut answer: F) -> F::Output {
+        poll_fn(|cx| {
+            self.polls.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut answer).poll(cx)
+        })
+        .await
     }
 
     pub(crate) fn was_passed_over(&self) -> bool {
@@ -124,8 +135,9 @@ impl Signal {
             );
         }
         let mut post = self.post.lock();
-        let since_last_look = post.seen == post.doing;
-        post.seen = post.doing;
+        let doing = (post.doing, self.polls.load(Ordering::Relaxed));
+        let since_last_look = post.seen == doing;
+        post.seen = doing;
         let was_given = post.inbox.handoff.is_some() || post.inbox.granted.is_some();
         match post.doing {
             Some(Doing::Asks(by)) => since_last_look && now >= by,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use std::time::Duration;
 
 use lock_store::{Instant, Link, LockKey, Mutex, Owner, Permits};
@@ -71,6 +71,8 @@ pub(crate) struct Signal {
     pub(super) filled: AtomicBool,
     /// Whether it was woken and has not reacted yet.
     pub(super) woken: AtomicU8,
+    /// How often it was polled while it asked the store.
+    pub(super) polls: AtomicU32,
 }
 
 /// What is on its way to a waiter, and what the waiter does meanwhile.
@@ -78,8 +80,8 @@ pub(crate) struct Signal {
 pub(super) struct Post {
     pub(super) inbox: Inbox,
     pub(super) doing: Option<Doing>,
-    /// What it did at the patrol's last look.
-    pub(super) seen: Option<Doing>,
+    /// What it did at the patrol's last look, and how often it had been polled.
+    pub(super) seen: (Option<Doing>, u32),
     /// As which request the store may know it.
     pub(super) asked: Option<Asked>,
     pub(super) fate: Fate,

@@ -167,6 +167,7 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
             queue: Queue::Join,
             instead_of: None,
             via: Link(0),
+            patience: None,
         },
         claims: permits,
     }

@@ -85,6 +85,7 @@ impl Request {
             queue,
             instead_of: None,
             via: Link(0),
+            patience: None,
         }
     }
 }

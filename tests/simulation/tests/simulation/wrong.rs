@@ -231,6 +231,7 @@ impl Wrong {
                     queue: Queue::Barge,
                     instead_of: None,
                     via: Link(0),
+                    patience: None,
                 };
                 let _ = answer(store.acquire(request, now()));
                 *reply = Renewed::Renewed;

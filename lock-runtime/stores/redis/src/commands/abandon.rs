@@ -5,9 +5,11 @@ use std::iter::once;
 use lock_store::{Acquire, Answer, Failure, Instant, Released};
 
 use super::acquire::rest_of_place;
+use super::release::PATIENCE;
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
+use crate::transport::request::Request;
 use crate::wire::{Reply, permits, released};
 
 impl RedisStore {
@@ -16,23 +18,20 @@ impl RedisStore {
         request: Acquire,
         by: Instant,
     ) -> Result<Answer<Released>, Failure> {
-        let reply: Reply<i64> = self
-            .script(
-                Some(request.via),
-                by,
-                &scripts::ABANDON,
-                once(&request.claim.key),
-                |command| {
-                    command
-                        .arg(Shown(request.claim.owner))
-                        .arg(rest_of_place(&request))
-                        .arg(self.channels(&request.claim.key))
-                        .arg(permits(request.claim.permits));
-                },
-            )
-            .await?;
+        let key = &request.claim.key;
+        let abandon = Request::script(self.form(&scripts::ABANDON), |command| {
+            self.name(command, once(key));
+            command
+                .arg(Shown(request.claim.owner))
+                .arg(rest_of_place(&request))
+                .arg(self.channels(key))
+                .arg(permits(request.claim.permits));
+        });
+        let abandon = abandon.patient(Some(by + PATIENCE));
+        let via = Some(request.via);
+        let reply: Reply<i64> = self.call_via(via, key, by, &abandon).await?;
         if let Ok(reply) = reply.value {
-            self.serve_the_rest(&request.claim.key, reply, by).await;
+            self.serve_the_rest(key, reply, by).await;
         }
         Ok(reply.map(released))
     }

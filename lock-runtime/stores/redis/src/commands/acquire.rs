@@ -41,7 +41,7 @@ impl RedisStore {
                 command.arg(Shown(owner));
             }
         });
-        let acquire = acquire.repeated();
+        let acquire = acquire.repeated().patient(request.patience);
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
         let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
         let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
@@ -60,7 +60,8 @@ impl RedisStore {
             .arg(Shown(self.namespace.lock(&request.claim.key)))
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
-        let set = Request::command(set).repeated();
+        let set = Request::command(set);
+        let set = set.repeated().patient(request.patience);
         let key = &request.claim.key;
         let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
         Ok(reply.map(|value| match value {

@@ -1,5 +1,7 @@
 //! The script that ends holds and hands their locks to the next in the queue.
 
+use std::time::Duration;
+
 use lock_store::{
     Answer, Failure, Instant, LockKey, Release, Released, StoreError, StoreErrorKind,
 };
@@ -9,7 +11,12 @@ use crate::errors::maybe_carried_out;
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
+use crate::transport::request::Request;
 use crate::wire::{Reply, WrongType, leaves_more, millis, permits, released};
+
+/// How much longer a release may take if the server is slow but answers. To repeat it would only
+/// add to the work of such a server.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Ends holds of one slot.
@@ -26,23 +33,25 @@ impl RedisStore {
         };
         let keys = requests.iter().map(|request| &request.claim.key);
         let is_plain = |one: &Release| one.claim.permits.is_none() && one.keep.is_zero();
-        let reply: Reply<Each> = self
-            .script(None, by, &scripts::RELEASE, keys, |command| {
-                command.arg(self.channels(&first.claim.key));
-                if let [one] = requests
-                    && is_plain(one)
-                {
-                    command.arg(Shown(one.claim.owner));
-                    return;
-                }
-                for request in requests {
-                    command
-                        .arg(Shown(request.claim.owner))
-                        .arg(permits(request.claim.permits))
-                        .arg(millis(request.keep));
-                }
-            })
-            .await?;
+        let release = Request::script(self.form(&scripts::RELEASE), |command| {
+            self.name(command, keys);
+            command.arg(self.channels(&first.claim.key));
+            if let [one] = requests
+                && is_plain(one)
+            {
+                command.arg(Shown(one.claim.owner));
+                return;
+            }
+            for request in requests {
+                command
+                    .arg(Shown(request.claim.owner))
+                    .arg(permits(request.claim.permits))
+                    .arg(millis(request.keep));
+            }
+        });
+        let release = release.patient(Some(by + PATIENCE));
+        let key = &first.claim.key;
+        let reply: Reply<Each> = self.call_via(None, key, by, &release).await?;
         if let Ok(Each(replies)) = &reply.value
             && replies.len() != requests.len()
         {

@@ -18,6 +18,7 @@ use tokio::net::{TcpStream, lookup_host};
 use super::driver::Driver;
 use super::in_parts::InParts;
 use super::progress::{Progress, Step};
+use super::traffic::Traffic;
 use super::unreached;
 use crate::access::Access;
 use crate::credentials::{Asking, Session};
@@ -29,6 +30,7 @@ pub(crate) struct Dialed {
     pub(crate) connection: MultiplexedConnection,
     /// `None` if the redis crate takes care of it.
     pub(crate) driver: Option<Arc<Driver>>,
+    pub(crate) traffic: Arc<Traffic>,
     /// When its credentials should be renewed.
     pub(crate) renew_at: Option<Instant>,
 }
@@ -100,6 +102,7 @@ async fn by_the_redis_crate(
     Ok(Dialed {
         connection: connection.await?,
         driver: None,
+        traffic: Arc::default(),
         renew_at: session.renew_at,
     })
 }
@@ -129,12 +132,15 @@ async fn greet<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (stream, config) = (InParts::new(stream), config.clone());
+    let traffic = Arc::<Traffic>::default();
+    let stream = InParts::new(stream, Arc::clone(&traffic));
+    let config = config.clone();
     let made = MultiplexedConnection::new_with_config(&session.settings, stream, config);
     let (connection, driver) = made.await?;
     Ok(Dialed {
         connection,
         driver: Some(Arc::new(Driver::start(driver))),
+        traffic,
         renew_at: session.renew_at,
     })
 }

@@ -7,7 +7,18 @@
 use std::pin::pin;
 use std::task::Poll;
 
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+
+/// So many tasks that no worker has room for are a crowd. Behind them, the answers that have come
+/// would be read too late.
+const CROWD: usize = 64;
+
+/// Whether the caller's runtime has a crowd of ready tasks.
+pub(crate) fn is_crowded() -> bool {
+    let runtime = Handle::try_current();
+    runtime.is_ok_and(|runtime| runtime.metrics().global_queue_depth() >= CROWD)
+}
 
 /// Ends a connection's task with its last user, even if data is still unsent.
 #[derive(Debug)]
@@ -27,12 +38,13 @@ impl Drop for Driver {
 }
 
 /// Each time a future is woken, polls it after the tasks that are ready by then. Without such
-/// tasks, polls it at once.
+/// tasks, or with a crowd of them, polls it at once.
 async fn behind_ready_tasks<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut is_behind = false;
+    let runtime = Handle::current().metrics();
     std::future::poll_fn(|cx| {
-        is_behind = !is_behind;
+        is_behind = !is_behind && runtime.global_queue_depth() < CROWD;
         if is_behind {
             // A task that wakes itself goes to the end of its worker's queue.
             cx.waker().wake_by_ref();

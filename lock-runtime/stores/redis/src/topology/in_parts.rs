@@ -2,9 +2,12 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::traffic::Traffic;
 
 /// The maximum number of bytes in one read.
 const BUFFER: usize = 8 * 1024;
@@ -26,10 +29,11 @@ pub(super) struct InParts<S> {
     part: usize,
     /// True if the reader has just got a part and does not know of the next.
     rests: bool,
+    traffic: Arc<Traffic>,
 }
 
 impl<S> InParts<S> {
-    pub(super) fn new(stream: S) -> Self {
+    pub(super) fn new(stream: S, traffic: Arc<Traffic>) -> Self {
         Self {
             stream,
             buffer: vec![0; BUFFER].into(),
@@ -37,6 +41,7 @@ impl<S> InParts<S> {
             to: 0,
             part: 0,
             rests: false,
+            traffic,
         }
     }
 }
@@ -61,6 +66,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for InParts<S> {
         let (from, to) = (this.from, this.from + part);
         out.put_slice(this.buffer.get(from..to).unwrap_or_default());
         this.from = to;
+        this.traffic.read();
         this.rests = this.from < this.to;
         Poll::Ready(Ok(()))
     }
@@ -72,6 +78,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for InParts<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.traffic.wrote();
         Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
     }
 
@@ -80,6 +87,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for InParts<S> {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.traffic.wrote();
         Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bytes)
     }
 
@@ -122,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn replies_that_came_together_are_passed_on_in_three_parts() {
         let (mut server, client) = tokio::io::duplex(BUFFER);
-        let mut stream = InParts::new(client);
+        let mut stream = InParts::new(client, Arc::default());
         server.write_all(&[b'x'; 300]).await.unwrap();
         let part = Some(100);
         assert_eq!(

@@ -11,6 +11,7 @@ pub(crate) mod progress;
 mod sentinel;
 pub(crate) mod server;
 pub(crate) mod slots;
+pub(crate) mod traffic;
 mod unescaped;
 pub(crate) mod unreached;
 pub(crate) mod url;

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use lock_store::timing::BACKOFF_MAX;
 use lock_store::{Failure, Instant, Link, ServerHealth, StoreError, StoreErrorKind};
-use redis::aio::MultiplexedConnection;
 use redis::{RedisError, Value};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -24,7 +23,9 @@ use super::request::Request;
 use super::runtime_table::{Found, RuntimeTable};
 use crate::context::ClientContext;
 use crate::errors::{self, maybe_carried_out, without_effect};
+use crate::topology::driver::is_crowded;
 use crate::topology::progress::Progress;
+use crate::topology::traffic::Mark;
 use crate::topology::unreached;
 
 /// So many commands in a row without an answer, and the connection is replaced.
@@ -178,11 +179,11 @@ impl Connection {
     }
 
     /// The connection of a link that is in use.
-    pub(super) fn connection_of(&self, link: Link) -> Option<MultiplexedConnection> {
-        let main = self.with_main(|main| (main.link == link).then(|| main.connection.clone()));
+    pub(super) fn connected_of(&self, link: Link) -> Option<Arc<Connected>> {
+        let main = self.with_main(|main| (main.link == link).then(|| Arc::clone(main)));
         main.flatten()
             .or_else(|| match self.runtimes.find(link, self.main_link())? {
-                Found::Up(up, _) => Some(up.connection.clone()),
+                Found::Up(up, _) => Some(up),
                 Found::Making(_) => None,
             })
     }
@@ -288,17 +289,18 @@ impl Connection {
         asking: bool,
     ) -> Result<Answered, Failure> {
         let Chosen { up, of } = self.choose(via, by).await?;
-        let (clock, link) = (&self.context.clock, up.link);
+        let clock = &self.context.clock;
         let sent = clock.now();
         let late = match request.blocks() {
             true => by,
             false => sent + doubt::late(self.context.timeouts.command),
         };
+        let mark = up.mark();
         let answer = {
             let mut answer = pin!(request.run(&up, asking));
             match clock.by_from(sent, by.min(late), answer.as_mut()).await {
                 None if late < by => {
-                    let more = self.wait_longer(link, of, by, request.is_repeated(), answer);
+                    let more = self.wait_longer(&up, of, by, request, mark, answer);
                     // Boxed, like everything rare here.
                     Box::pin(more).await
                 }
@@ -329,24 +331,33 @@ impl Connection {
 
     /// Waits on for an answer that is late, and has the connection doubted. A request that is
     /// repeated does not wait for a connection that was replaced.
+    ///
+    /// Slow is not dead. The time of a patient request counts from when it was written, and goes on
+    /// as long as the server answers the requests before it.
     async fn wait_longer<T>(
         &self,
-        over: Link,
+        up: &Connected,
         of: DrivenBy,
         by: Instant,
-        is_repeated: bool,
+        request: &Request,
+        mark: Mark,
         answer: impl Future<Output = T>,
     ) -> Option<T> {
+        let over = up.link;
         let main = match of {
             DrivenBy::Client => over,
             DrivenBy::Runtime { main } => main,
         };
-        let _ = self.reports.send(Report::Late { over, main });
+        let mut is_written = up.traffic.has_written_since(mark);
+        // What was not written yet waits for this process.
+        if is_written {
+            let _ = self.reports.send(Report::Late { over, main });
+        }
         let mut states = self.state.subscribe();
         let is_other =
             |state: &ConnectionState| matches!(state, ConnectionState::Up(up) if up.link != main);
         let replaced = async {
-            if !is_repeated || states.wait_for(is_other).await.map(drop).is_err() {
+            if !request.is_repeated() || states.wait_for(is_other).await.map(drop).is_err() {
                 pending::<()>().await;
             }
         };
@@ -357,7 +368,28 @@ impl Connection {
                 () = replaced => None,
             }
         };
-        self.context.clock.by(by, answer).await.flatten()
+        let mut answer = pin!(answer);
+        let (traffic, clock) = (&up.traffic, &self.context.clock);
+        let (patience, command) = (request.patience(), self.context.timeouts.command);
+        let patience = patience.unwrap_or(by).max(by);
+        let mut limit = match is_written {
+            true => by,
+            false => patience.min(clock.now() + command),
+        };
+        let mut reads = traffic.reads();
+        loop {
+            if let Some(answer) = clock.by(limit, answer.as_mut()).await {
+                return answer;
+            }
+            // A process that is slow itself may not have read yet what came.
+            let is_slow = clock.now() > limit + command / 50 || is_crowded();
+            let before = std::mem::replace(&mut reads, traffic.reads());
+            if limit >= patience || (is_written && reads == before && !is_slow) {
+                return None;
+            }
+            is_written = traffic.has_written_since(mark);
+            limit = patience.min(limit + command);
+        }
     }
 
     /// The connection of this link, or the client's own if that is gone.
@@ -440,6 +472,7 @@ impl Connection {
             (_, DrivenBy::Runtime { .. }) => {}
             (_, DrivenBy::Client) => self.silent.store(0, Ordering::Release),
         }
+        up.traffic.read();
         Ok(result)
     }
 

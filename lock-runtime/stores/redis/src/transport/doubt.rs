@@ -26,7 +26,8 @@ pub(super) fn late(command_timeout: Duration) -> Duration {
 }
 
 /// Waits for a sign of life, which never comes from a dead connection.
-pub(super) async fn sign_of_life(mut over: MultiplexedConnection) {
+pub(super) async fn sign_of_life(over: &MultiplexedConnection) {
+    let mut over = over.clone();
     let answer = redis::cmd("PING").query_async::<Value>(&mut over).await;
     // A refusal is one, too.
     if answer.is_err_and(|error| errors::kind(&error) == StoreErrorKind::Disconnected) {

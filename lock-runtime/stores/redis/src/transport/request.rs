@@ -1,5 +1,6 @@
 //! [`Request`]: one command, or one script, whichever connection it goes over.
 
+use lock_store::Instant;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, Value};
 
@@ -22,6 +23,7 @@ pub(crate) struct Request {
     /// It can be sent in parts, so it does not wait for its keys to be in one place.
     divisible: bool,
     is_repeated: bool,
+    patience: Option<Instant>,
 }
 
 enum Action {
@@ -38,6 +40,7 @@ impl Request {
             behind: None,
             divisible: false,
             is_repeated: false,
+            patience: None,
         }
     }
 
@@ -51,6 +54,7 @@ impl Request {
             behind: None,
             divisible: false,
             is_repeated: false,
+            patience: None,
         }
     }
 
@@ -80,6 +84,17 @@ impl Request {
             is_repeated: true,
             ..self
         }
+    }
+
+    /// If the server is slow but answers, its sender waits until then.
+    pub(crate) fn patient(self, until: Option<Instant>) -> Self {
+        let patience = until;
+        Self { patience, ..self }
+    }
+
+    /// How long its sender waits for a server that is slow but answers.
+    pub(crate) fn patience(&self) -> Option<Instant> {
+        self.patience
     }
 
     pub(crate) fn is_divisible(&self) -> bool {

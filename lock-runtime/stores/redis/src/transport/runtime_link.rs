@@ -145,11 +145,12 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
             let connected = Connected {
                 link,
                 connection: made.connection,
-                _driver: made.driver,
+                driver: made.driver,
                 since: clock.now(),
                 client,
                 counts_from: None,
                 subscriptions,
+                traffic: made.traffic,
             };
             connection.runtimes.made(link, connected, stay);
             drop(connection);

@@ -1,6 +1,6 @@
 //! [`open`]: a connection, and the task that makes and replaces it.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -199,11 +199,12 @@ impl Supervisor {
         let up = Connected {
             link,
             connection: reached.dialed.connection.clone(),
-            _driver: reached.dialed.driver.clone(),
+            driver: reached.dialed.driver.clone(),
             since: clock.now(),
             client: Arc::clone(&reached.client),
             counts_from: reached.counts_from,
             subscriptions,
+            traffic: Arc::clone(&reached.dialed.traffic),
         };
         for channel in channels {
             let subscribed = up.subscriptions.subscribe(&up.connection, channel, false);
@@ -249,16 +250,12 @@ impl Supervisor {
                     Report::Late { over, main } if main == link => {
                         if another.is_none() && clock.now() >= trusted_until {
                             let shared = self.connection.upgrade()?;
-                            let doubted = shared.connection_of(over);
+                            let doubted = shared.connected_of(over);
                             let next = shared.next_link();
                             let channels = self.channels(subscriptions);
                             another = doubted.map(|doubted| {
                                 Box::pin(async move {
-                                    tokio::select! {
-                                        biased;
-                                        () = sign_of_life(doubted) => None,
-                                        made = self.attempt(next, &channels) => made.ok(),
-                                    }
+                                    self.replacement(&doubted, next, &channels).await
                                 })
                             });
                         }
@@ -278,6 +275,31 @@ impl Supervisor {
         };
         self.connection.upgrade()?.take_down(link, error.clone());
         Some(Left::Broken(error))
+    }
+
+    /// Another connection, if that is there before a sign of life of this one.
+    async fn replacement(
+        &self,
+        doubted: &Connected,
+        link: Link,
+        channels: &[String],
+    ) -> Option<Made> {
+        let (clock, began) = (&self.context.clock, self.context.clock.now());
+        let (mark, reads) = (doubted.mark(), doubted.traffic.reads());
+        let mut alive = pin!(sign_of_life(&doubted.connection));
+        let made = tokio::select! {
+            biased;
+            () = &mut alive => None,
+            made = self.attempt(link, channels) => made.ok(),
+        }?;
+        // This process may be slow itself.
+        let took = clock.now() - began;
+        let more = took.max(self.context.timeouts.command / 10);
+        let is_alive = clock.by(clock.now() + more, alive).await.is_some();
+        // The question may not be written yet, or stand behind a thousand commands.
+        let traffic = &doubted.traffic;
+        let is_silent = traffic.has_written_since(mark) && traffic.reads() == reads;
+        (is_silent && !is_alive).then_some(made)
     }
 
     fn recheck(&self) {

@@ -51,7 +51,7 @@ fn clock() -> u64 {
 #[tokio::main]
 async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let job = Job::read(&arguments[1..], clock);
+    let job = Job::read(&arguments[1..], clock, || None);
     match arguments[0].as_str() {
         "rslock" => {
             let manager = LockManager::new(vec![job.url.as_str()]);

@@ -46,6 +46,7 @@ fn request() -> Acquire {
         queue: Queue::Join,
         instead_of: None,
         via: Link(0),
+        patience: None,
     }
 }
 

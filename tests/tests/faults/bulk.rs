@@ -1,0 +1,208 @@
+//! Thousands of requests at once, and a server that is slow with them. Slow is not dead.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lock_testkit::{RedisServer, eventually};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::client;
+
+/// Stops a server for three quarters of the time.
+struct Slowed {
+    server: Arc<RedisServer>,
+    over: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Slowed {
+    fn start(server: &Arc<RedisServer>) -> Self {
+        let (server, over) = (Arc::clone(server), Arc::<AtomicBool>::default());
+        let (stopped, until) = (Arc::clone(&server), Arc::clone(&over));
+        let thread = std::thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                stopped.pause();
+                std::thread::sleep(Duration::from_millis(15));
+                stopped.resume();
+                works(stopped.process_id());
+            }
+        });
+        let thread = Some(thread);
+        Self {
+            server,
+            over,
+            thread,
+        }
+    }
+}
+
+/// Lets a process have 5 ms of a processor, which takes longer on a busy machine, or rest for as
+/// long as it wants nothing.
+fn works(process: u32) {
+    let had = || {
+        let had = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+        had.split(' ').next()?.parse::<u64>().ok()
+    };
+    let first = had();
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(5));
+        if had() >= first.map(|first| first + 5_000_000) {
+            return;
+        }
+    }
+}
+
+impl Drop for Slowed {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(std::thread::JoinHandle::join);
+        assert!(!matches!(ended, Some(Err(_))), "{:?}", self.server);
+    }
+}
+
+/// Passes replies on slowly, a short one at a time.
+async fn trickle(target: SocketAddr) -> (String, watch::Sender<bool>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = format!("redis://{}/", listener.local_addr().unwrap());
+    let slow = watch::Sender::new(false);
+    let is_slow = slow.clone();
+    tokio::spawn(async move {
+        loop {
+            let (client, _) = listener.accept().await.unwrap();
+            let server = TcpStream::connect(target).await.unwrap();
+            let (mut client_reads, mut client_writes) = client.into_split();
+            let (mut server_reads, mut server_writes) = server.into_split();
+            tokio::spawn(async move {
+                let _ = tokio::io::copy(&mut client_reads, &mut server_writes).await;
+            });
+            let is_slow = is_slow.subscribe();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                loop {
+                    let bytes = server_reads.read(&mut buffer).await.unwrap_or(0);
+                    if bytes == 0 {
+                        return;
+                    }
+                    let is_slow = *is_slow.borrow();
+                    for reply in buffer[..bytes].chunks(if is_slow { 5 } else { bytes }) {
+                        if client_writes.write_all(reply).await.is_err() {
+                            return;
+                        }
+                        if is_slow {
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    (url, slow)
+}
+
+/// The last reply comes long after a command's usual time. The others came meanwhile.
+#[tokio::test]
+async fn a_server_that_answers_one_after_the_other_is_asked_once() {
+    const LOCKS: usize = 16;
+    let server = RedisServer::start().await;
+    let (url, slow) = trickle(server.addr()).await;
+    let client = client(&url).await;
+    drop(client.lock("connects").acquire().await.unwrap());
+    client.health().await.unwrap();
+    let mut log = server.requests().await;
+    slow.send_replace(true);
+    let mut asking = JoinSet::new();
+    for number in 0..LOCKS {
+        let lock = client
+            .lock(format!("k{number}"))
+            .wait(Duration::from_secs(60));
+        asking.spawn(async move { lock.acquire().await.unwrap() });
+    }
+    let guards = asking.join_all().await;
+    let asked = log.take().await;
+    let sets = asked.iter().filter(|request| request.command == "set");
+    assert_eq!(sets.count(), LOCKS, "{asked:?}");
+    let mut releasing = JoinSet::new();
+    for guard in guards {
+        releasing.spawn(async move { guard.release().await.unwrap() });
+    }
+    releasing.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_that_wait_for_one_lock_of_a_slow_server_get_it() {
+    wait_in_bulk(&[10_000], false).await;
+}
+
+/// Each stands in the store's queue, and each hand-over is a command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_that_wait_for_a_fair_lock_of_a_slow_server_get_it_in_order() {
+    wait_in_bulk(&[250; 4], true).await;
+}
+
+/// Each wave asks when all of the one before have their places.
+async fn wait_in_bulk(waves: &[usize], fair: bool) {
+    let server = Arc::new(RedisServer::start().await);
+    let client = client(&server.url()).await;
+    let held = client.lock("k").acquire().await.unwrap();
+    let slowed = Slowed::start(&server);
+    let (got, mut gets) = mpsc::unbounded_channel();
+    let (mut waiting, mut asked) = (JoinSet::new(), 0);
+    for (wave, many) in waves.iter().enumerate() {
+        for _ in 0..*many {
+            let lock = client.lock("k").wait(Duration::from_secs(300));
+            let lock = if fair { lock.fair() } else { lock };
+            let got = got.clone();
+            waiting.spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                got.send(wave).unwrap();
+                guard.release().await.unwrap();
+            });
+        }
+        asked += many;
+        if fair {
+            eventually("all have their places", async || {
+                client.inspect("k").await.unwrap().waiting == asked
+            })
+            .await;
+        }
+    }
+    held.release().await.unwrap();
+    waiting.join_all().await;
+    drop(slowed);
+    gets.close();
+    let mut order = Vec::new();
+    while let Some(wave) = gets.recv().await {
+        order.push(wave);
+    }
+    assert_eq!(order.len(), asked);
+    assert!(order.is_sorted(), "{order:?}");
+    let health = client.health().await.unwrap();
+    assert_eq!((health.lost, health.release_failures), (0, 0), "{health:?}");
+    assert_eq!(health.servers[0].reconnects, 0, "{health:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_locks_of_a_slow_server_are_taken_and_released() {
+    let server = Arc::new(RedisServer::start().await);
+    let client = client(&server.url()).await;
+    let slowed = Slowed::start(&server);
+    let mut asking = JoinSet::new();
+    for number in 0..10_000 {
+        let lock = client.lock(format!("k{number}"));
+        let lock = lock.wait(Duration::from_secs(300));
+        asking.spawn(async move {
+            let guard = lock.acquire().await.unwrap();
+            guard.release().await.unwrap();
+        });
+    }
+    asking.join_all().await;
+    drop(slowed);
+    let health = client.health().await.unwrap();
+    assert_eq!((health.lost, health.release_failures), (0, 0), "{health:?}");
+    assert_eq!(health.servers[0].reconnects, 0, "{health:?}");
+}
