@@ -25,7 +25,7 @@ pub use self::lost::LostReason;
 ///
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|
-/// | [`Busy`](Self::Busy) | another holder had it for the whole wait | 409 |
+/// | [`Busy`](Self::Busy) | it did not become the caller's within the wait | 409 |
 /// | [`RateLimited`](Self::RateLimited) | a rate limit is used up for now | 429, with `Retry-After` |
 /// | [`Lost`](Self::Lost) | held, then lost, see [`body_ended`](Self::body_ended) | 500 or 409 |
 /// | [`LatchClosed`](Self::LatchClosed) | a latch did not open in time | 409 |
@@ -41,7 +41,7 @@ pub use self::lost::LostReason;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// Another holder had the lock for the whole wait. The store is up: it said so.
+    /// The lock did not become the caller's within the wait. The store is up: it said so.
     #[error(
         "the lock {} is {held_by} (waited {waited:.1?}); try again later, or allow a \
          longer `wait`",

@@ -19,7 +19,12 @@ macro_rules! page {
     ($name:ident $(, $picture:literal)?) => {
         /// [attribute]: crate::guide::attribute
         /// [options]: macro@crate::distributed_lock#options
+        /// [rate_limited]: macro@crate::rate_limited#options
         /// [errors]: crate::guide::errors
+        /// [stuck]: crate::guide::errors#a-lock-is-stuck
+        /// [fair]: crate::guide::guarantees#fair
+        /// [cost]: crate::guide::cost#waiting-and-handing-over
+        /// [checks]: crate::guide::redis#start-up-checks
         /// [guarantees]: crate::guide::guarantees
         /// [migration]: crate::guide::migration
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers

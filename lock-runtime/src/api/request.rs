@@ -107,13 +107,13 @@ impl Lock {
     }
 
     /// Keeps the key taken for at least this long (at most 24 h), even if the guard is released
-    /// before.
+    /// before. The release does it: if the process dies, the key is free when its lease ends.
     pub fn hold_at_least(mut self, hold_at_least: Duration) -> Self {
         self.spec.hold_at_least = Some(hold_at_least);
         self
     }
 
-    /// Strict arrival order over all processes. Readers, writers and permits are always served so.
+    /// Arrival order over all processes. Readers, writers and permits are always served so.
     ///
     /// Two exceptions. A request granted just as its connection drops moves to the back of the
     /// queue. A process that the store has not heard for two seconds, because it stands still or is
@@ -149,7 +149,7 @@ impl Lock {
     /// Give the [`Guard`] a name: `let _ = …` drops it, which releases at once.
     ///
     /// # Errors
-    /// - [`LockError::Busy`]: another holder had the lock for the whole wait.
+    /// - [`LockError::Busy`]: the lock did not become the caller's within the wait.
     /// - [`LockError::Unavailable`]: the store did not answer, or refused.
     /// - [`LockError::InvalidKey`], [`LockError::Config`], [`LockError::KeyConflict`]: a key or an
     ///   option that can't work. `Config` also in a child process, for a client from before the

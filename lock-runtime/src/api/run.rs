@@ -18,11 +18,11 @@ pin_project! {
     /// Runs a body inside a hold, stops it when the hold is lost, releases, and then returns the
     /// body's output.
     ///
-    /// The hold is checked before each poll of the body. So a process that was stopped past its
-    /// lease runs no further line of the body, except destructors. The hold is checked once more
-    /// right after the last poll: a body that blocked its thread past the lease gives
-    /// [`LockError::Lost`], whatever it returned. A failed release never replaces what the body
-    /// returned.
+    /// Unless [`OnLost::Continue`], the hold is checked before each poll of the body. So a process
+    /// that was stopped past its lease runs no further line of the body, except destructors. The
+    /// hold is checked once more right after the last poll: a body that blocked its thread past the
+    /// lease gives [`LockError::Lost`], whatever it returned. A failed release never replaces what
+    /// the body returned.
     ///
     /// Written by hand because an `async fn` would hold the body twice.
     ///
