@@ -24,6 +24,13 @@ const PAGES: [&str; 7] = [
 const FOLDERS: [&str; 4] = ["examples", "lock-macros", "lock-runtime", "tests"];
 
 #[test]
+fn the_readme_is_read_in_a_few_minutes() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let lines = readme.lines().count();
+    assert!(lines <= 170, "{lines} lines");
+}
+
+#[test]
 fn no_link_is_dead() {
     let (mut links, mut dead) = (0, Vec::new());
     for page in pages() {
