@@ -43,8 +43,8 @@ impl Drop for Driver {
     }
 }
 
-/// Each time a future is woken, polls it after the tasks that are ready by then. Polls it at once if
-/// there is a crowd of them, or only one request: another worker would be woken to take it.
+/// Each time a future is woken, polls it after the tasks that are ready by then. Polls it at once
+/// if there is a crowd of them, or only one request: another worker would be woken to take it.
 async fn behind_ready_tasks<F: Future>(future: F, traffic: Arc<Traffic>) -> F::Output {
     let mut future = pin!(future);
     let mut is_behind = false;
