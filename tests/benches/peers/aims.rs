@@ -25,7 +25,7 @@ use Limit::{AtLeast, AtMost};
 const FENCED: &str = "fenced, to the bare loop fenced";
 const ALLOCATED: &str = "allocations a cycle, to the bare loop's";
 
-const AIMS: [Aim; 41] = [
+const AIMS: [Aim; 42] = [
     aim("solo", "to the bare loop", AtLeast(0.95), to_bare),
     aim("solo", "commands a cycle", AtMost(2.0), |all, w| {
         all.median(w, "ours", "commands/cycle")
@@ -101,6 +101,12 @@ const AIMS: [Aim; 41] = [
         "`fair` to the best other, the bare loop included",
         AtLeast(1.1),
         |all, w| Some(all.median(w, "ours-fair", CYCLES)? / best(all, w, true)?),
+    ),
+    aim(
+        "hot4",
+        "`fair` to the hand-over alone",
+        AtLeast(0.9),
+        |all, w| to(all, w, "ours-fair", "chain"),
     ),
     aim(
         "hot4",

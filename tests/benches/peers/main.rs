@@ -11,6 +11,7 @@ mod aims;
 mod allocations;
 mod attribute;
 mod bare;
+mod chain;
 mod chart;
 mod figures;
 mod machine;

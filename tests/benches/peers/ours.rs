@@ -8,6 +8,7 @@ use lock_runtime::{Guard, LockClient};
 use lock_testkit::monotonic_nanos;
 use tokio::io::AsyncBufReadExt as _;
 
+use crate::chain::Chain;
 use crate::worker::{Job, Library};
 use crate::{allocations, attribute, bare};
 
@@ -77,6 +78,10 @@ pub(crate) async fn work(arguments: &[String]) {
     let way = match library {
         "no-lock" if job.kind == "turns" => return round_trips(&job).await,
         "no-lock" => return job.run(NoLock).await,
+        "chain" => {
+            let chain = Chain::new(&job).await;
+            return job.run(chain).await;
+        }
         "mutex" => return job.run(Mutex(Arc::default())).await,
         "bare" => return bare::work(job, false).await,
         "bare-fenced" => return bare::work(job, true).await,

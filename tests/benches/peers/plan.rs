@@ -59,6 +59,9 @@ pub(crate) struct Workload {
     pub(crate) topology: Topology,
 }
 
+/// The processes of `hot4` and `sale4`.
+pub(crate) const PROCESSES: usize = 4;
+
 pub(crate) const WORKLOADS: [Workload; 13] = [
     workload("solo", "1 task, 1 key", Kind::One, 1, 1, "bare"),
     workload("many", "64 tasks, a key each", Kind::Own, 1, 64, "bare"),
@@ -85,7 +88,7 @@ pub(crate) const WORKLOADS: [Workload; 13] = [
         "hot4",
         "4 processes of 16 tasks, 1 key",
         Kind::One,
-        4,
+        PROCESSES,
         16,
         "bare",
     ),
@@ -101,7 +104,7 @@ pub(crate) const WORKLOADS: [Workload; 13] = [
         "sale4",
         "as hot4, with GET and SET under the lock",
         Kind::Sale,
-        4,
+        PROCESSES,
         16,
         "no-lock",
     ),
@@ -195,7 +198,8 @@ impl Library {
     pub(crate) fn takes_part_in(&self, workload: &Workload) -> bool {
         let knows_topology = workload.topology == Topology::One
             || ["bare", "bare-fenced", "ours", "ours-fenced"].contains(&self.name);
-        knows_topology && self.kinds.contains(&workload.kind)
+        let knows_processes = self.name != "chain" || workload.processes == PROCESSES;
+        knows_topology && knows_processes && self.kinds.contains(&workload.kind)
     }
 
     /// Processes and tasks. A workload without a lock is one loop, however many others share the
@@ -203,6 +207,7 @@ impl Library {
     pub(crate) fn size(&self, workload: &Workload) -> (usize, usize) {
         match (self.name, workload.kind) {
             ("no-lock", _) => (1, 1),
+            ("chain", _) => (workload.processes, 1),
             _ => (workload.processes, workload.tasks),
         }
     }
@@ -238,7 +243,7 @@ const ALL: &[Kind] = &[
     Kind::Attribute,
 ];
 
-pub(crate) const LIBRARIES: [Library; 15] = [
+pub(crate) const LIBRARIES: [Library; 16] = [
     library(
         "no-lock",
         "one loop without any lock",
@@ -250,6 +255,12 @@ pub(crate) const LIBRARIES: [Library; 15] = [
         "`tokio::sync::Mutex`",
         Toolchain::Ours,
         &[Kind::Crowd, Kind::Batch],
+    ),
+    library(
+        "chain",
+        "a hand-over alone: a command, its message, a wake-up",
+        Toolchain::Ours,
+        &[Kind::One],
     ),
     library(
         "bare",

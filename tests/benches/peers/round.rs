@@ -33,7 +33,11 @@ pub(crate) async fn measure(
         Kind::Own | Kind::One | Kind::Sale => {
             let mut figures = cycles(servers, library.toolchain, &mut processes, seconds).await?;
             drop(processes);
-            if let Some(program) = toolchains::counting(library.toolchain, program) {
+            // Two chains at a time would tell each other.
+            let counted = library.name != "chain";
+            if let Some(program) =
+                toolchains::counting(library.toolchain, program).filter(|_| counted)
+            {
                 let mut counting = start(servers, workload, library, &program).await?;
                 let allocations = allocations_per_cycle(&mut counting).await?;
                 figures.extend(allocations.map(|each| (figures::ALLOCATIONS.to_owned(), each)));

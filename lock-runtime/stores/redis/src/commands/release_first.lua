@@ -2,7 +2,8 @@
 -- channel prefix and owner only. Either nobody waits for it, or the first waiter wants it
 -- exclusively and without a token.
 if #ARGV == 2 and redis.pcall('GET', KEYS[1]) == ARGV[2] then
-  if redis.call('EXISTS', KEYS[2]) == 0 then
+  -- No queue.
+  if redis.call('PTTL', KEYS[2]) == -2 then
     redis.call('DEL', KEYS[1])
     return 1
   end
