@@ -2,6 +2,7 @@
 //! tells it, the message, and a task that wakes up. Nobody asks, nobody is in a queue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, PushInfo, PushKind};
@@ -42,11 +43,27 @@ impl Chain {
             };
             tells.send(first).expect("a receiver");
         }
-        Self {
+        let chain = Self {
             connection,
             script: Arc::new(redis::Script::new(HAND_ON)),
             messages: Arc::new(Mutex::new(messages)),
             next: channel((process + 1) % plan::PROCESSES).into(),
+        };
+        tokio::spawn(chain.clone().hands_on_when_idle());
+        chain
+    }
+
+    /// The processes do not end at the same instant, and one that has ended must not keep it.
+    async fn hands_on_when_idle(self) {
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let is_told = self.messages.try_lock().is_ok_and(|mut messages| {
+                let message = messages.try_recv();
+                message.is_ok_and(|message| message.kind == PushKind::Message)
+            });
+            if is_told {
+                self.release(()).await;
+            }
         }
     }
 }
@@ -66,13 +83,12 @@ impl Library for Chain {
 
     async fn release(&self, (): ()) {
         let mut connection = self.connection.clone();
-        let told: i64 = self
+        let _: i64 = self
             .script
             .key("bench")
             .arg(&*self.next)
             .invoke_async(&mut connection)
             .await
             .expect("the script");
-        assert_eq!(told, 1, "the next process listens");
     }
 }
