@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::traffic::Traffic;
 
-/// So many tasks that no worker has room for are a crowd. Behind them, the answers that have come
+/// So many tasks that no worker has taken yet are a crowd. Behind them, the answers that have come
 /// would be read too late.
 const CROWD: usize = 64;
 
@@ -43,8 +43,8 @@ impl Drop for Driver {
     }
 }
 
-/// Each time a future is woken, polls it after the tasks that are ready by then. Polls it at once
-/// if there is a crowd of them, or only one request: another worker would be woken to take it.
+/// Each time a future is woken, polls it after the tasks that its worker has by then. Polls it at
+/// once if there is a crowd of them, or only one request: another worker would be woken to take it.
 async fn behind_ready_tasks<F: Future>(future: F, traffic: Arc<Traffic>) -> F::Output {
     let mut future = pin!(future);
     let mut is_behind = false;
@@ -52,7 +52,7 @@ async fn behind_ready_tasks<F: Future>(future: F, traffic: Arc<Traffic>) -> F::O
     std::future::poll_fn(|cx| {
         is_behind = !is_behind && traffic.is_shared() && runtime.global_queue_depth() < CROWD;
         if is_behind {
-            // A task that wakes itself goes to the end of its worker's queue.
+            // A task that wakes itself goes to the end of its worker's queue, if there is room.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::driver::is_crowded;
 use super::traffic::Traffic;
 
 /// The maximum number of bytes in one read.
@@ -18,7 +19,7 @@ const PARTS: usize = 3;
 /// The minimum number of bytes in a part: eight short replies.
 const PART: usize = 40;
 
-/// A stream whose reader gets each part after the tasks that the previous part has woken.
+/// A stream whose reader gets the parts in turns with the tasks that they wake.
 pub(super) struct InParts<S> {
     stream: S,
     buffer: Box<[u8]>,
@@ -57,8 +58,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for InParts<S> {
             let mut buffer = ReadBuf::new(&mut this.buffer);
             ready!(Pin::new(&mut this.stream).poll_read(cx, &mut buffer))?;
             (this.from, this.to) = (0, buffer.filled().len());
-            this.part = this.to.div_ceil(PARTS).max(PART);
-        } else if std::mem::take(&mut this.rests) {
+            if this.to > 0 {
+                this.traffic.read();
+            }
+            // What one request waits for did not come together with anything.
+            this.part = match this.traffic.is_shared() && !is_crowded() {
+                true => this.to.div_ceil(PARTS).max(PART),
+                false => this.to,
+            };
+        } else if std::mem::take(&mut this.rests) && !is_crowded() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -66,7 +74,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for InParts<S> {
         let (from, to) = (this.from, this.from + part);
         out.put_slice(this.buffer.get(from..to).unwrap_or_default());
         this.from = to;
-        this.traffic.read();
         this.rests = this.from < this.to;
         Poll::Ready(Ok(()))
     }
@@ -130,7 +137,16 @@ mod tests {
     #[tokio::test]
     async fn replies_that_came_together_are_passed_on_in_three_parts() {
         let (mut server, client) = tokio::io::duplex(BUFFER);
-        let mut stream = InParts::new(client, Arc::default());
+        let traffic = Arc::<Traffic>::default();
+        let mut stream = InParts::new(client, Arc::clone(&traffic));
+        let one = traffic.starts();
+        server.write_all(&[b'x'; 120]).await.unwrap();
+        assert_eq!(
+            polls(&mut stream).await,
+            [Some(120), None],
+            "for one request"
+        );
+        let _another = traffic.starts();
         server.write_all(&[b'x'; 300]).await.unwrap();
         let part = Some(100);
         assert_eq!(
@@ -140,7 +156,7 @@ mod tests {
         server.write_all(b"+OK\r\n").await.unwrap();
         server.write_all(b":1\r\n").await.unwrap();
         assert_eq!(polls(&mut stream).await, [Some(9), None]);
-        drop(server);
+        drop((server, one));
         assert_eq!(polls(&mut stream).await, [Some(0)], "the end");
     }
 }

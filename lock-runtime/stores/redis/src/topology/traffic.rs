@@ -28,7 +28,7 @@ pub(crate) struct Mark {
 }
 
 impl Traffic {
-    /// Something was written.
+    /// It was tried to write something.
     pub(crate) fn wrote(&self) {
         self.writes.fetch_add(1, Ordering::Relaxed);
     }
@@ -60,7 +60,7 @@ impl Traffic {
         Mark { writes }
     }
 
-    /// Whether anything was written since then.
+    /// Whether it was tried to write anything since then.
     pub(crate) fn has_written_since(&self, mark: Mark) -> bool {
         self.writes.load(Ordering::Relaxed) != mark.writes
     }
