@@ -355,7 +355,8 @@ impl Guard {
     /// # Errors
     /// - [`LockError::Lost`]: the hold was gone before.
     /// - [`LockError::Unavailable`]: the store did not answer within the command timeout. The
-    ///   background goes on until it does, or until the lease has ended.
+    ///   background goes on until it does, or until the lease has ended. A Redis server that is
+    ///   slow but answers other commands may take 10 s longer.
     ///
     /// # Cancel safety
     /// If the future is dropped, the release is finished in the background.

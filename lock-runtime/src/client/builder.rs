@@ -193,7 +193,9 @@ impl LockClientBuilder {
         self
     }
 
-    /// How long one command to the store may take. Default: 500 ms.
+    /// How long one command to the store may take. Default: 500 ms. Redis may take longer to
+    /// answer an acquire or a release, as long as it answers commands before it: an acquire within
+    /// the request's wait, and a release 10 s at most.
     pub fn command_timeout(mut self, timeout: Duration) -> Self {
         self.defaults.command_timeout = timeout.min(FAR);
         self

@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use lock_runtime::{LockClient, LockError};
 use lock_testkit::{RedisServer, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -131,6 +132,71 @@ async fn a_server_that_answers_one_after_the_other_is_asked_once() {
         releasing.spawn(async move { guard.release().await.unwrap() });
     }
     releasing.join_all().await;
+}
+
+/// A patient request waits for a slow server, and not for a dead one.
+#[tokio::test]
+async fn a_server_that_stops_answering_ends_a_long_wait() {
+    for command_timeout in [50, 500] {
+        let server = RedisServer::start().await;
+        let (url, slow) = trickle(server.addr()).await;
+        let builder = LockClient::builder().url(&url);
+        let builder = builder.command_timeout(Duration::from_millis(command_timeout));
+        let client = builder.connect().await.unwrap();
+        drop(client.lock("connects").acquire().await.unwrap());
+        // The checks at the start must not be under way.
+        eventually("it answers", async || client.health().await.is_ok()).await;
+        slow.send_replace(true);
+        let mut asking = JoinSet::new();
+        for number in 0..200 {
+            let lock = client.lock(format!("k{number}"));
+            let lock = lock.wait(Duration::from_secs(300));
+            asking.spawn(async move { lock.acquire().await.map(drop) });
+        }
+        // Some have been answered.
+        asking.join_next().await.unwrap().unwrap().unwrap();
+        server.pause();
+        let began = Instant::now();
+        while let Some(ended) = asking.join_next().await {
+            let dead = matches!(ended.unwrap(), Ok(()) | Err(LockError::Unavailable { .. }));
+            assert!(dead, "what was not answered is unavailable");
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "{:?}",
+            began.elapsed()
+        );
+        server.resume();
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_a_long_command_timeout_is_sent_to_a_slow_server_once() {
+    let server = RedisServer::start().await;
+    let (url, slow) = trickle(server.addr()).await;
+    let builder = LockClient::builder().url(&url);
+    let builder = builder.command_timeout(Duration::from_secs(2));
+    let client = builder.connect().await.unwrap();
+    drop(client.lock("k").fair().acquire().await.unwrap());
+    client.health().await.unwrap();
+    let mut log = server.requests().await;
+    slow.send_replace(true);
+    let mut others = JoinSet::new();
+    for number in 0..70 {
+        let lock = client.lock(format!("other{number}"));
+        let lock = lock.wait(Duration::from_secs(300));
+        others.spawn(async move { lock.acquire().await.unwrap() });
+    }
+    tokio::task::yield_now().await;
+    let lock = client.lock("k").fair().wait(Duration::from_secs(300));
+    let guard = lock.acquire().await.unwrap();
+    let asked = log.take().await;
+    let of_key = asked
+        .iter()
+        .filter(|request| request.text.contains("lock:k\""));
+    assert_eq!(of_key.count(), 1, "{asked:?}");
+    slow.send_replace(false);
+    drop((guard, others.join_all().await));
 }
 
 #[tokio::test(flavor = "multi_thread")]

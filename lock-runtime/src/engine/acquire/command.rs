@@ -80,9 +80,13 @@ impl AcquireTask<'_> {
             self.hear_over(None);
         }
         let answer = engine.store.acquire(self.request.clone(), by);
+        let closes = || engine.is_closing() && engine.clock.now() >= by;
         let result = match waiter {
-            Some(waiter) => waiter.signal.polls(answer).await,
-            None => answer.await,
+            Some(waiter) => waiter.signal.polls(answer, closes).await,
+            None => Some(answer.await),
+        };
+        let Some(result) = result else {
+            return Err(LockError::Shutdown);
         };
         self.in_flight = None;
         if let Err(failure) = &result

@@ -60,7 +60,7 @@ pub(crate) struct LateAcquire {
 impl LateAcquire {
     /// Whether an undo that was acknowledged over `link` at `now` has undone it for sure.
     pub(crate) fn is_undone(&self, link: Link, now: Instant) -> bool {
-        self.link == link || now >= self.until
+        (self.link == link && link != Link::SEVERAL) || now >= self.until
     }
 
     pub(crate) fn merge(earlier: Option<Self>, link: Link, until: Instant) -> Self {

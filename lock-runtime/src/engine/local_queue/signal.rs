@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 
 use lock_store::{Instant, Mutex, WakeUp};
 
@@ -53,11 +53,19 @@ impl Signal {
         (post.doing, post.asked) = (Some(Doing::Asks(by)), Some(asked));
     }
 
-    /// Waits for the store's answer. The patrol sees that the waiter is polled.
-    pub(crate) async fn polls<F: Future + Unpin>(&self, mut answer: F) -> F::Output {
+    /// Waits for the store's answer, or until the client closes. The patrol sees that the waiter is
+    /// polled.
+    pub(crate) async fn polls<F: Future + Unpin>(
+        &self,
+        mut answer: F,
+        closes: impl Fn() -> bool,
+    ) -> Option<F::Output> {
         poll_fn(|cx| {
             self.polls.fetch_add(1, Ordering::Relaxed);
-            Pin::new(&mut answer).poll(cx)
+            match Pin::new(&mut answer).poll(cx) {
+                Poll::Pending if closes() => Poll::Ready(None),
+                answer => answer.map(Some),
+            }
         })
         .await
     }

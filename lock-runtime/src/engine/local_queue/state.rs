@@ -99,7 +99,8 @@ pub(crate) struct Asked {
 /// What a waiter does, if it is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// It waits for an answer of the store to its acquire, which comes by then or not at all.
+    /// It waits for an answer of the store to its acquire. After this time it is polled all the
+    /// same, if a slow store takes longer.
     Asks(Instant),
     /// It has somebody look at the key, until then.
     Looks(Instant),

@@ -5,7 +5,6 @@ use std::iter::once;
 use lock_store::{Acquire, Answer, Failure, Instant, Released};
 
 use super::acquire::rest_of_place;
-use super::release::PATIENCE;
 use crate::names::Shown;
 use crate::scripts;
 use crate::store::RedisStore;
@@ -27,7 +26,6 @@ impl RedisStore {
                 .arg(self.channels(key))
                 .arg(permits(request.claim.permits));
         });
-        let abandon = abandon.patient(Some(by + PATIENCE));
         let via = Some(request.via);
         let reply: Reply<i64> = self.call_via(via, key, by, &abandon).await?;
         if let Ok(reply) = reply.value {

@@ -41,7 +41,7 @@ impl RedisStore {
                 command.arg(Shown(owner));
             }
         });
-        let acquire = acquire.repeated().patient(request.patience);
+        let acquire = acquire.repeated().patient(self.patience(request));
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
         let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
         let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
@@ -61,7 +61,7 @@ impl RedisStore {
             .arg(Shown(request.claim.owner));
         set.arg("NX").arg("PX").arg(millis(request.lease));
         let set = Request::command(set);
-        let set = set.repeated().patient(request.patience);
+        let set = set.repeated().patient(self.patience(request));
         let key = &request.claim.key;
         let reply: Reply<Option<String>> = self.call_via(Some(request.via), key, by, &set).await?;
         Ok(reply.map(|value| match value {
@@ -69,6 +69,11 @@ impl RedisStore {
             Ok(Some(_)) => Acquired::granted(None),
             Ok(None) => Acquired::busy(None, false),
         }))
+    }
+
+    /// A confirmation by replicas comes within the command's time, or not.
+    fn patience(&self, request: &Acquire) -> Option<Instant> {
+        request.patience.filter(|_| self.replication.is_none())
     }
 
     /// A grant counts when enough replicas confirm it, if the client asks for that.

@@ -126,7 +126,7 @@ impl RedisStore {
                 link: Link::SEVERAL,
             });
         }
-        let renew = renew::request(self.servers.is_cluster(), &self.namespace, holds);
+        let renew = renew::request(self.servers.is_cluster(), &self.namespace, holds).repeated();
         let slot = self.slot(&first.claim.key);
         let answered = self.servers.exchange(None, slot, by, &renew).await?;
         if lie_apart(&answered.result, holds.len()) {

@@ -16,7 +16,7 @@ use crate::wire::{Reply, WrongType, leaves_more, millis, permits, released};
 
 /// How much longer a release may take if the server is slow but answers. To repeat it would only
 /// add to the work of such a server.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Ends holds of one slot.
@@ -65,6 +65,7 @@ impl RedisStore {
         }
         if let Ok(Each(replies)) = &reply.value {
             for (request, reply) in requests.iter().zip(replies) {
+                let by = by + PATIENCE;
                 self.serve_the_rest(&request.claim.key, *reply, by).await;
             }
         }

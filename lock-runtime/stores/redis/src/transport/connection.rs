@@ -30,6 +30,13 @@ use crate::topology::unreached;
 
 /// So many commands in a row without an answer, and the connection is replaced.
 const SILENT_COMMANDS: u32 = 2;
+/// So many command timeouts in a row without anything to read, and a server is not slow but dead,
+/// however busy this process is.
+const SILENT_TIMES: u32 = 3;
+/// A process that is woken later than this is slow itself.
+const SLACK: Duration = Duration::from_millis(10);
+/// A request that waits is polled so often, so that everybody sees that it is polled.
+const TICK: Duration = Duration::from_millis(500);
 /// How long a runtime is left without one after a command over it was not answered: it may not be
 /// driven.
 const REST_IF_SILENT: Duration = Duration::from_secs(30);
@@ -335,7 +342,7 @@ impl Connection {
     /// repeated does not wait for a connection that was replaced.
     ///
     /// Slow is not dead. The time of a patient request counts from when it was written, and goes on
-    /// as long as the server answers the requests before it.
+    /// as long as anything is read, and a little longer if this process is slow itself.
     async fn wait_longer<T>(
         &self,
         up: &Connected,
@@ -351,9 +358,10 @@ impl Connection {
             DrivenBy::Runtime { main } => main,
         };
         let mut is_written = up.traffic.has_written_since(mark);
+        let doubts = || drop(self.reports.send(Report::Late { over, main }));
         // What was not written yet waits for this process.
         if is_written {
-            let _ = self.reports.send(Report::Late { over, main });
+            doubts();
         }
         let mut states = self.state.subscribe();
         let is_other =
@@ -378,18 +386,27 @@ impl Connection {
             true => by,
             false => patience.min(clock.now() + command),
         };
-        let mut reads = traffic.reads();
+        let (mut reads, mut silent) = (traffic.reads(), 0);
         loop {
-            if let Some(answer) = clock.by(limit, answer.as_mut()).await {
+            let tick = limit.min(clock.now() + TICK);
+            if let Some(answer) = clock.by(tick, answer.as_mut()).await {
                 return answer;
             }
+            if tick < limit {
+                continue;
+            }
             // A process that is slow itself may not have read yet what came.
-            let is_slow = clock.now() > limit + command / 50 || is_crowded();
+            let is_slow = clock.now() > limit + SLACK || is_crowded();
             let before = std::mem::replace(&mut reads, traffic.reads());
-            if limit >= patience || (is_written && reads == before && !is_slow) {
+            silent = if reads == before { silent + 1 } else { 0 };
+            let is_silent = silent >= SILENT_TIMES || (silent > 0 && is_written && !is_slow);
+            if limit >= patience || is_silent {
                 return None;
             }
-            is_written = traffic.has_written_since(mark);
+            if !is_written && traffic.has_written_since(mark) {
+                is_written = true;
+                doubts();
+            }
             limit = patience.min(limit + command);
         }
     }

@@ -255,7 +255,7 @@ impl Supervisor {
                             let channels = self.channels(subscriptions);
                             another = doubted.map(|doubted| {
                                 Box::pin(async move {
-                                    self.replacement(&doubted, next, &channels).await
+                                    self.replacement(&doubted, over != main, next, &channels).await
                                 })
                             });
                         }
@@ -281,6 +281,7 @@ impl Supervisor {
     async fn replacement(
         &self,
         doubted: &Connected,
+        of_runtime: bool,
         link: Link,
         channels: &[String],
     ) -> Option<Made> {
@@ -294,11 +295,14 @@ impl Supervisor {
         }?;
         // This process may be slow itself.
         let took = clock.now() - began;
-        let more = took.max(self.context.timeouts.command / 10);
+        let command = self.context.timeouts.command;
+        let more = took.clamp(command / 10, command / 5);
         let is_alive = clock.by(clock.now() + more, alive).await.is_some();
-        // The question may not be written yet, or stand behind a thousand commands.
+        // A caller's runtime may not have written the question yet. Or it stands behind a thousand
+        // commands.
         let traffic = &doubted.traffic;
-        let is_silent = traffic.has_written_since(mark) && traffic.reads() == reads;
+        let is_asked = !of_runtime || traffic.has_written_since(mark);
+        let is_silent = is_asked && traffic.reads() == reads;
         (is_silent && !is_alive).then_some(made)
     }
 
