@@ -253,12 +253,12 @@ async fn wait_in_bulk(waves: &[usize], fair: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_locks_of_a_slow_server_are_taken_and_released() {
+async fn thousands_of_locks_of_a_slow_server_are_taken_and_released() {
     let server = Arc::new(RedisServer::start().await);
     let client = client(&server.url()).await;
     let slowed = Slowed::start(&server);
     let mut asking = JoinSet::new();
-    for number in 0..10_000 {
+    for number in 0..3000 {
         let lock = client.lock(format!("k{number}"));
         let lock = lock.wait(Duration::from_secs(300));
         asking.spawn(async move {

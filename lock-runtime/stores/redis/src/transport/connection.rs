@@ -32,7 +32,7 @@ use crate::topology::unreached;
 const SILENT_COMMANDS: u32 = 2;
 /// So many command timeouts in a row without anything to read, and a server is not slow but dead,
 /// however busy this process is.
-const SILENT_TIMES: u32 = 3;
+const SILENT_TIMES: u32 = 8;
 /// A process that is woken later than this is slow itself.
 const SLACK: Duration = Duration::from_millis(10);
 /// A request that waits is polled so often, so that everybody sees that it is polled.
