@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_runtime::{LockClient, LockError, Role, StoreErrorKind};
 use lock_testkit::{Proxy, RedisQuorum, RedisServer, eventually};
 
 use crate::{client, unavailable};
@@ -30,6 +30,13 @@ async fn until_scripts_are_known(quorum: &RedisQuorum, client: &LockClient) {
         })
         .await;
     }
+    // Their replies may still be on their way. A server answers in order.
+    eventually("each has answered", async || {
+        let health = client.health().await.unwrap();
+        let mut servers = health.servers.iter();
+        servers.all(|server| server.role != Role::Unknown)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
