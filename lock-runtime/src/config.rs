@@ -14,6 +14,8 @@ pub(crate) const DEFAULT_LEASE: Duration = Duration::from_secs(30);
 pub(crate) const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 /// A request that waits for longer says so in the log, by default.
 pub(crate) const DEFAULT_WARN_AFTER: Duration = Duration::from_secs(30);
+/// A hold that is renewed for longer says so in the log, by default.
+pub(crate) const DEFAULT_WARN_HELD_AFTER: Duration = Duration::from_secs(300);
 /// How long one server may be silent until requests end, by default.
 pub(crate) const DEFAULT_UNAVAILABLE_AFTER: Duration = Duration::from_secs(2);
 /// What every key and channel of a client begins with.
@@ -228,6 +230,8 @@ pub(crate) struct Defaults {
     pub(crate) command_timeout: Duration,
     /// A request that waits for longer says so once.
     pub(crate) warn_after: Duration,
+    /// A hold that is renewed for longer says so once.
+    pub(crate) warn_held_after: Duration,
     /// How long a store may be silent until requests end. `None`: as long as they may wait.
     pub(crate) unavailable_after: Option<Duration>,
     pub(crate) local_handoffs: u32,
@@ -249,6 +253,7 @@ mod tests {
         wait: DEFAULT_WAIT,
         command_timeout: DEFAULT_COMMAND_TIMEOUT,
         warn_after: DEFAULT_WARN_AFTER,
+        warn_held_after: DEFAULT_WARN_HELD_AFTER,
         unavailable_after: None,
         local_handoffs: LOCAL_HANDOFFS,
         local_tenure: LOCAL_TENURE,

@@ -73,6 +73,7 @@ mod error;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod mends;
+pub mod observe;
 #[cfg(feature = "__internals")]
 mod probe;
 #[cfg(feature = "test-util")]

@@ -16,6 +16,7 @@ pub(crate) fn of(key: &Key, runtime: &TokenStream) -> TokenStream {
             capacity,
             segments,
         } => {
+            let template = literal.value();
             let writer = Ident::new("__lock_writer", Span::mixed_site());
             let writes = segments.iter().map(|segment| match segment {
                 Segment::Literal(text) => quote_spanned! {Span::mixed_site()=>
@@ -24,7 +25,7 @@ pub(crate) fn of(key: &Key, runtime: &TokenStream) -> TokenStream {
                 Segment::Value(value) => write_value(value, &writer, literal.span(), runtime),
             });
             quote_spanned! {Span::mixed_site()=> {
-                let mut #writer = #runtime::__private::KeyWriter::with_capacity(#capacity);
+                let mut #writer = #runtime::__private::KeyWriter::new(#template, #capacity);
                 #(#writes)*
                 #runtime::__private::KeyWriter::finish(#writer)
             }}

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use lock_store::{FencingToken, LockKey, Mutex};
+use lock_store::{FencingToken, Instant, LockKey, Mutex};
 
 use crate::config::OnLost;
-use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::engine::reentrancy::{Held, NestedGate, NestedPermit};
+use crate::engine::{Engine, Got};
 use crate::error::LockError;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
@@ -50,6 +50,9 @@ pub struct Guard {
     /// Which part of the hold each key is, as the keys were listed; at least one.
     listed: Listed,
     on_lost: OnLost,
+    /// When it was granted, and how long that took.
+    since: Instant,
+    waited: Duration,
     /// What nested requests borrow.
     nested_gate: OnceLock<NestedGate>,
     /// What this guard has borrowed; `None` for a hold of its own.
@@ -87,8 +90,8 @@ struct Borrowed {
 }
 
 impl Guard {
-    pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], held: Held, on_lost: OnLost) -> Self {
-        let (hold, borrowed) = match held {
+    pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], got: Got, on_lost: OnLost) -> Self {
+        let (hold, borrowed) = match got.held {
             Held::Own(hold) => (hold, None),
             Held::Nested(hold, permit, from) => (
                 hold,
@@ -104,9 +107,36 @@ impl Guard {
             engine,
             hold,
             on_lost,
+            since: got.since,
+            waited: got.waited,
             nested_gate: OnceLock::new(),
             borrowed,
         }
+    }
+
+    /// How long the request waited for this guard.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").acquire().await?;
+    /// assert!(guard.waited() < Duration::from_secs(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// How long ago this guard was granted, whether the hold is lost by now or not.
+    #[must_use]
+    pub fn held_for(&self) -> Duration {
+        let now = self.engine.clock().now();
+        now.saturating_duration_since(self.since)
     }
 
     pub(crate) fn hold(&self) -> &Arc<Hold> {

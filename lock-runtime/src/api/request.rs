@@ -136,6 +136,19 @@ impl Lock {
         self
     }
 
+    /// What metrics and traces call this lock and all others of its kind, such as
+    /// `stock:<product>`. Keys of a template have it as their label by default, others have none.
+    pub fn label(mut self, label: &'static str) -> Self {
+        self.keys = match self.keys {
+            Keys::One(key) => Keys::One(key.labelled(label)),
+            Keys::Several(keys) => {
+                let keys = keys.into_iter().map(|key| key.labelled(label));
+                Keys::Several(keys.collect())
+            }
+        };
+        self
+    }
+
     /// What [`run`](Self::run) does with the body when the lock is lost. Default:
     /// [`OnLost::Cancel`].
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
@@ -197,7 +210,7 @@ impl Lock {
                 Ok(ref options) => {
                     let keys = keys.as_slice();
                     match engine.acquire(keys, options).await {
-                        Ok(held) => Ok(Guard::new(engine, keys, held, spec.on_lost)),
+                        Ok(got) => Ok(Guard::new(engine, keys, got, spec.on_lost)),
                         // Boxed, like everything rare.
                         Err(error @ LockError::KeyConflict { .. }) => {
                             Err(Box::pin(engine.explain(error, options.permits)).await)

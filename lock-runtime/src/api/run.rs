@@ -13,6 +13,7 @@ use super::guard::Guard;
 use crate::config::OnLost;
 use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::error::{LockError, LostReason};
+use crate::observe::{BodySpan, Outcome};
 
 pin_project! {
     /// Runs a body inside a hold, stops it when the hold is lost, releases, and then returns the
@@ -37,6 +38,7 @@ pin_project! {
         #[pin]
         lost: Option<OwnedNotified>,
         output: Option<F::Output>,
+        span: BodySpan,
         release: Option<Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 'g>>>,
     }
 }
@@ -52,9 +54,11 @@ impl<F: Future> fmt::Debug for Run<'_, F> {
 impl<'g, F: Future> Run<'g, F> {
     pub(crate) fn new(guard: &'g Guard, body: F) -> Self {
         let frame = guard.frame();
+        let span = BodySpan::new(guard.key(), guard.waited(), guard.fencing_token());
         Self {
             guard,
             frame,
+            span,
             body: Some(body),
             lost: None,
             output: None,
@@ -77,19 +81,28 @@ impl<F: Future> Future for Run<'_, F> {
                     this.lost.set(Some(hold.notified()));
                 }
                 if let Some(reason) = hold.loss() {
-                    return Poll::Ready(Err(stop(guard, this.body, reason)));
+                    let within = this.span.enter();
+                    let error = stop(guard, this.body, reason);
+                    drop(within);
+                    this.span.end(Outcome::Lost);
+                    return Poll::Ready(Err(error));
                 }
             }
             let Some(body) = this.body.as_mut().as_pin_mut() else {
                 break;
             };
-            match call_chain::within(this.frame, || body.poll(cx)) {
+            let within = this.span.enter();
+            let polled = call_chain::within(this.frame, || body.poll(cx));
+            drop(within);
+            match polled {
                 Poll::Ready(output) => {
                     this.body.set(None);
                     if cancels && let Some(reason) = hold.loss() {
                         drop(output);
+                        this.span.end(Outcome::EndedLate);
                         return Poll::Ready(Err(ended_late::<F>(guard, reason)));
                     }
+                    this.span.end(Outcome::Ended);
                     *this.output = Some(output);
                     *this.release = Some(Box::pin(guard.finish()));
                 }

@@ -22,11 +22,13 @@ use lock_store_redis::{CredentialsProvider, Login, Replicas};
 use tokio::runtime::Handle;
 
 use crate::config::{
-    DEFAULT_LEASE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, Defaults, FAR, LOCAL_HANDOFFS, LOCAL_TENURE,
+    DEFAULT_LEASE, DEFAULT_WAIT, DEFAULT_WARN_AFTER, DEFAULT_WARN_HELD_AFTER, Defaults, FAR,
+    LOCAL_HANDOFFS, LOCAL_TENURE,
 };
 #[cfg(feature = "__internals")]
 use crate::mends::Mend;
 use crate::mends::TakenOut;
+use crate::observe::Observer;
 
 /// The settings of a [`LockClient`](crate::LockClient).
 ///
@@ -36,7 +38,7 @@ use crate::mends::TakenOut;
 /// - name `host:pid`
 /// - lease 30 s, wait 10 s
 /// - command timeout 500 ms, connect timeout 1 s
-/// - a wait of more than 30 s is logged
+/// - a wait of more than 30 s is logged, and a hold that is renewed for more than 5 min
 /// - a lock passes inside the process 64 times and for 10 ms, while others wait
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - no user, password or TLS but the URL's
@@ -84,6 +86,7 @@ pub struct LockClientBuilder {
     #[cfg(feature = "__internals")]
     simulated: Option<Simulated>,
     store: Option<Arc<StoreFactory>>,
+    observers: Vec<Arc<dyn Observer>>,
     /// The caller wants the locks in this process.
     is_for_one_process: bool,
 }
@@ -107,6 +110,7 @@ impl Default for LockClientBuilder {
             wait: DEFAULT_WAIT,
             command_timeout: DEFAULT_COMMAND_TIMEOUT,
             warn_after: DEFAULT_WARN_AFTER,
+            warn_held_after: DEFAULT_WARN_HELD_AFTER,
             unavailable_after: None,
             local_handoffs: LOCAL_HANDOFFS,
             local_tenure: LOCAL_TENURE,
@@ -133,6 +137,7 @@ impl Default for LockClientBuilder {
             #[cfg(feature = "__internals")]
             simulated: None,
             store: None,
+            observers: Vec::new(),
             is_for_one_process: false,
         }
     }
@@ -205,6 +210,21 @@ impl LockClientBuilder {
     /// with the holder and how many requests of this process are before it. Default: 30 s.
     pub fn warn_after(mut self, wait: Duration) -> Self {
         self.defaults.warn_after = wait.min(FAR);
+        self
+    }
+
+    /// A hold that is renewed for longer than this says so once in the log (`tracing`, as a
+    /// warning), at the renewal after it. Default: 5 min. [`Duration::MAX`] for holds that last for
+    /// hours on purpose.
+    pub fn warn_held_after(mut self, held: Duration) -> Self {
+        self.defaults.warn_held_after = held.min(FAR);
+        self
+    }
+
+    /// Tells this observer what the client does; see [`observe`](crate::observe). Called more than
+    /// once, it tells each of them.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.push(Arc::new(observer));
         self
     }
 

@@ -18,6 +18,7 @@ use crate::api::{Keys, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
 use crate::config::Spec;
 use crate::engine::Engine;
 use crate::error::{HeldBy, LockError};
+use crate::observe::Stats;
 
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
@@ -337,14 +338,38 @@ impl LockClient {
     pub async fn health(&self) -> Result<Health, LockError> {
         let (round_trip, mut servers) = self.engine.diagnose().await?;
         servers.extend(self.in_process.then(diagnosis::of_this_process));
+        let stats = self.stats();
         Ok(Health {
             round_trip,
-            held: self.engine.held(),
-            waiting: self.engine.waiting(),
-            lost: self.engine.lost_holds(),
-            release_failures: self.engine.release_failures(),
+            held: stats.held,
+            waiting: stats.waiting,
+            lost: stats.lost,
+            release_failures: stats.release_failures,
             servers,
         })
+    }
+
+    /// What this client does now, and what it has done: counters and states. Asks nobody, so it
+    /// works while the store is down.
+    ///
+    /// It looks at each request that waits.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let guard = client.lock("k").acquire().await?;
+    /// let stats = client.stats();
+    /// assert!(stats.connected);
+    /// assert_eq!((stats.held, stats.granted(), stats.lost), (1, 1, 0));
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.engine.stats()
     }
 
     /// Ends this client, all its clones and all their views.

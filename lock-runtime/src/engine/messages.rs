@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use lock_store::{ClientMessage, Ended, Link, Listener, Owner, WakeUp};
+use lock_store::{ClientMessage, Ended, Link, Listener, Owner, StoreError, WakeUp};
 
 use super::grants::Grants;
 use super::holder_names::HolderNames;
 use super::local_queue::LocalQueues;
+use super::observed::Observed;
 use super::request_numbers::RequestNumbers;
+use crate::observe::{Events, What};
 
 /// Hears the store for a client.
 #[derive(Debug)]
@@ -16,6 +18,7 @@ pub(crate) struct Messages {
     pub(super) local_queues: Arc<LocalQueues>,
     pub(super) numbers: Arc<RequestNumbers>,
     pub(super) names: Arc<HolderNames>,
+    pub(super) observed: Arc<Observed>,
 }
 
 impl Messages {
@@ -23,12 +26,14 @@ impl Messages {
         local_queues: LocalQueues,
         numbers: RequestNumbers,
         names: HolderNames,
+        events: Events,
     ) -> Self {
         Self {
             grants: Arc::default(),
             local_queues: Arc::new(local_queues),
             numbers: Arc::new(numbers),
             names: Arc::new(names),
+            observed: Arc::new(Observed::new(events)),
         }
     }
 }
@@ -46,6 +51,22 @@ impl Listener for Messages {
 
     fn lost(&self, link: Link) {
         self.grants.lost(link);
+    }
+
+    fn connected(&self, server: &str) {
+        let server = server.to_owned();
+        self.observed.events.tell_later(None, move |tell| {
+            let server = server.as_str();
+            tell.that(What::Connected { server });
+        });
+    }
+
+    fn disconnected(&self, server: &str, error: &StoreError) {
+        let (server, error) = (server.to_owned(), error.clone());
+        self.observed.events.tell_later(None, move |tell| {
+            let (server, error) = (server.as_str(), &error);
+            tell.that(What::Disconnected { server, error });
+        });
     }
 
     fn told(&self, message: ClientMessage) {

@@ -18,6 +18,7 @@ mod latch;
 mod liveness;
 pub(crate) mod local_queue;
 pub(crate) mod messages;
+mod observed;
 mod other_limits;
 mod process;
 pub(crate) mod rate;
@@ -28,11 +29,12 @@ mod who_holds;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lock_store::{ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
 use tokio::sync::Notify;
 
+pub(crate) use self::acquire::Got;
 use self::background::active::Active;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
@@ -44,11 +46,13 @@ use self::latch::watch::LatchWatches;
 use self::liveness::Liveness;
 use self::local_queue::LocalQueues;
 use self::messages::Messages;
+use self::observed::Observed;
 use self::other_limits::OtherLimits;
 use self::request_numbers::RequestNumbers;
 use self::timing::Budget;
 use crate::config::Defaults;
 use crate::error::LockError;
+use crate::observe::Stats;
 
 /// What all clones of a client and all its guards share. When the last is gone, its thread ends its
 /// work and itself.
@@ -69,7 +73,7 @@ pub(crate) struct Engine {
     undo: Undo,
     numbers: Arc<RequestNumbers>,
     names: Arc<HolderNames>,
-    lost: AtomicU64,
+    observed: Arc<Observed>,
     last_tokens: LastTokens,
     other_limits: OtherLimits,
     closing: AtomicBool,
@@ -100,20 +104,24 @@ impl Engine {
         self.local_queues.waiting() + self.latches.waiting()
     }
 
-    pub(crate) fn lost_holds(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn release_failures(&self) -> u64 {
-        self.undo.release_failures()
+    /// Counters and states. Asks nobody.
+    pub(crate) fn stats(&self) -> Stats {
+        let now = self.clock.now();
+        let since = |earlier: Instant| now.saturating_duration_since(earlier);
+        Stats {
+            held: self.held(),
+            waiting: self.waiting(),
+            longest_waiting: self.local_queues.oldest().map(since),
+            connected: !self.store.is_closed() && self.store.is_connected(),
+            since_last_answer: self.liveness.answered().map(since),
+            release_failures: self.undo.release_failures(),
+            undoing: self.undo.pending(),
+            ..self.observed.counters.stats()
+        }
     }
 
     pub(crate) fn tells_namespaces_apart(&self) -> bool {
         self.store.tells_namespaces_apart()
-    }
-
-    fn count_loss(&self) {
-        self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     fn next_owner(&self) -> Owner {

@@ -126,6 +126,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// True if there is a connection now: to any server that has locks, or to as many as are needed.
+    fn is_connected(&self) -> bool {
+        true
+    }
+
     /// Logs what endangers locks, for servers whose findings were not logged yet. True when the
     /// findings of all servers were logged.
     fn log_findings(&self, _by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {

@@ -27,6 +27,9 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// Cloning is cheap (a reference count). A key from a view of a client (`LockClient::namespaced`)
 /// carries its namespace. It equals only keys of the same namespace.
 ///
+/// A key from a template carries the [`template`](Self::template): metrics and traces have that as
+/// their label. It is no part of what is locked.
+///
 /// # Examples
 /// ```
 /// use lock_runtime::LockKey;
@@ -35,8 +38,13 @@ pub const MAX_KEY_BYTES: usize = 512;
 /// assert_eq!(key.to_string(), "stock:42");
 /// ```
 #[derive(Clone)]
-pub struct LockKey {
-    text: Arc<str>,
+pub struct LockKey(Arc<Key>);
+
+/// Shared by the clones of a key, which many parts of a client have.
+#[derive(Clone)]
+struct Key {
+    text: String,
+    template: Option<&'static str>,
     fault: Option<KeyFault>,
     /// Present if it differs from the client's.
     namespace: Option<Namespace>,
@@ -116,7 +124,30 @@ impl LockKey {
     /// The key as it was written, without the namespace.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0.text
+    }
+
+    /// The template that it was made of, such as `stock:<product_id>`, or its
+    /// [label](Self::labelled). `None` for a key from a string.
+    ///
+    /// # Examples
+    /// ```
+    /// use lock_runtime::{LockKey, lock_key};
+    /// let product = 42;
+    /// assert_eq!(lock_key!("stock:<product>").template(), Some("stock:<product>"));
+    /// assert_eq!(LockKey::from("stock:42").template(), None);
+    /// ```
+    #[must_use]
+    pub fn template(&self) -> Option<&'static str> {
+        self.0.template
+    }
+
+    /// The same key with this instead of its template: what metrics and traces call all keys of its
+    /// kind. A constant, so that there are few.
+    #[must_use]
+    pub fn labelled(mut self, label: &'static str) -> Self {
+        Arc::make_mut(&mut self.0).template = Some(label);
+        self
     }
 
     /// Its namespace; `None` for the client's own. A store must respect it if it
@@ -124,14 +155,16 @@ impl LockKey {
     #[doc(hidden)]
     #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {
-        self.namespace.as_ref()
+        self.0.namespace.as_ref()
     }
 
     /// The same key in this namespace; `None` for the client's own.
     #[doc(hidden)]
     #[must_use]
     pub fn in_namespace(mut self, namespace: Option<Namespace>) -> Self {
-        self.namespace = namespace;
+        if self.0.namespace != namespace {
+            Arc::make_mut(&mut self.0).namespace = namespace;
+        }
         self
     }
 
@@ -139,7 +172,7 @@ impl LockKey {
     #[doc(hidden)]
     #[must_use]
     pub fn in_bad_namespace(mut self) -> Self {
-        self.fault = Some(KeyFault::Namespace);
+        Arc::make_mut(&mut self.0).fault = Some(KeyFault::Namespace);
         self
     }
 
@@ -147,8 +180,8 @@ impl LockKey {
     #[doc(hidden)]
     #[must_use]
     pub fn fault(&self) -> Option<KeyFault> {
-        if self.fault.is_some() {
-            return self.fault;
+        if self.0.fault.is_some() {
+            return self.0.fault;
         }
         let text = self.as_str();
         if text.is_empty() {
@@ -170,7 +203,7 @@ impl LockKey {
     #[doc(hidden)]
     #[must_use]
     pub fn hash_tag(&self) -> Option<&str> {
-        let (_, rest) = self.text.split_once('{')?;
+        let (_, rest) = self.as_str().split_once('{')?;
         rest.split_once('}').map(|(tag, _)| tag)
     }
 
@@ -178,12 +211,14 @@ impl LockKey {
     #[doc(hidden)]
     #[must_use]
     pub fn for_error(&self) -> Self {
-        match (self.text.len() > MAX_KEY_BYTES, ends(&self.text)) {
-            (true, Some((head, tail))) => Self {
-                text: format!("{head}…{tail}").into(),
-                fault: self.fault,
-                namespace: self.namespace.clone(),
-            },
+        let text = self.as_str();
+        match (text.len() > MAX_KEY_BYTES, ends(text)) {
+            (true, Some((head, tail))) => Self(Arc::new(Key {
+                text: format!("{head}…{tail}"),
+                template: self.0.template,
+                fault: self.0.fault,
+                namespace: self.0.namespace.clone(),
+            })),
             _ => self.clone(),
         }
     }
@@ -192,7 +227,7 @@ impl LockKey {
     #[doc(hidden)]
     #[must_use]
     pub fn shortened(&self) -> Shortened<'_> {
-        Shortened(&self.text, self.namespace.as_ref())
+        Shortened(self.as_str(), self.namespace())
     }
 }
 
@@ -232,21 +267,18 @@ fn odd_braces(text: &str) -> bool {
 
 impl From<&str> for LockKey {
     fn from(text: &str) -> Self {
-        Self {
-            text: text.into(),
-            fault: None,
-            namespace: None,
-        }
+        Self::from(text.to_owned())
     }
 }
 
 impl From<String> for LockKey {
     fn from(text: String) -> Self {
-        Self {
-            text: text.into(),
+        Self(Arc::new(Key {
+            text,
+            template: None,
             fault: None,
             namespace: None,
-        }
+        }))
     }
 }
 
@@ -264,13 +296,13 @@ impl From<&LockKey> for LockKey {
 
 impl fmt::Display for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
+        match self.namespace() {
             None => write!(f, "LockKey({:?})", self.as_str()),
             Some(namespace) => {
                 write!(
@@ -286,7 +318,8 @@ impl fmt::Debug for LockKey {
 
 impl PartialEq for LockKey {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text && self.namespace == other.namespace
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.as_str() == other.as_str() && self.namespace() == other.namespace())
     }
 }
 
@@ -294,7 +327,7 @@ impl Eq for LockKey {}
 
 impl Hash for LockKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.text.hash(state);
+        self.as_str().hash(state);
     }
 }
 
@@ -306,9 +339,8 @@ impl PartialOrd for LockKey {
 
 impl Ord for LockKey {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let namespace = |key: &Self| key.namespace.clone();
-        let by_text = self.text.cmp(&other.text);
-        by_text.then_with(|| namespace(self).cmp(&namespace(other)))
+        let by_text = self.as_str().cmp(other.as_str());
+        by_text.then_with(|| self.namespace().cmp(&other.namespace()))
     }
 }
 
@@ -362,15 +394,17 @@ fn floor_char_boundary(text: &str, at: usize) -> usize {
 /// values give different keys.
 #[derive(Debug)]
 pub struct KeyWriter {
+    template: &'static str,
     text: String,
     fault: Option<KeyFault>,
 }
 
 impl KeyWriter {
-    /// A writer whose buffer holds `bytes` bytes before it grows.
+    /// A writer for this template, whose buffer holds `bytes` bytes before it grows.
     #[must_use]
-    pub fn with_capacity(bytes: usize) -> Self {
+    pub fn new(template: &'static str, bytes: usize) -> Self {
         Self {
+            template,
             text: String::with_capacity(bytes),
             fault: None,
         }
@@ -403,11 +437,12 @@ impl KeyWriter {
     /// The finished key. Its faults are reported when it is used.
     #[must_use]
     pub fn finish(self) -> LockKey {
-        LockKey {
-            text: self.text.into(),
+        LockKey(Arc::new(Key {
+            text: self.text,
+            template: Some(self.template),
             fault: self.fault,
             namespace: None,
-        }
+        }))
     }
 }
 
@@ -462,7 +497,7 @@ mod tests {
 
     #[test]
     fn values_are_escaped_and_literals_are_not() {
-        let mut writer = KeyWriter::with_capacity(16);
+        let mut writer = KeyWriter::new("a:{<x>}", 16);
         writer.literal("a:{");
         writer.value("x", "50% {ü}: \n\u{2003}");
         writer.literal("}");

@@ -4,6 +4,7 @@ use std::fmt;
 use std::task::Waker;
 
 use crate::client_message::ClientMessage;
+use crate::error::StoreError;
 use crate::key::LockKey;
 use crate::link::Link;
 use crate::owner::Owner;
@@ -25,6 +26,10 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     }
     /// A hold of this key has ended, and the key was handed to no one.
     fn freed(&self, _ended: Ended) {}
+    /// A connection to a server is there.
+    fn connected(&self, _server: &str) {}
+    /// A connection to a server is gone.
+    fn disconnected(&self, _server: &str, _error: &StoreError) {}
     /// A message from another client. Its key is as this client writes it.
     fn told(&self, _message: ClientMessage) {}
 }

@@ -1,6 +1,7 @@
 //! From settings to a client: they are checked, the store of the URL is opened, and the engine
 //! started.
 
+use std::io;
 use std::sync::Arc;
 
 use lock_store::memory::MemoryStore;
@@ -21,6 +22,7 @@ use crate::engine::local_queue::LocalQueues;
 use crate::engine::messages::Messages;
 use crate::engine::request_numbers::RequestNumbers;
 use crate::error::LockError;
+use crate::observe::{Events, ObservedStore};
 
 impl LockClientBuilder {
     /// Connects.
@@ -123,14 +125,21 @@ impl LockClientBuilder {
         let clock = runtime.clock.clone();
         let local_queues = LocalQueues::new(self.defaults.taken_out);
         let numbers = RequestNumbers::new(id, self.draws());
-        let (names, questions) = HolderNames::new(clock.clone(), self.own_name().into());
-        let messages = Arc::new(Messages::new(local_queues, numbers, names));
+        let name: Arc<str> = self.own_name().into();
+        let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
+        let events = Events::new(name, self.observers.clone()).map_err(no_thread)?;
+        let messages = Messages::new(local_queues, numbers, names, events.clone());
+        let messages = Arc::new(messages);
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
         let store = self.open(&namespace, id, &listener, clock.clone())?;
         if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
+        let store: Arc<dyn Store> = match events.are_wanted() {
+            true => ObservedStore::new(store, clock.clone(), events, thread::is_own),
+            false => store,
+        };
         let mut defaults = self.defaults;
         if defaults.unavailable_after.is_none() && !store.fails_over() {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
@@ -192,9 +201,7 @@ impl LockClientBuilder {
             let clock = clock.pausable(self.simulated.as_ref().map(|it| it.pause.clone()));
             return Ok(Runtime { clock, work: None });
         }
-        let (handle, work) = thread::start().map_err(|error| {
-            LockError::config(format!("the client's thread can't be started: {error}"))
-        })?;
+        let (handle, work) = thread::start().map_err(no_thread)?;
         Ok(Runtime {
             clock: Clock::new(handle),
             work: Some(work),
@@ -283,6 +290,10 @@ impl LockClientBuilder {
              its feature `redis` on",
         ))
     }
+}
+
+fn no_thread(error: io::Error) -> LockError {
+    LockError::config(format!("the client's thread can't be started: {error}"))
 }
 
 /// Where an engine's tasks run.

@@ -13,6 +13,16 @@ use crate::engine::hold::part::{Part, Parts};
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::local_queue::{Handoff, TakenOver, Tenure, Waiter};
 use crate::engine::{Engine, timing};
+use crate::observe::GrantedBy;
+
+/// The times of a grant.
+struct GrantTimes {
+    now: Instant,
+    /// What `max_hold` is counted from.
+    since: Instant,
+    deadline: Instant,
+    renew_at: Option<Instant>,
+}
 
 impl Engine {
     /// What was granted, watched from now on.
@@ -58,7 +68,13 @@ impl AcquireTask<'_> {
             renew_at,
         } = taken;
         let part = Part::new(self.request.claim.key.clone(), owner, token);
-        Ok(self.hold(part, now, now, deadline, renew_at, Some(tenure)))
+        let times = GrantTimes {
+            now,
+            since: now,
+            deadline,
+            renew_at,
+        };
+        Ok(self.hold(part, times, Some(tenure), GrantedBy::PassedOn))
     }
 
     /// The next command ends the tenure, so that others have their turn first. The command may be
@@ -93,7 +109,13 @@ impl AcquireTask<'_> {
         let part = self.part(token);
         let tenure = self.tenure(Some(waiter), now, token, Some(deadline));
         let renew_at = timing::handed_over_renewal(now, deadline);
-        Some(self.hold(part, now, now, deadline, Some(renew_at), tenure))
+        let times = GrantTimes {
+            now,
+            since: now,
+            deadline,
+            renew_at: Some(renew_at),
+        };
+        Some(self.hold(part, times, tenure, GrantedBy::HandedOver))
     }
 
     /// A hold that the store granted in its reply to a command sent at `sent`.
@@ -110,7 +132,13 @@ impl AcquireTask<'_> {
         let part = self.part(token);
         let tenure = self.tenure(waiter, now, token, None);
         self.previous = None;
-        self.hold(part, now, sent, deadline, renew_at, tenure)
+        let times = GrantTimes {
+            now,
+            since: sent,
+            deadline,
+            renew_at,
+        };
+        self.hold(part, times, tenure, GrantedBy::Store)
     }
 
     /// Refuses a token that does not rise, of a lock of which each grant is another hold.
@@ -151,16 +179,19 @@ impl AcquireTask<'_> {
         })
     }
 
-    /// `since` is what `max_hold` is counted from.
     fn hold(
         &mut self,
         part: Part,
-        now: Instant,
-        since: Instant,
-        deadline: Instant,
-        renew_at: Option<Instant>,
+        times: GrantTimes,
         tenure: Option<Box<Tenure>>,
+        how: GrantedBy,
     ) -> Arc<Hold> {
+        let GrantTimes {
+            now,
+            since,
+            deadline,
+            renew_at,
+        } = times;
         let late = self.late.take().map(|late| (late, self.request.clone()));
         let grant = Grant {
             id: self.request.claim.owner.request,
@@ -168,6 +199,7 @@ impl AcquireTask<'_> {
             ends: timing::hold_ends(since, self.options),
             late: late.into_iter().collect(),
             tenure,
+            how,
         };
         let parts = Parts::One(part);
         let hold = self.engine.begin(parts, now, self.options, grant, renew_at);

@@ -13,14 +13,25 @@ mod one;
 mod several;
 mod task;
 
-use lock_store::{LockKey, Wish};
+use std::time::Duration;
+
+use lock_store::{Instant, LockKey, Wish};
 
 use self::task::AcquireTask;
+use super::observed::ObservedRequest;
 use super::reentrancy::{Held, enclosing};
 use super::timing::Budget;
 use super::{Engine, check_key};
 use crate::config::Resolved;
 use crate::error::LockError;
+use crate::observe::GrantedBy;
+
+/// What a request got, and how long it waited for it.
+pub(crate) struct Got {
+    pub(crate) held: Held,
+    pub(crate) since: Instant,
+    pub(crate) waited: Duration,
+}
 
 impl Engine {
     /// Takes one key, or several at once.
@@ -28,6 +39,33 @@ impl Engine {
         &self,
         keys: &[LockKey],
         options: &Resolved,
+    ) -> Result<Got, LockError> {
+        let request = ObservedRequest::asks(self, keys, options.permits);
+        match self.get(keys, options, request.started).await {
+            Ok(held) => {
+                let (how, since) = match &held {
+                    Held::Own(hold) => (hold.how, hold.since),
+                    Held::Nested(..) => (GrantedBy::Nested, self.clock.now()),
+                };
+                let waited = request.granted(how, since);
+                Ok(Got {
+                    held,
+                    since,
+                    waited,
+                })
+            }
+            Err(error) => {
+                request.failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn get(
+        &self,
+        keys: &[LockKey],
+        options: &Resolved,
+        now: Instant,
     ) -> Result<Held, LockError> {
         let [first, more @ ..] = keys else {
             return Err(LockError::config(
@@ -37,7 +75,6 @@ impl Engine {
         keys.iter().try_for_each(check_key)?;
         self.check_client()?;
         self.check_wishes(options)?;
-        let now = self.clock.now();
         let budget = Budget::new(now, options.wait, &self.defaults);
         if let Some(frame) = keys.iter().find_map(|key| enclosing(self.id(), key)) {
             // Boxed, like everything rare: every waiting task has room for the largest of what it

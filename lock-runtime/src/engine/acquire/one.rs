@@ -22,6 +22,7 @@ use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Doing, Handoff, Inbox, QueuedRequest, Waiter};
 use crate::engine::timing::{self, Retry};
 use crate::error::LockError;
+use crate::observe::{LockKind, Subject, What};
 
 /// A request in the local queue. A handoff that it did not use goes to the next.
 struct Queued<'e> {
@@ -61,6 +62,8 @@ struct Waiting<'e> {
     /// The first command may be the plain one.
     barges: bool,
     was_first: bool,
+    /// The observers know that it waits.
+    told_queued: bool,
     asked: bool,
     /// The store has said that the key is taken.
     was_told_busy: bool,
@@ -160,6 +163,9 @@ impl<'e> AcquireTask<'e> {
             }
             let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
             let wake = waiting.warning.wake_at(wake);
+            if !std::mem::replace(&mut waiting.told_queued, true) {
+                self.tells_that_it_waits();
+            }
             waiter.signal.doing(Doing::Sleeps(wake));
             engine.local_queues.patrols(waiter.queue());
             let _ = engine.clock.by(wake, waiter.signal.notified()).await;
@@ -177,6 +183,7 @@ impl<'e> AcquireTask<'e> {
             state: State::first(fair),
             barges: !fair && is_first,
             was_first: is_first,
+            told_queued: false,
             asked: false,
             was_told_busy: false,
             foreign: ForeignHolder::default(),
@@ -195,12 +202,22 @@ impl<'e> AcquireTask<'e> {
             owner: claim.owner,
             permits: claim.permits,
             lease: self.request.lease,
+            since: self.budget.started,
         };
         let doing = Doing::Asks(now + engine.defaults.command_timeout);
         let (waiter, is_first) = engine
             .local_queues
             .join(&claim.key, request, willing, doing);
         (Queued { engine, waiter }, is_first)
+    }
+
+    fn tells_that_it_waits(&self) {
+        let claim = &self.request.claim;
+        let subject = Subject::new(&claim.key, 0, LockKind::of(claim.permits));
+        self.engine
+            .observed
+            .events
+            .tell(Some(subject), What::Queued);
     }
 
     /// What has arrived changes where it stands. A hold, if it got one.

@@ -20,6 +20,7 @@ use crate::engine::hold::part::{LateAcquire, Part, Parts};
 use crate::engine::hold::{Grant, Hold};
 use crate::engine::timing::{self, Budget, Retry};
 use crate::error::{KeyKind, LockError, LostReason};
+use crate::observe::GrantedBy;
 
 impl Engine {
     pub(super) async fn acquire_several(
@@ -121,6 +122,7 @@ impl Engine {
                     ends: timing::hold_ends(sent, options),
                     late: Vec::new(),
                     tenure: None,
+                    how: GrantedBy::Store,
                 };
                 let parts = Parts::Several(parts.map(part).collect());
                 let renew_at = options
@@ -269,6 +271,7 @@ impl Engine {
             ends: timing::hold_ends(since, options),
             late: holds.iter().flat_map(|hold| hold.late.clone()).collect(),
             tenure: None,
+            how: GrantedBy::Store,
         };
         let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
         let mut whole = true;
@@ -334,7 +337,7 @@ struct Gathered<'e> {
 impl Drop for Gathered<'_> {
     fn drop(&mut self) {
         for hold in &self.holds {
-            self.engine.release_in_background(hold);
+            self.engine.give_back(hold);
         }
     }
 }

@@ -39,6 +39,7 @@ impl Engine {
         }
         for hold in self.watchdog.holds() {
             hold.lose(LostReason::Shutdown);
+            self.observed.lost(&hold, self.clock.now());
             self.watchdog.forget(&hold);
             // A hold that was released, or became a part of another, is not ended here.
             if !hold.ended() {

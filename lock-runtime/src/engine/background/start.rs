@@ -1,7 +1,7 @@
 //! The start of an engine: its parts, and the tasks that run as long as it does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use lock_store::{Clock, Store};
 use tokio::sync::Notify;
@@ -29,18 +29,21 @@ impl Engine {
         defaults: Defaults,
     ) -> (Arc<Self>, UndoTask) {
         let timeout = defaults.command_timeout;
+        let observed = Arc::clone(&messages.observed);
         let liveness = Arc::new(Liveness::new(clock.clone(), timeout));
         let watchdog = Arc::new(Watchdog::new(
             clock.clone(),
             Arc::clone(&store),
             Arc::clone(&liveness),
-            timeout,
+            Arc::clone(&observed),
+            &defaults,
         ));
         clock.spawn(Arc::clone(&watchdog).run());
         let (undo, task) = Undo::new(
             Arc::clone(&store),
             clock.clone(),
             Arc::clone(&liveness),
+            Arc::clone(&observed),
             timeout,
         );
         let engine = Arc::new(Self {
@@ -58,7 +61,7 @@ impl Engine {
             liveness,
             watchdog,
             undo,
-            lost: AtomicU64::new(0),
+            observed,
             last_tokens: LastTokens::default(),
             other_limits: OtherLimits::default(),
             closing: AtomicBool::new(false),

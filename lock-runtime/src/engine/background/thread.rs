@@ -4,6 +4,7 @@
 //! So a global client outlives each runtime of its callers. Code that blocks its executor does not
 //! cost it its leases. A guard can be dropped anywhere.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::mpsc;
 
@@ -11,6 +12,15 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use super::undo::UndoTask;
+
+thread_local! {
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is a client's own thread, which nothing may block.
+pub(crate) fn is_own() -> bool {
+    IS_OWN.get()
+}
 
 /// Starts the thread. Send it the undo task: when that is done, so is the thread.
 pub(crate) fn start() -> io::Result<(Handle, oneshot::Sender<UndoTask>)> {
@@ -23,6 +33,7 @@ pub(crate) fn start() -> io::Result<(Handle, oneshot::Sender<UndoTask>)> {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(started.send(Err(error))),
             };
+            IS_OWN.set(true);
             if started.send(Ok(runtime.handle().clone())).is_err() {
                 return;
             }

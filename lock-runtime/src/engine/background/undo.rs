@@ -1,7 +1,7 @@
 //! The jobs that nobody waits for: releases of dropped guards, and undos of unknown outcomes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
@@ -13,7 +13,9 @@ use super::backlog::{AT_ONCE, Attempt, Backlog};
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Releasing;
+use crate::engine::observed::Observed;
 use crate::engine::timing;
+use crate::observe::{Tell, What};
 
 /// Something to end.
 #[derive(Debug)]
@@ -55,6 +57,32 @@ pub(crate) struct PendingUndo {
 pub(crate) struct Undo {
     jobs: mpsc::UnboundedSender<Job>,
     failures: Arc<AtomicU64>,
+    pending: Arc<Pending>,
+}
+
+/// How many jobs are not done.
+#[derive(Debug)]
+struct Pending {
+    jobs: AtomicUsize,
+    observed: Arc<Observed>,
+}
+
+impl Pending {
+    fn one_more(&self) {
+        let pending = self.jobs.fetch_add(1, Ordering::Relaxed) + 1;
+        let undoing = move || What::Undoing { pending };
+        self.tell(move |tell| tell.that(undoing()));
+    }
+
+    fn one_done(&self) {
+        let pending = self.jobs.fetch_sub(1, Ordering::Relaxed) - 1;
+        let undone = move || What::Undone { pending };
+        self.tell(move |tell| tell.that(undone()));
+    }
+
+    fn tell(&self, what: impl FnOnce(Tell<'_>) + Send + 'static) {
+        self.observed.events.tell_later(None, what);
+    }
 }
 
 /// Does the jobs, on the client's own runtime: one task for all of them.
@@ -88,6 +116,7 @@ struct Worker {
     liveness: Arc<Liveness>,
     command_timeout: Duration,
     failures: Arc<AtomicU64>,
+    pending: Arc<Pending>,
 }
 
 impl Undo {
@@ -95,21 +124,28 @@ impl Undo {
         store: Arc<dyn Store>,
         clock: Clock,
         liveness: Arc<Liveness>,
+        observed: Arc<Observed>,
         command_timeout: Duration,
     ) -> (Self, UndoTask) {
         let (sender, jobs) = mpsc::unbounded_channel();
         let failures = Arc::<AtomicU64>::default();
+        let pending = Arc::new(Pending {
+            jobs: AtomicUsize::new(0),
+            observed,
+        });
         let worker = Worker {
             store,
             clock,
             liveness,
             command_timeout,
             failures: Arc::clone(&failures),
+            pending: Arc::clone(&pending),
         };
         (
             Self {
                 jobs: sender,
                 failures,
+                pending,
             },
             UndoTask {
                 jobs,
@@ -121,8 +157,19 @@ impl Undo {
     }
 
     pub(crate) fn send(&self, job: Job) {
+        let counts = !matches!(job, Job::Drain(_));
+        if counts {
+            self.pending.one_more();
+        }
         // After a shutdown nobody does it. The lease ends by itself.
-        let _ = self.jobs.send(job);
+        if self.jobs.send(job).is_err() && counts {
+            self.pending.one_done();
+        }
+    }
+
+    /// Jobs that are not done.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.jobs.load(Ordering::Relaxed)
     }
 
     /// Waits until everything sent so far is done.
@@ -219,13 +266,23 @@ impl UndoTask {
                 again,
                 undos,
             } => {
+                let is_done = again.is_none();
                 self.releases.ended(tries, again);
                 let now = self.worker.clock.now();
                 for undo in undos {
+                    self.worker.pending.one_more();
                     self.undos.push(now, undo);
                 }
+                if is_done {
+                    self.worker.pending.one_done();
+                }
             }
-            Ended::Undo { tries, again } => self.undos.ended(tries, again),
+            Ended::Undo { tries, again } => {
+                if again.is_none() {
+                    self.worker.pending.one_done();
+                }
+                self.undos.ended(tries, again);
+            }
         }
     }
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Renewed, Store};
 use tokio::sync::Notify;
 
+use crate::config::Defaults;
 use crate::engine::hold::Hold;
 use crate::engine::liveness::Liveness;
+use crate::engine::observed::Observed;
 use crate::engine::timing;
 use crate::error::LostReason;
 
@@ -28,7 +30,10 @@ pub(crate) struct Watchdog {
     clock: Clock,
     store: Arc<dyn Store>,
     liveness: Arc<Liveness>,
+    observed: Arc<Observed>,
     command_timeout: Duration,
+    /// A hold that lasts longer is logged once.
+    warn_held_after: Duration,
     schedule: Mutex<Schedule>,
     /// The earliest event is now earlier than what the task sleeps for.
     earlier: Notify,
@@ -52,6 +57,8 @@ struct Event {
     hold: Arc<Hold>,
     /// Renewals of this hold that failed in a row.
     failures: u32,
+    /// When the first of them was due.
+    due: Instant,
     /// A renewal is due; otherwise the deadline is.
     renew: bool,
 }
@@ -61,14 +68,17 @@ impl Watchdog {
         clock: Clock,
         store: Arc<dyn Store>,
         liveness: Arc<Liveness>,
-        command_timeout: Duration,
+        observed: Arc<Observed>,
+        defaults: &Defaults,
     ) -> Self {
         let (earlier, idle) = (Notify::new(), Notify::new());
         Self {
             clock,
             store,
             liveness,
-            command_timeout,
+            observed,
+            command_timeout: defaults.command_timeout,
+            warn_held_after: defaults.warn_held_after,
             schedule: Mutex::default(),
             earlier,
             idle,
@@ -78,10 +88,11 @@ impl Watchdog {
     /// Sets the next event of a hold, unless it was released: the next renewal, if that comes
     /// before its deadline, or else the deadline.
     pub(crate) fn watch(&self, hold: Arc<Hold>, renew_at: Option<Instant>) {
-        self.set(hold, renew_at, 0);
+        self.set(hold, renew_at, 0, None);
     }
 
-    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failures: u32) {
+    /// `due` is when the first of the failed renewals was due.
+    fn set(&self, hold: Arc<Hold>, renew_at: Option<Instant>, failures: u32, due: Option<Instant>) {
         let deadline = hold.deadline();
         let (at, renew) = match renew_at {
             Some(at) if at < deadline => (at, true),
@@ -97,6 +108,7 @@ impl Watchdog {
         let event = Event {
             hold,
             failures,
+            due: due.unwrap_or(at),
             renew,
         };
         schedule.events.insert((at, id), event);
@@ -206,10 +218,16 @@ impl Watchdog {
         let mut renewals = Vec::new();
         for event in due {
             if event.hold.loss().is_some() || event.hold.ended() {
+                self.observed.lost(&event.hold, now);
                 self.forget(&event.hold);
             } else if event.renew {
                 // Whatever becomes of the renewal, the deadline is watched.
-                self.set(Arc::clone(&event.hold), None, event.failures);
+                self.set(
+                    Arc::clone(&event.hold),
+                    None,
+                    event.failures,
+                    Some(event.due),
+                );
                 match timing::renewal_lease(now, event.hold.lease, event.hold.ends) {
                     Some(lease) => renewals.push((event, lease)),
                     None => {
@@ -220,7 +238,7 @@ impl Watchdog {
                     }
                 }
             } else {
-                self.set(event.hold, None, event.failures);
+                self.set(event.hold, None, event.failures, Some(event.due));
             }
         }
         // Each batch has a time limit and an outcome of its own. Holds with little time left travel
@@ -314,18 +332,26 @@ impl Watchdog {
     fn renew_again(&self, event: &Event, now: Instant) {
         let failures = event.failures + 1;
         let again = timing::renewal_retry_at(now, event.hold.lease, failures);
-        self.set(Arc::clone(&event.hold), Some(again), failures);
+        self.set(
+            Arc::clone(&event.hold),
+            Some(again),
+            failures,
+            Some(event.due),
+        );
     }
 
     fn renewed(&self, event: &Event, lease: Duration, sent: Instant, renewed: Renewed) {
         let hold = &event.hold;
         match renewed {
             Renewed::Renewed => {
+                self.observed.renewed(hold, self.late(event));
+                self.warns_of_long(hold);
                 hold.prolong(timing::deadline(sent, lease));
                 self.set(
                     Arc::clone(hold),
                     hold.renew.then(|| timing::renewal_at(sent, hold.lease)),
                     0,
+                    None,
                 );
             }
             Renewed::Unanswered => {
@@ -338,8 +364,27 @@ impl Watchdog {
             Renewed::Gone if hold.ended() => {}
             Renewed::Gone => {
                 hold.lose(LostReason::Gone);
+                self.observed.lost(hold, self.clock.now());
                 self.forget(hold);
             }
+        }
+    }
+
+    /// How much later than planned a renewal was answered, if not by its first try.
+    fn late(&self, event: &Event) -> Duration {
+        match event.failures {
+            0 => Duration::ZERO,
+            _ => self.clock.now().saturating_duration_since(event.due),
+        }
+    }
+
+    fn warns_of_long(&self, hold: &Hold) {
+        let held = self.clock.now().saturating_duration_since(hold.since);
+        if held >= self.warn_held_after && hold.is_first_long() {
+            tracing::warn!(
+                key = %hold.key().shortened(), ?held,
+                "a lock is held for longer than expected (`warn_held_after`)"
+            );
         }
     }
 }

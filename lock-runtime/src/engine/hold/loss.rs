@@ -55,6 +55,18 @@ impl Hold {
         }
     }
 
+    /// The reason of a loss that nobody was told yet.
+    pub(in crate::engine) fn loss_to_tell(&self) -> Option<LostReason> {
+        let mut state = self.state.lock();
+        let reason = state.lost?;
+        (!std::mem::replace(&mut state.told_lost, true)).then_some(reason)
+    }
+
+    /// Whether to log now that it is held for long: true once.
+    pub(in crate::engine) fn is_first_long(&self) -> bool {
+        !std::mem::replace(&mut self.state.lock().said_long, true)
+    }
+
     /// Ends when the hold is lost. Ask [`loss`](Self::loss) after this call: so no loss is missed.
     pub(crate) fn notified(&self) -> OwnedNotified {
         let lost = self.lost.get_or_init(Arc::default);

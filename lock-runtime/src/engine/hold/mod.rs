@@ -17,6 +17,7 @@ use self::part::{LateAcquire, Part, Parts};
 use super::local_queue::Tenure;
 use crate::config::Resolved;
 use crate::error::LostReason;
+use crate::observe::GrantedBy;
 
 /// A lock that the store granted to this process, or several locks that are held, renewed, lost and
 /// released together.
@@ -29,6 +30,8 @@ pub(crate) struct Hold {
     pub(crate) renew: bool,
     /// The end of `max_hold`.
     pub(crate) ends: Option<Instant>,
+    /// Whom it came from.
+    pub(crate) how: GrantedBy,
     /// Earlier commands of this request with an unknown outcome, which may yet be carried out.
     pub(crate) late: Vec<(LateAcquire, Acquire)>,
     clock: Clock,
@@ -43,6 +46,10 @@ struct HoldState {
     /// The store keeps it at most until then: by the longest lease ever asked for, answered or not.
     stored_until: Instant,
     lost: Option<LostReason>,
+    /// The loss was counted and told.
+    told_lost: bool,
+    /// A long hold was logged.
+    said_long: bool,
     /// A renewal was asked for, and no answer has come yet.
     renewing: bool,
     /// The end of `hold_at_least`.
@@ -65,6 +72,7 @@ pub(crate) struct Grant {
     pub(crate) ends: Option<Instant>,
     pub(crate) late: Vec<(LateAcquire, Acquire)>,
     pub(crate) tenure: Option<Box<Tenure>>,
+    pub(crate) how: GrantedBy,
 }
 
 /// The hold was released before.
@@ -88,12 +96,15 @@ impl Hold {
             lease: options.lease,
             renew: options.renew,
             ends: grant.ends,
+            how: grant.how,
             late: grant.late,
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
                 stored_until: grant.deadline + options.lease / 50,
                 lost: None,
+                told_lost: false,
+                said_long: false,
                 renewing: false,
                 keep_until,
                 watched_at: None,
@@ -242,6 +253,7 @@ mod tests {
             ends: None,
             late: Vec::new(),
             tenure: None,
+            how: GrantedBy::Store,
         };
         let part = Part::new("k".into(), owner, None);
         let clock = Clock::new(tokio::runtime::Handle::current());

@@ -40,10 +40,18 @@ impl Engine {
             return Err(hold.lost_error(reason));
         }
         let _until_released = match self.pass_on(ending.handoff) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                self.observed.released(hold, sent);
+                return Ok(());
+            }
             Err(handoff) => handoff,
         };
-        let unfinished = Unfinished { engine: self, hold };
+        let mut unfinished = Unfinished {
+            engine: self,
+            hold,
+            told: false,
+            sent,
+        };
         let requests = hold.releases(ending.keep);
         let by = sent + self.defaults.command_timeout;
         let result = self.store.release(requests, by).await;
@@ -57,6 +65,7 @@ impl Engine {
             unavailable(Some(hold.key()), failure.error)
         })?;
         let released = answer.value.iter().all(|one| *one == Released::Released);
+        unfinished.told = true;
         // A late acquire that found the lock taken has a place in the store's queue. A release
         // leaves it there.
         let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
@@ -65,16 +74,27 @@ impl Engine {
         }
         if released {
             self.grants.wrote(answer.link, sent);
+            self.observed.released(hold, sent);
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
         self.undo.count_failure();
+        self.observed.gone(hold, sent);
         Err(hold.lost_error(LostReason::Gone))
     }
 
     /// Ends a hold without waiting: from any thread, with or without a runtime. Later requests of
     /// this client for the key come after it.
     pub(crate) fn release_in_background(&self, hold: &Hold) {
+        self.release_unawaited(hold, true);
+    }
+
+    /// The same for a part of what a request wanted, which nobody was told of.
+    pub(in crate::engine) fn give_back(&self, hold: &Hold) {
+        self.release_unawaited(hold, false);
+    }
+
+    fn release_unawaited(&self, hold: &Hold, tells: bool) {
         if hold.ended() {
             return;
         }
@@ -89,8 +109,13 @@ impl Engine {
         };
         if let Some(reason) = ending.lost {
             self.end_lost(hold, reason);
-        } else if let Err(_until_sent) = self.pass_on(ending.handoff) {
+            return;
+        }
+        if let Err(_until_sent) = self.pass_on(ending.handoff) {
             self.send_release(hold, true, false);
+        }
+        if tells {
+            self.observed.released(hold, now);
         }
     }
 
@@ -104,7 +129,7 @@ impl Engine {
     /// A lost hold may still have its key for a moment. At the end of `max_hold`, or at a shutdown,
     /// for longer.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
-        self.count_loss();
+        self.observed.lost(hold, self.clock.now());
         if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
             self.send_release(hold, !reason.is_end_of_lease(), true);
         }
@@ -140,10 +165,16 @@ impl Engine {
 struct Unfinished<'e> {
     engine: &'e Engine,
     hold: &'e Hold,
+    /// The observers know how the hold ended.
+    told: bool,
+    sent: Instant,
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         self.engine.send_release(self.hold, true, true);
+        if !self.told {
+            self.engine.observed.released(self.hold, self.sent);
+        }
     }
 }

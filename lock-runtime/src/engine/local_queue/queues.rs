@@ -211,6 +211,17 @@ impl LocalQueues {
             .for_each(|settled| settled.notify_waiters());
     }
 
+    /// When the oldest of the requests that wait was asked for. Looks at each.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        let table = self.table.lock();
+        let oldest = |queue: &Arc<LocalQueue>| {
+            let state = queue.state.lock();
+            let since = state.entries.0.iter().map(|(_, entry)| entry.request.since);
+            since.min()
+        };
+        table.values().filter_map(oldest).min()
+    }
+
     /// How many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         let table = self.table.lock();

@@ -60,6 +60,8 @@ pub(crate) struct QueuedRequest {
     pub(crate) owner: Owner,
     pub(crate) permits: Option<Permits>,
     pub(crate) lease: Duration,
+    /// When it was asked for.
+    pub(crate) since: Instant,
 }
 
 /// What reaches a waiter, and wakes it.

@@ -91,6 +91,10 @@ impl Store for RedisStore {
         Box::pin(self.servers.first_attempt(by))
     }
 
+    fn is_connected(&self) -> bool {
+        self.servers.is_up()
+    }
+
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
         Box::pin(self.diagnose(by))
     }

@@ -50,9 +50,12 @@ impl Servers {
         matches!(self, Self::Cluster(_))
     }
 
-    /// True if the one server can be reached now.
+    /// True if the one server, or any node of a cluster, can be reached now.
     pub(crate) fn is_up(&self) -> bool {
-        matches!(self, Self::One(connection) if connection.is_up())
+        match self {
+            Self::One(connection) => connection.is_up(),
+            Self::Cluster(cluster) => cluster.is_up(),
+        }
     }
 
     /// The link over which the client's own thread would send now. If that depends on the key, a

@@ -82,6 +82,12 @@ impl Cluster {
         node.map_or(Link(0), |node| node.link())
     }
 
+    /// Whether any node can be reached now.
+    pub(crate) fn is_up(&self) -> bool {
+        let state = self.state.lock();
+        state.nodes.values().any(|node| node.is_up())
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }

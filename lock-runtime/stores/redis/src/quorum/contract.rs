@@ -61,6 +61,11 @@ impl Store for QuorumStore {
         Box::pin(self.first_attempt(by))
     }
 
+    fn is_connected(&self) -> bool {
+        let up = self.nodes.iter().filter(|node| node.servers.is_up());
+        up.count() >= self.majority()
+    }
+
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
         Box::pin(self.diagnose(by))
     }

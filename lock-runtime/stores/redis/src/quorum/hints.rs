@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::{ClientMessage, Clock, Ended, Link, Listener, Mutex, Owner, WakeUp};
+use lock_store::{ClientMessage, Clock, Ended, Link, Listener, Mutex, Owner, StoreError, WakeUp};
 
 use super::majority::majority;
 use crate::names::Prefix;
@@ -82,6 +82,18 @@ impl Listener for ServerListener {
     fn recheck(&self) {
         if let Some(listener) = self.hints.listener.upgrade() {
             listener.recheck();
+        }
+    }
+
+    fn connected(&self, server: &str) {
+        if let Some(listener) = self.hints.listener.upgrade() {
+            listener.connected(server);
+        }
+    }
+
+    fn disconnected(&self, server: &str, error: &StoreError) {
+        if let Some(listener) = self.hints.listener.upgrade() {
+            listener.disconnected(server, error);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::{BACKOFF_MAX, backoff};
-use lock_store::{Link, StoreError, StoreErrorKind};
+use lock_store::{Link, Listener, StoreError, StoreErrorKind};
 use tokio::sync::mpsc;
 
 use super::authentication::keep_authenticated;
@@ -90,6 +90,7 @@ impl Supervisor {
                 Ok((up, reached)) => {
                     let (link, server) = (up.link, up.address());
                     tracing::debug!(link = link.0, %server, "connected to the lock store");
+                    self.tells(|listener| listener.connected(&server));
                     let subscriptions = Arc::clone(&up.subscriptions);
                     if let Some(own) = &self.context.channels {
                         subscriptions.hear(&up.connection, own.all());
@@ -109,6 +110,8 @@ impl Supervisor {
                                 link = link.0, %server,
                                 "the connection to the lock store stayed silent and is replaced"
                             );
+                            let silent = stayed_silent();
+                            self.tells(|listener| listener.disconnected(&server, &silent));
                             replacement = Some(*made);
                             continue;
                         }
@@ -121,6 +124,7 @@ impl Supervisor {
                         link = link.0, %error, %server,
                         "the connection to the lock store is replaced"
                     );
+                    self.tells(|listener| listener.disconnected(&server, &error));
                     self.recheck();
                     error
                 }
@@ -307,10 +311,18 @@ impl Supervisor {
     }
 
     fn recheck(&self) {
+        self.tells(|listener| listener.recheck());
+    }
+
+    fn tells(&self, tell: impl FnOnce(&dyn Listener)) {
         if let Some(listener) = self.context.listener.upgrade() {
-            listener.recheck();
+            tell(&*listener);
         }
     }
+}
+
+fn stayed_silent() -> StoreError {
+    StoreError::new(StoreErrorKind::Timeout, "the connection stayed silent")
 }
 
 /// Between half and all of the back-off, another time at each attempt.

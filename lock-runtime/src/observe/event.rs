@@ -1,0 +1,278 @@
+//! [`Event`]: what happens to the locks of a client.
+
+use std::time::Duration;
+
+use lock_store::{LockKey, Permits, StoreError};
+
+use crate::error::{LockError, LostReason};
+
+/// Something that happened to a client or to one of its requests; see
+/// [`Observer`](crate::observe::Observer).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Event<'e> {
+    /// The [name](crate::LockClientBuilder::name) of the client.
+    pub client: &'e str,
+    /// Which lock it is about. `None` for what concerns the client as a whole.
+    pub lock: Option<Subject<'e>>,
+    /// What happened.
+    pub what: What<'e>,
+}
+
+impl<'e> Event<'e> {
+    pub(crate) fn new(client: &'e str, lock: Option<Subject<'e>>, what: What<'e>) -> Self {
+        Self { client, lock, what }
+    }
+}
+
+/// Which lock an event is about.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Subject<'e> {
+    /// What is locked. Of several keys, the first in their order.
+    pub key: &'e LockKey,
+    /// How many more keys are locked with it.
+    pub more_keys: usize,
+    /// The kind of lock.
+    pub kind: LockKind,
+}
+
+impl<'e> Subject<'e> {
+    pub(crate) fn new(key: &'e LockKey, more_keys: usize, kind: LockKind) -> Self {
+        Self {
+            key,
+            more_keys,
+            kind,
+        }
+    }
+
+    /// The key's [template](LockKey::template), such as `stock:<product_id>`: what all keys of its
+    /// kind are called. `None` for a key from a string without a
+    /// [label](crate::Lock::label).
+    #[must_use]
+    pub fn template(&self) -> Option<&'static str> {
+        self.key.template()
+    }
+}
+
+/// A kind of lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LockKind {
+    /// One holder.
+    Exclusive,
+    /// The reading side of a read-write lock.
+    Read,
+    /// The writing side of a read-write lock.
+    Write,
+    /// Permits of a semaphore.
+    Semaphore,
+}
+
+impl LockKind {
+    pub(crate) fn of(permits: Option<Permits>) -> Self {
+        match permits {
+            None => Self::Exclusive,
+            Some(Permits::READ) => Self::Read,
+            Some(Permits::WRITE) => Self::Write,
+            Some(_) => Self::Semaphore,
+        }
+    }
+
+    /// Its name in metrics and traces: `exclusive`, `read`, `write`, `semaphore`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Semaphore => "semaphore",
+        }
+    }
+}
+
+/// What happened.
+///
+/// A request begins with [`Asked`](Self::Asked), and ends with exactly one of
+/// [`Granted`](Self::Granted), [`Busy`](Self::Busy), [`Unavailable`](Self::Unavailable),
+/// [`Refused`](Self::Refused) and [`Cancelled`](Self::Cancelled). A hold that was granted, and not
+/// nested, ends with exactly one of [`Lost`](Self::Lost) and [`Released`](Self::Released).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum What<'e> {
+    /// A request begins.
+    Asked,
+    /// It has to wait: the lock is taken, or other requests of this process are before it. At most
+    /// once for each key.
+    Queued,
+    /// It has its lock.
+    #[non_exhaustive]
+    Granted {
+        /// Since it was asked for.
+        waited: Duration,
+        /// Whom it came from.
+        how: GrantedBy,
+    },
+    /// It ended with [`LockError::Busy`].
+    #[non_exhaustive]
+    Busy {
+        /// Since it was asked for.
+        waited: Duration,
+    },
+    /// It ended with [`LockError::Unavailable`].
+    #[non_exhaustive]
+    Unavailable {
+        /// Since it was asked for.
+        waited: Duration,
+        /// What the store said, or why it said nothing.
+        error: &'e StoreError,
+    },
+    /// It ended with another error.
+    #[non_exhaustive]
+    Refused {
+        /// Since it was asked for.
+        waited: Duration,
+        /// What is wrong.
+        error: &'e LockError,
+    },
+    /// Its future was dropped before it ended.
+    #[non_exhaustive]
+    Cancelled {
+        /// Since it was asked for.
+        waited: Duration,
+    },
+    /// A hold was lost.
+    #[non_exhaustive]
+    Lost {
+        /// Why.
+        reason: LostReason,
+        /// Since it was granted.
+        held: Duration,
+    },
+    /// A hold ended with its guard.
+    #[non_exhaustive]
+    Released {
+        /// Since it was granted.
+        held: Duration,
+    },
+    /// A hold was renewed.
+    #[non_exhaustive]
+    Renewed {
+        /// How long after the first try, because tries failed. Zero if that was answered.
+        late: Duration,
+    },
+    /// What a request may have left in the store is to be undone in the background.
+    #[non_exhaustive]
+    Undoing {
+        /// How many undos and releases are under way in the background, with this one.
+        pending: usize,
+    },
+    /// That is done, or the lease that it could have left is over.
+    #[non_exhaustive]
+    Undone {
+        /// How many undos and releases are still under way in the background.
+        pending: usize,
+    },
+    /// A command to the store has ended: it was answered, or given up.
+    #[non_exhaustive]
+    Command {
+        /// What the store was asked.
+        verb: Verb,
+        /// Until then.
+        took: Duration,
+        /// `None` if it was answered.
+        error: Option<&'e StoreError>,
+    },
+    /// A connection to a server is there, at first or again.
+    #[non_exhaustive]
+    Connected {
+        /// `host:port`, or the path of a socket.
+        server: &'e str,
+    },
+    /// A connection to a server is gone. Another is made.
+    #[non_exhaustive]
+    Disconnected {
+        /// `host:port`, or the path of a socket.
+        server: &'e str,
+        /// Why.
+        error: &'e StoreError,
+    },
+}
+
+/// Whom a request has its lock from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GrantedBy {
+    /// The store's reply to a command of its own.
+    Store,
+    /// The release of another client, by the store's message.
+    HandedOver,
+    /// Another task of this process, without the store.
+    PassedOn,
+    /// The hold of its own call chain.
+    Nested,
+}
+
+impl GrantedBy {
+    /// Its name in metrics and traces: `store`, `handed_over`, `passed_on`, `nested`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::HandedOver => "handed_over",
+            Self::PassedOn => "passed_on",
+            Self::Nested => "nested",
+        }
+    }
+}
+
+/// A command of the client to the store. One may be several commands to several servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Takes a lock, or a place in its queue.
+    Acquire,
+    /// Takes several locks at once.
+    AcquireAll,
+    /// Prolongs holds.
+    Renew,
+    /// Ends holds.
+    Release,
+    /// Undoes what a request may have left.
+    Undo,
+    /// Gives a hold a fencing token.
+    Fence,
+    /// Makes a writer a reader.
+    Downgrade,
+    /// Asks who has a lock.
+    Inspect,
+    /// Takes a lock away from its holder.
+    ForceRelease,
+    /// Asks a rate limiter.
+    Rate,
+    /// Sets, counts or looks at a latch.
+    Latch,
+    /// Asks for a sign of life.
+    Ping,
+}
+
+impl Verb {
+    /// Its name in metrics and traces, such as `acquire` and `force_release`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::AcquireAll => "acquire_all",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Undo => "undo",
+            Self::Fence => "fence",
+            Self::Downgrade => "downgrade",
+            Self::Inspect => "inspect",
+            Self::ForceRelease => "force_release",
+            Self::Rate => "rate",
+            Self::Latch => "latch",
+            Self::Ping => "ping",
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! [`Events`]: the way from what happens to the observers.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+use lock_store::LockKey;
+
+use super::event::{Event, LockKind, Subject, What};
+use super::observer::Observer;
+
+/// How far behind the observers may be with what happens in the background.
+const BEHIND: usize = 10_000;
+
+/// Tells a client's observers what happens. Nothing, if there are none.
+#[derive(Clone, Default)]
+pub(crate) struct Events(Option<Arc<Audience>>);
+
+/// The observers of one client.
+struct Audience {
+    told: Arc<Told>,
+    later: SyncSender<Later>,
+    /// Events were left out, and that was logged.
+    overflowed: AtomicBool,
+}
+
+/// The observers, and who tells them.
+struct Told {
+    client: Arc<str>,
+    observers: Vec<Arc<dyn Observer>>,
+    /// One has panicked, and that was logged.
+    panicked: AtomicBool,
+}
+
+/// An event that the thread tells.
+type Later = Box<dyn FnOnce(&Told) + Send>;
+
+impl Events {
+    /// For these observers. Starts their thread, which ends with the last clone of this.
+    pub(crate) fn new(
+        client: Arc<str>,
+        observers: Vec<Arc<dyn Observer>>,
+    ) -> std::io::Result<Self> {
+        if observers.is_empty() {
+            return Ok(Self(None));
+        }
+        let told = Arc::new(Told {
+            client,
+            observers,
+            panicked: AtomicBool::new(false),
+        });
+        let (later, events) = sync_channel(BEHIND);
+        let thread = std::thread::Builder::new().name("lock-observer".into());
+        let tells = Arc::clone(&told);
+        thread.spawn(move || run(&tells, &events))?;
+        Ok(Self(Some(Arc::new(Audience {
+            told,
+            later,
+            overflowed: AtomicBool::new(false),
+        }))))
+    }
+
+    /// Whether anybody wants to know.
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Tells it now, on this thread. Not under a lock, and not on the client's own thread.
+    pub(crate) fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
+        if let Some(audience) = &self.0 {
+            audience.told.tell(lock, what);
+        }
+    }
+
+    /// Has the observers' thread tell it: for what happens in the background, or under a lock.
+    pub(crate) fn tell_later(
+        &self,
+        of: Option<About>,
+        what: impl FnOnce(Tell<'_>) + Send + 'static,
+    ) {
+        let Some(audience) = &self.0 else { return };
+        let later: Later = Box::new(move |told| {
+            what(Tell {
+                told,
+                of: of.as_ref(),
+            })
+        });
+        if let Err(TrySendError::Full(_)) = audience.later.try_send(later)
+            && !audience.overflowed.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                "an observer of the lock client is {BEHIND} events behind; events are left out"
+            );
+        }
+    }
+}
+
+/// Which lock an event of the background is about.
+#[derive(Clone, Debug)]
+pub(crate) struct About {
+    pub(crate) key: LockKey,
+    pub(crate) more_keys: usize,
+    pub(crate) kind: LockKind,
+}
+
+/// Tells one event on the observers' thread.
+pub(crate) struct Tell<'t> {
+    told: &'t Told,
+    of: Option<&'t About>,
+}
+
+impl Tell<'_> {
+    pub(crate) fn that(self, what: What<'_>) {
+        let subject = self
+            .of
+            .map(|of| Subject::new(&of.key, of.more_keys, of.kind));
+        self.told.tell(subject, what);
+    }
+}
+
+impl Told {
+    fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
+        let event = Event::new(&self.client, lock, what);
+        for observer in &self.observers {
+            let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
+            if told.is_err() && !self.panicked.swap(true, Ordering::Relaxed) {
+                tracing::error!("an observer of the lock client panicked; it is told what follows");
+            }
+        }
+    }
+}
+
+fn run(told: &Told, events: &Receiver<Later>) {
+    while let Ok(event) = events.recv() {
+        event(told);
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let observers = self.0.as_ref().map(|all| all.told.observers.len());
+        f.debug_tuple("Events")
+            .field(&observers.unwrap_or(0))
+            .finish()
+    }
+}

@@ -1,0 +1,69 @@
+//! [`BodySpan`]: the span of a body that runs under a lock.
+
+use std::time::Duration;
+
+use lock_store::{FencingToken, LockKey};
+use tracing::field::Empty;
+use tracing::span::Entered;
+use tracing::{Span, field};
+
+/// From the first poll of a body to the release. Empty if nobody traces.
+#[derive(Debug)]
+pub(crate) struct BodySpan(Option<Box<Span>>);
+
+/// What became of a body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// It ended under its lock.
+    Ended,
+    /// The lock was lost, and it was stopped.
+    Lost,
+    /// The lock was lost before it ended by itself.
+    EndedLate,
+    /// Its future was dropped.
+    Dropped,
+}
+
+impl BodySpan {
+    pub(crate) fn new(key: &LockKey, waited: Duration, token: Option<FencingToken>) -> Self {
+        let span = tracing::info_span!(
+            "lock",
+            otel.kind = "internal",
+            otel.status_code = Empty,
+            error.r#type = Empty,
+            lock.key = field::display(key.as_str().escape_debug()),
+            lock.template = key.template(),
+            lock.waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+            lock.token = token.map(u64::from),
+            lock.outcome = Empty,
+        );
+        Self((!span.is_disabled()).then(|| Box::new(span)))
+    }
+
+    /// The body is polled until this is dropped.
+    pub(crate) fn enter(&self) -> Option<Entered<'_>> {
+        self.0.as_ref().map(|span| span.enter())
+    }
+
+    /// Records what became of the body, and ends the span.
+    pub(crate) fn end(&mut self, outcome: Outcome) {
+        let Some(span) = self.0.take() else { return };
+        let (name, failed) = match outcome {
+            Outcome::Ended => ("ended", false),
+            Outcome::Lost => ("lost", true),
+            Outcome::EndedLate => ("ended_late", true),
+            Outcome::Dropped => ("dropped", false),
+        };
+        span.record("lock.outcome", name);
+        if failed {
+            span.record("otel.status_code", "ERROR");
+            span.record("error.type", "lock_lost");
+        }
+    }
+}
+
+impl Drop for BodySpan {
+    fn drop(&mut self) {
+        self.end(Outcome::Dropped);
+    }
+}
