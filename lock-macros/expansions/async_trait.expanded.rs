@@ -15,7 +15,8 @@ impl Store for Memory {
     {
         Box::pin(async move {
             let __lock_key = {
-                let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+                let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                    "store:<self.name>:<id>",
                     47usize,
                 );
                 ::lock_runtime::__private::KeyWriter::literal(

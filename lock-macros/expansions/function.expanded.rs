@@ -4,7 +4,8 @@ pub async fn deduct(product_id: u64, amount: u32) -> Result<u32, OrderError> {
     #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
     let amount = ::lock_runtime::__private::Argument::new(amount);
     let __lock_key = {
-        let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+        let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+            "stock:<product_id>",
             26usize,
         );
         ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "stock:");

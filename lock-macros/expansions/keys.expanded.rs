@@ -3,7 +3,8 @@ async fn transfer(from: u64, to: Account, amount: u64) -> Result<(), BankError> 
     let amount = ::lock_runtime::__private::Argument::new(amount);
     let __lock_keys = [
         {
-            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                "account:<from>",
                 28usize,
             );
             ::lock_runtime::__private::KeyWriter::literal(
@@ -18,7 +19,8 @@ async fn transfer(from: u64, to: Account, amount: u64) -> Result<(), BankError> 
             ::lock_runtime::__private::KeyWriter::finish(__lock_writer)
         },
         {
-            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                "account:<to.id>",
                 28usize,
             );
             ::lock_runtime::__private::KeyWriter::literal(

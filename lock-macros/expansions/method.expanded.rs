@@ -1,7 +1,8 @@
 impl<T: Store> Service<T> {
     async fn place(&mut self, order: Order) -> Result<impl Iterator<Item = u8>> {
         let __lock_key = {
-            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                "{<self.tenant>}:order:<order.id()>",
                 49usize,
             );
             ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "{");

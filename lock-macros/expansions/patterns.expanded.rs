@@ -9,7 +9,8 @@ async fn handler(
     #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
     let unused = ::lock_runtime::__private::Argument::new(unused);
     let __lock_key = {
-        let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+        let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+            "order:<id>:<user>",
             47usize,
         );
         ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "order:");

@@ -3,7 +3,8 @@ impl Gateway {
         #[allow(clippy::shadow_reuse, clippy::used_underscore_binding)]
         let request = ::lock_runtime::__private::Argument::new(request);
         let __lock_key = {
-            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                "api:<app_id>",
                 24usize,
             );
             ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "api:");
@@ -72,7 +73,8 @@ impl Gateway {
     }
     async fn config(&self) -> Result<Config, CallError> {
         let __lock_key = {
-            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                "config",
                 6usize,
             );
             ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "config");

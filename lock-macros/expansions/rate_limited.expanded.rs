@@ -3,7 +3,8 @@
 pub async fn search(app_id: u64, mut text: String) -> Result<u32, ApiError> {
     {
         let __lock_key = {
-            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+            let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                "api:<app_id>",
                 24usize,
             );
             ::lock_runtime::__private::KeyWriter::literal(&mut __lock_writer, "api:");
@@ -90,7 +91,8 @@ impl Store for Memory {
         Box::pin(async move {
             {
                 let __lock_key = {
-                    let mut __lock_writer = ::lock_runtime::__private::KeyWriter::with_capacity(
+                    let mut __lock_writer = ::lock_runtime::__private::KeyWriter::new(
+                        "load:<self.name>:<id>",
                         46usize,
                     );
                     ::lock_runtime::__private::KeyWriter::literal(

@@ -154,7 +154,7 @@ pub(crate) mod __private {
     pub(crate) struct KeyWriter(String);
 
     impl KeyWriter {
-        pub(crate) fn with_capacity(bytes: usize) -> Self {
+        pub(crate) fn new(_template: &str, bytes: usize) -> Self {
             Self(String::with_capacity(bytes))
         }
         pub(crate) fn literal(&mut self, text: &'static str) {
