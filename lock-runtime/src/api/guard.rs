@@ -7,11 +7,11 @@ use std::time::Duration;
 use lock_store::{FencingToken, Instant, LockKey, Mutex};
 
 use crate::config::OnLost;
+use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
-use crate::engine::reentrancy::{Held, NestedGate, NestedPermit};
-use crate::engine::{Engine, Got};
+use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit};
 use crate::error::LockError;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.

@@ -34,7 +34,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lock_store::{ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
 use tokio::sync::Notify;
 
-pub(crate) use self::acquire::Got;
 use self::background::active::Active;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;

@@ -20,14 +20,14 @@ pub(crate) struct Events(Option<Arc<Audience>>);
 
 /// The observers of one client.
 struct Audience {
-    told: Arc<Told>,
+    observers: Arc<Observers>,
     later: SyncSender<Later>,
     /// Events were left out, and that was logged.
     overflowed: AtomicBool,
 }
 
-/// The observers, and who tells them.
-struct Told {
+/// The observers of a client, which all hear the same.
+struct Observers {
     client: Arc<str>,
     observers: Vec<Arc<dyn Observer>>,
     /// One has panicked, and that was logged.
@@ -35,7 +35,7 @@ struct Told {
 }
 
 /// An event that the thread tells.
-type Later = Box<dyn FnOnce(&Told) + Send>;
+type Later = Box<dyn FnOnce(&Observers) + Send>;
 
 impl Events {
     /// For these observers. Starts their thread, which ends with the last clone of this.
@@ -46,17 +46,17 @@ impl Events {
         if observers.is_empty() {
             return Ok(Self(None));
         }
-        let told = Arc::new(Told {
+        let all = Arc::new(Observers {
             client,
             observers,
             panicked: AtomicBool::new(false),
         });
         let (later, events) = sync_channel(BEHIND);
         let thread = std::thread::Builder::new().name("lock-observer".into());
-        let tells = Arc::clone(&told);
+        let tells = Arc::clone(&all);
         thread.spawn(move || run(&tells, &events))?;
         Ok(Self(Some(Arc::new(Audience {
-            told,
+            observers: all,
             later,
             overflowed: AtomicBool::new(false),
         }))))
@@ -70,7 +70,7 @@ impl Events {
     /// Tells it now, on this thread. Not under a lock, and not on the client's own thread.
     pub(crate) fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
         if let Some(audience) = &self.0 {
-            audience.told.tell(lock, what);
+            audience.observers.tell(lock, what);
         }
     }
 
@@ -81,9 +81,9 @@ impl Events {
         what: impl FnOnce(Tell<'_>) + Send + 'static,
     ) {
         let Some(audience) = &self.0 else { return };
-        let later: Later = Box::new(move |told| {
+        let later: Later = Box::new(move |observers| {
             what(Tell {
-                told,
+                observers,
                 of: of.as_ref(),
             })
         });
@@ -107,7 +107,7 @@ pub(crate) struct About {
 
 /// Tells one event on the observers' thread.
 pub(crate) struct Tell<'t> {
-    told: &'t Told,
+    observers: &'t Observers,
     of: Option<&'t About>,
 }
 
@@ -116,11 +116,11 @@ impl Tell<'_> {
         let subject = self
             .of
             .map(|of| Subject::new(&of.key, of.more_keys, of.kind));
-        self.told.tell(subject, what);
+        self.observers.tell(subject, what);
     }
 }
 
-impl Told {
+impl Observers {
     fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
         let event = Event::new(&self.client, lock, what);
         for observer in &self.observers {
@@ -132,7 +132,7 @@ impl Told {
     }
 }
 
-fn run(told: &Told, events: &Receiver<Later>) {
+fn run(told: &Observers, events: &Receiver<Later>) {
     while let Ok(event) = events.recv() {
         event(told);
     }
@@ -140,7 +140,7 @@ fn run(told: &Told, events: &Receiver<Later>) {
 
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let observers = self.0.as_ref().map(|all| all.told.observers.len());
+        let observers = self.0.as_ref().map(|all| all.observers.observers.len());
         f.debug_tuple("Events")
             .field(&observers.unwrap_or(0))
             .finish()

@@ -2,7 +2,7 @@
 
 use super::event::Event;
 
-/// Hears what a client does; see [`LockClientBuilder::observer`](crate::LockClientBuilder::observer)
+/// Hears what a client does; see the [builder](crate::LockClientBuilder::observer)
 /// and the [module](crate::observe). Every `Fn(&Event<'_>)` is one.
 ///
 /// # What it may do
@@ -19,7 +19,8 @@ use super::event::Event;
 /// So no observer costs a lock: leases are renewed whatever it does. If it panics, the panic is
 /// caught and logged once, and the next event is told as before.
 ///
-/// It may call the client: its methods without `async`, or the others in a task that it spawns.
+/// It may call the client: its methods without `async`, or the others in a task that it spawns. If
+/// it owns a clone of the client, that client lives for ever: give it a `Weak` or a `OnceLock`.
 /// Events of one thread come in their order. Across threads the order is not defined: a `Lost` may
 /// be told before its `Granted`.
 pub trait Observer: Send + Sync + 'static {

@@ -126,7 +126,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
-    /// True if there is a connection now: to any server that has locks, or to as many as are needed.
+    /// True if there is a connection now: to a server that has locks, or to as many as are needed.
     fn is_connected(&self) -> bool {
         true
     }

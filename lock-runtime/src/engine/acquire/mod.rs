@@ -9,29 +9,21 @@ mod foreign;
 mod giving_up;
 mod grant;
 mod long_wait;
+mod observed_request;
 mod one;
 mod several;
 mod task;
 
-use std::time::Duration;
-
 use lock_store::{Instant, LockKey, Wish};
 
+use self::observed_request::ObservedRequest;
 use self::task::AcquireTask;
-use super::observed::ObservedRequest;
-use super::reentrancy::{Held, enclosing};
+use super::reentrancy::{Got, Held, enclosing};
 use super::timing::Budget;
 use super::{Engine, check_key};
 use crate::config::Resolved;
 use crate::error::LockError;
 use crate::observe::GrantedBy;
-
-/// What a request got, and how long it waited for it.
-pub(crate) struct Got {
-    pub(crate) held: Held,
-    pub(crate) since: Instant,
-    pub(crate) waited: Duration,
-}
 
 impl Engine {
     /// Takes one key, or several at once.

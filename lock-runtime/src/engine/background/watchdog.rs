@@ -44,7 +44,7 @@ pub(crate) struct Watchdog {
 /// Each live hold has exactly one event.
 #[derive(Debug, Default)]
 struct Schedule {
-    events: BTreeMap<(Instant, u64), Event>,
+    events: BTreeMap<(Instant, u64), Scheduled>,
     /// The time that the task sleeps until. It is not woken for a later one.
     armed: Option<Instant>,
     /// Whether somebody waits until no hold is left.
@@ -53,7 +53,7 @@ struct Schedule {
 }
 
 #[derive(Clone, Debug)]
-struct Event {
+struct Scheduled {
     hold: Arc<Hold>,
     /// Renewals of this hold that failed in a row.
     failures: u32,
@@ -105,7 +105,7 @@ impl Watchdog {
         if let Some(before) = before {
             schedule.events.remove(&(before, id));
         }
-        let event = Event {
+        let event = Scheduled {
             hold,
             failures,
             due: due.unwrap_or(at),
@@ -276,7 +276,7 @@ impl Watchdog {
     }
 
     /// One round trip for all of them.
-    async fn renew(self: Arc<Self>, mut events: Vec<(Event, Duration)>) {
+    async fn renew(self: Arc<Self>, mut events: Vec<(Scheduled, Duration)>) {
         events.retain(|(event, _)| !event.hold.ended());
         if events.is_empty() {
             return;
@@ -329,7 +329,7 @@ impl Watchdog {
     }
 
     /// The deadline stays, and until then it is tried again.
-    fn renew_again(&self, event: &Event, now: Instant) {
+    fn renew_again(&self, event: &Scheduled, now: Instant) {
         let failures = event.failures + 1;
         let again = timing::renewal_retry_at(now, event.hold.lease, failures);
         self.set(
@@ -340,7 +340,7 @@ impl Watchdog {
         );
     }
 
-    fn renewed(&self, event: &Event, lease: Duration, sent: Instant, renewed: Renewed) {
+    fn renewed(&self, event: &Scheduled, lease: Duration, sent: Instant, renewed: Renewed) {
         let hold = &event.hold;
         match renewed {
             Renewed::Renewed => {
@@ -371,7 +371,7 @@ impl Watchdog {
     }
 
     /// How much later than planned a renewal was answered, if not by its first try.
-    fn late(&self, event: &Event) -> Duration {
+    fn late(&self, event: &Scheduled) -> Duration {
         match event.failures {
             0 => Duration::ZERO,
             _ => self.clock.now().saturating_duration_since(event.due),
@@ -392,7 +392,7 @@ impl Watchdog {
 impl Schedule {
     /// The holds that are due now, and renewals that may as well travel with them. They stay
     /// scheduled until they are set anew.
-    fn take_due(&self, now: Instant) -> Vec<Event> {
+    fn take_due(&self, now: Instant) -> Vec<Scheduled> {
         let soon = self.events.range(..(now + TOGETHER, u64::MAX));
         soon.filter(|((at, _), event)| *at <= now || event.renew)
             .map(|(_, event)| event.clone())

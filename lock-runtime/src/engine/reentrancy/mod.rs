@@ -9,4 +9,4 @@ mod nested;
 
 pub(super) use self::call_chain::enclosing;
 pub(crate) use self::gate::{NestedGate, NestedPermit};
-pub(crate) use self::nested::Held;
+pub(crate) use self::nested::{Got, Held};

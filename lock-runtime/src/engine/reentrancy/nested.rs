@@ -1,8 +1,9 @@
 //! Nested requests: they use the hold of their call chain, one at a time, or readers together.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use lock_store::{LockKey, Permits};
+use lock_store::{Instant, LockKey, Permits};
 
 use super::call_chain::Frame;
 use super::gate::{NestedGate, NestedPermit};
@@ -17,6 +18,14 @@ use crate::error::{HeldBy, KeyKind, LockError, LostReason};
 pub(crate) enum Held {
     Own(Arc<Hold>),
     Nested(Arc<Hold>, NestedPermit, NestedGate),
+}
+
+/// What a request got, when, and how long it waited for it.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) held: Held,
+    pub(crate) since: Instant,
+    pub(crate) waited: Duration,
 }
 
 impl Engine {

@@ -11,6 +11,7 @@ pub(super) const DEFAULTS: Defaults = Defaults {
     command_timeout: Duration::from_millis(500),
     local_handoffs: 64,
     warn_after: Duration::from_secs(30),
+    warn_held_after: Duration::from_secs(300),
     unavailable_after: None,
     local_tenure: Duration::from_millis(10),
     trusts_messages: true,

@@ -1,0 +1,240 @@
+//! Which events there are, and in which order.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, LockKey, distributed_lock, lock_key};
+use lock_testkit::{Proxy, RedisServer, eventually};
+
+use crate::{Told, observed, observed_at};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_request_and_its_hold_are_told_from_the_beginning_to_the_end() {
+    let (client, told) = observed().await;
+    let product = 42;
+    let guard = client.lock(lock_key!("stock:<product>")).acquire().await;
+    guard.unwrap().release().await.unwrap();
+    let events = ["asked exclusive", "granted store", "released"];
+    assert_eq!(told.about("stock:<product>"), events);
+    assert_eq!(told.times("command acquire None"), 1);
+    assert_eq!(told.times("command release None"), 1);
+}
+
+#[distributed_lock(key = "report:<day>", client = client)]
+async fn report(client: &LockClient, day: u32) -> Result<u32, LockError> {
+    Ok(day)
+}
+
+#[tokio::test]
+async fn the_template_is_that_of_the_attribute_or_the_macro_or_a_label() {
+    let (client, told) = observed().await;
+    assert_eq!(report(&client, 7).await.unwrap(), 7);
+    client
+        .lock("a:1")
+        .label("a:<id>")
+        .run(async {})
+        .await
+        .unwrap();
+    let key = LockKey::from("b:1").labelled("b:<id>");
+    client.lock(key).run(async {}).await.unwrap();
+    let both = client.multi_lock(["d:2", "d:1"]).label("d:<id>");
+    both.run(async {}).await.unwrap();
+    client.lock("c:1").run(async {}).await.unwrap();
+    for template in [
+        "report:<day>",
+        "a:<id>",
+        "b:<id>",
+        "d:<id>",
+        "without a template",
+    ] {
+        assert_eq!(told.about(template).len(), 3, "{template}: {told:?}");
+    }
+    // A view, and an error, keep it.
+    let view = client.namespaced("acme");
+    let guard = view.lock(lock_key!("e:1")).acquire().await.unwrap();
+    assert_eq!(guard.key().template(), Some("e:1"));
+    let busy = view
+        .lock(lock_key!("e:1"))
+        .wait(Duration::ZERO)
+        .acquire()
+        .await;
+    assert_eq!(busy.unwrap_err().key().unwrap().template(), Some("e:1"));
+}
+
+#[tokio::test]
+async fn each_kind_of_lock_has_its_name() {
+    let (client, told) = observed().await;
+    let prices = client.rw_lock("prices");
+    prices.read().label("r").run(async {}).await.unwrap();
+    prices.write().label("w").run(async {}).await.unwrap();
+    let downloads = client.semaphore("downloads", 2);
+    downloads.permit().label("s").run(async {}).await.unwrap();
+    for (label, kind) in [("r", "read"), ("w", "write"), ("s", "semaphore")] {
+        assert_eq!(told.about(label)[0], format!("asked {kind}"));
+    }
+}
+
+#[tokio::test]
+async fn it_is_told_whom_a_lock_came_from() {
+    let server = RedisServer::start().await;
+    let (client, told) = observed_at(&server).await;
+    let (another, _) = observed_at(&server).await;
+    let request = |client: &LockClient| client.lock("k").label("k").wait(60 * SECOND);
+    let held = request(&another).acquire().await.unwrap();
+    let waits = tokio::spawn(request(&client).acquire());
+    eventually("it stands in the queue", async || {
+        another.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    held.release().await.unwrap();
+    let held = waits.await.unwrap().unwrap();
+    let events = ["asked exclusive", "queued", "granted handed_over"];
+    assert_eq!(told.about("k"), events);
+
+    let waits = tokio::spawn(request(&client).acquire());
+    eventually("it waits", async || client.stats().waiting == 1).await;
+    told.eventually("k queued").await;
+    held.release().await.unwrap();
+    let held = waits.await.unwrap().unwrap();
+    assert_eq!(told.about("k").last().unwrap(), "granted passed_on");
+    assert_eq!(told.times("k released"), 1);
+
+    held.scope(async { request(&client).run(async {}).await.unwrap() })
+        .await;
+    assert_eq!(told.about("k").last().unwrap(), "granted nested");
+    assert_eq!(
+        told.times("k released"),
+        1,
+        "the outer guard is still there"
+    );
+}
+
+#[tokio::test]
+async fn each_end_of_a_request_without_a_lock_is_told_once() {
+    let server = RedisServer::start().await;
+    let (client, told) = observed_at(&server).await;
+    let guard = client.lock("k").label("held").acquire().await.unwrap();
+
+    let busy = client.lock("k").label("busy").try_acquire().await.unwrap();
+    assert!(busy.is_none());
+    let bad = client.lock("").label("bad").acquire().await;
+    assert!(matches!(bad, Err(LockError::InvalidKey { .. })));
+    let cancelled = client.lock("k").label("cancelled").acquire();
+    assert!(tokio::time::timeout(SECOND / 10, cancelled).await.is_err());
+    server.kill();
+    let down = client.lock("other").label("down").wait(Duration::ZERO);
+    assert!(down.acquire().await.unwrap_err().is_unavailable());
+
+    for (label, last) in [
+        ("busy", "busy"),
+        ("cancelled", "cancelled"),
+        ("down", "unavailable Disconnected"),
+    ] {
+        let events = told.about(label);
+        assert_eq!(events.last().unwrap(), last);
+        let ends = events.iter().filter(|one| *one != "queued").count();
+        assert_eq!(ends, 2, "{events:?}");
+    }
+    let bad = told.about("bad");
+    assert!(
+        bad.len() == 2 && bad[1].starts_with("refused the lock key"),
+        "{bad:?}"
+    );
+    assert!(guard.is_held());
+}
+
+#[tokio::test]
+async fn a_loss_is_told_when_it_happens_and_no_release_after_it() {
+    let (client, told) = observed().await;
+    let lease = Duration::from_millis(50);
+    let guard = client
+        .lock("k")
+        .label("short")
+        .lease(lease)
+        .acquire()
+        .await
+        .unwrap();
+    // Nobody asks the guard.
+    told.eventually("short lost Expired").await;
+    guard.release().await.unwrap_err();
+    assert_eq!(told.times("short lost"), 1);
+    assert_eq!(told.times("short released"), 0);
+
+    let guard = client.lock("k").label("taken").acquire().await.unwrap();
+    assert!(client.force_release("k").await.unwrap());
+    guard.release().await.unwrap_err();
+    assert_eq!(told.about("taken").last().unwrap(), "lost Gone");
+    assert_eq!(client.stats().lost, 2);
+}
+
+#[tokio::test]
+async fn a_dropped_guard_is_told_as_released_and_undone() {
+    let (client, told) = observed().await;
+    drop(client.lock("k").label("k").acquire().await.unwrap());
+    assert_eq!(told.about("k").last().unwrap(), "released");
+    told.eventually("client undone 0").await;
+    assert_eq!(told.times("undoing"), 1);
+    assert_eq!(client.stats().undoing, 0);
+}
+
+#[tokio::test]
+async fn locks_that_a_request_for_several_gave_back_are_not_told() {
+    let server = RedisServer::start().await;
+    let (client, told) = observed_at(&server).await;
+    let (another, _) = observed_at(&server).await;
+    let held = another.lock("b").acquire().await.unwrap();
+    let both = client.multi_lock(["b", "a"]).label("both");
+    assert!(
+        both.clone()
+            .wait(SECOND / 5)
+            .acquire()
+            .await
+            .unwrap_err()
+            .is_busy()
+    );
+    let events = told.about("both");
+    let count = |what: &str| events.iter().filter(|one| **one == what).count();
+    assert_eq!((count("busy"), count("released")), (1, 0), "{events:?}");
+    held.release().await.unwrap();
+    both.run(async {}).await.unwrap();
+    assert_eq!(told.times("both released"), 1);
+    assert_eq!(told.times("both granted"), 1);
+}
+
+#[tokio::test]
+async fn renewals_are_told_and_those_that_were_late() {
+    let server = RedisServer::start().await;
+    let proxy = Proxy::start(server.addr()).await;
+    let told = Told::default();
+    let builder = LockClient::builder()
+        .url(proxy.url())
+        .observer(told.clone());
+    let builder = builder.command_timeout(SECOND / 10);
+    let client = builder.connect().await.unwrap();
+    let lease = 6 * SECOND;
+    let request = client.lock("k").label("k").lease(lease).renew(true);
+    let guard = request.acquire().await.unwrap();
+    told.eventually("k renewed").await;
+    assert_eq!(told.times("renewed late"), 0);
+    proxy.freeze();
+    told.eventually("command renew Some(Timeout)").await;
+    proxy.thaw();
+    told.eventually("k renewed late").await;
+    assert!(guard.is_held());
+}
+
+#[tokio::test]
+async fn connections_come_and_go() {
+    let server = RedisServer::start().await;
+    let (client, told) = observed_at(&server).await;
+    let address = server.addr();
+    told.eventually(&format!("connected {address}")).await;
+    server.kill();
+    told.eventually(&format!("disconnected {address}")).await;
+    eventually("it says so", async || !client.stats().connected).await;
+    server.restart().await;
+    let again = format!("client connected {address}");
+    eventually("it is connected again", async || told.times(&again) == 2).await;
+    assert!(client.stats().connected);
+}

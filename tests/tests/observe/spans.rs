@@ -1,0 +1,160 @@
+//! The span of a body, and what logs and spans show of a key.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, distributed_lock};
+use lock_testkit::Log;
+use tracing::instrument;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+/// Hears this thread's spans when they end, and its events.
+fn traced() -> (Log, DefaultGuard) {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_max_level(tracing::Level::DEBUG)
+        .with_span_events(FmtSpan::CLOSE)
+        .with_writer(move || writer.clone());
+    let guard = tracing::subscriber::set_default(subscriber.finish());
+    (log, guard)
+}
+
+/// The line that says that the span of a body has ended.
+fn closed(log: &Log) -> String {
+    let text = log.text();
+    let closes = ": lock_runtime::observe::span: close ";
+    let line = text.lines().find(|line| line.contains(closes));
+    line.unwrap_or_else(|| panic!("no span has ended: {text}"))
+        .to_owned()
+}
+
+#[distributed_lock(key = "stock:<id>", client = client, fence = token)]
+async fn body(client: &LockClient, id: &str) -> Result<u64, LockError> {
+    tracing::info!("in the body");
+    Ok(token.into())
+}
+
+#[tokio::test]
+async fn a_body_runs_in_a_span_that_says_which_lock_it_has() {
+    let (log, _logs) = traced();
+    let client = LockClient::in_memory();
+    let token = body(&client, "4\n2").await.unwrap();
+    let span = closed(&log);
+    for field in [
+        "lock.key=stock:4%0A2".to_owned(),
+        "lock.template=\"stock:<id>\"".to_owned(),
+        "lock.waited_ms=0".to_owned(),
+        format!("lock.token={token}"),
+        "lock.outcome=\"ended\"".to_owned(),
+        "otel.kind=\"internal\"".to_owned(),
+    ] {
+        assert!(span.contains(&field), "{field}: {span}");
+    }
+    let text = log.text();
+    let inside = text
+        .lines()
+        .find(|line| line.contains("in the body"))
+        .unwrap();
+    assert!(inside.contains("lock{"), "{inside}");
+}
+
+#[tokio::test]
+async fn a_span_says_what_became_of_a_body_that_did_not_end() {
+    let (log, _logs) = traced();
+    let client = LockClient::in_memory();
+    let lease = Duration::from_millis(50);
+    let lost = client
+        .lock("lost")
+        .lease(lease)
+        .run(std::future::pending::<()>())
+        .await;
+    assert!(lost.unwrap_err().is_lost());
+    let span = closed(&log);
+    for field in [
+        "lock.outcome=\"lost\"",
+        "otel.status_code=\"ERROR\"",
+        "error.type=\"lock_lost\"",
+    ] {
+        assert!(span.contains(field), "{field}: {span}");
+    }
+
+    let (log, _logs) = traced();
+    let blocks = client.lock("late").lease(lease);
+    let late = blocks.run(async { std::thread::sleep(2 * lease) }).await;
+    assert!(late.unwrap_err().body_ended());
+    assert!(closed(&log).contains("lock.outcome=\"ended_late\""));
+
+    let (log, _logs) = traced();
+    let dropped = client.lock("dropped").run(std::future::pending::<()>());
+    assert!(tokio::time::timeout(lease, dropped).await.is_err());
+    assert!(closed(&log).contains("lock.outcome=\"dropped\""));
+}
+
+// Attributes are expanded from above. The upper one changes the body, and the lower one is put
+// around the whole.
+#[instrument(skip(client))]
+#[distributed_lock(key = "k", client = client)]
+async fn instrument_above(client: &LockClient) -> Result<(), LockError> {
+    Ok(())
+}
+
+#[distributed_lock(key = "k", client = client)]
+#[instrument(skip(client))]
+async fn instrument_below(client: &LockClient) -> Result<(), LockError> {
+    Ok(())
+}
+
+/// The line with this text.
+fn line(log: &Log, text: &str) -> String {
+    let all = log.text();
+    let line = all.lines().find(|line| line.contains(text));
+    line.unwrap_or_else(|| panic!("no line has {text:?}: {all}"))
+        .to_owned()
+}
+
+#[tokio::test]
+async fn instrument_below_the_attribute_includes_the_wait_and_above_it_does_not() {
+    let client = LockClient::in_memory();
+    let (log, _logs) = traced();
+    instrument_above(&client).await.unwrap();
+    assert!(!line(&log, "a lock is asked for").contains("instrument_above"));
+    let own = line(&log, "observe::spans: close");
+    assert!(
+        own.contains("lock{") && own.contains("}:instrument_above:"),
+        "{own}"
+    );
+
+    let (log, _logs) = traced();
+    instrument_below(&client).await.unwrap();
+    assert!(line(&log, "a lock is asked for").contains("instrument_below"));
+    assert!(
+        closed(&log).contains("instrument_below:lock{"),
+        "{}",
+        closed(&log)
+    );
+}
+
+#[tokio::test]
+async fn no_key_breaks_a_line_of_the_log() {
+    let (log, _logs) = traced();
+    let client = LockClient::in_memory();
+    let key = "a\nINFO forged: line\r\u{1b}[31m\u{2028}";
+    let lease = Duration::from_millis(20);
+    let request = client.lock(key).lease(lease);
+    assert!(request.run(std::future::pending::<()>()).await.is_err());
+    client.lock(key).run(async {}).await.unwrap();
+    let text = log.text();
+    assert!(
+        text.contains("lock.key=a\\nINFO forged: line\\r\\u{1b}"),
+        "{text}"
+    );
+    for line in text.lines() {
+        let begins_as_a_record = line.starts_with("20") && line.contains('Z');
+        assert!(begins_as_a_record, "{line:?}");
+    }
+    for char in ['\r', '\u{1b}', '\u{2028}'] {
+        assert!(!text.contains(char), "{char:?}");
+    }
+}
