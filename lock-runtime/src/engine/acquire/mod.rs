@@ -1,8 +1,8 @@
 //! One acquisition, from the request to what the caller gets.
 //!
-//! Each key has an acquire task (`task`): it waits for the key (`one`), sends the commands
-//! (`command`) and makes a hold of its grant (`grant`). A request for several keys takes all or
-//! none (`several`).
+//! Each key has an acquire task (`task`): it waits for the key (`one`) or tries once (`once`),
+//! sends the commands (`command`) and makes a hold of its grant (`grant`). A request for several
+//! keys takes all or none (`several`). All of it is observed (`observed_request`).
 
 mod command;
 mod foreign;
@@ -10,8 +10,10 @@ mod giving_up;
 mod grant;
 mod long_wait;
 mod observed_request;
+mod once;
 mod one;
 mod several;
+mod state;
 mod task;
 
 use lock_store::{Instant, LockKey, Wish};

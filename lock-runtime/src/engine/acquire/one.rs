@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use lock_store::timing::BACKOFF_MIN;
-use lock_store::{Instant, Queue, StoreError, StoreErrorKind};
+use lock_store::{Instant, Queue, StoreError};
 
 use super::command::Step;
 use super::foreign::ForeignHolder;
 use super::giving_up::Heard;
 use super::long_wait::LongWait;
+use super::state::State;
 use super::task::AcquireTask;
 use crate::engine::Engine;
 use crate::engine::errors::unavailable;
@@ -38,23 +39,6 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// Where a waiting request stands.
-#[derive(Clone, Copy)]
-enum State {
-    /// In the local queue, and the store knows nothing of it. As the first, it waits until then for
-    /// the hold of another task.
-    InLocalQueue { handoff_until: Option<Instant> },
-    /// The store is to be asked now.
-    Asks,
-    /// The store has said that the key is taken. The first of the local queue asks again then.
-    InStoreQueue { recheck_at: Instant },
-    /// The store has failed, or refused for now. It is asked again then.
-    BacksOff {
-        failed_at: Instant,
-        again_at: Instant,
-    },
-}
-
 /// A request that waits, and what it has learned.
 struct Waiting<'e> {
     queued: Queued<'e>,
@@ -77,39 +61,6 @@ struct Waiting<'e> {
 }
 
 impl<'e> AcquireTask<'e> {
-    /// One try, one round trip, now. One more if the connection stays silent and another takes its
-    /// place in time.
-    pub(super) async fn once(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
-        let (engine, key) = (self.engine, self.request.claim.key.clone());
-        if let Some(settled) = engine.local_queues.settled(&key) {
-            // A release may hang at another server, where its hold has more keys.
-            let by = now + self.budget.gives_up(None).saturating_duration_since(now) / 2;
-            let _ = engine.clock.by(by, settled).await;
-            now = engine.clock.now();
-        }
-        if engine.is_closing() {
-            return Err(LockError::Shutdown);
-        }
-        let mut step = self.send(None, now).await?;
-        now = engine.clock.now();
-        // Silence that ends before the time is up is that of a connection and not of the store.
-        let silent =
-            matches!(&step, Step::Failed(error) if error.kind() == StoreErrorKind::Timeout);
-        if silent && self.late.is_some() && now < self.budget.gives_up(None) {
-            step = self.send(None, now).await?;
-        }
-        match step {
-            Step::Held(hold) => Ok(hold),
-            Step::Busy { holder, .. } => Err(engine.busy(&key, &self.budget, holder)),
-            Step::PassedOver => Err(engine.busy(&key, &self.budget, None)),
-            Step::Failed(error) | Step::Unusable(error) => Err(unavailable(Some(&key), error)),
-            Step::Cut => {
-                let failure = engine.liveness.last_failure(self.budget.started);
-                Err(unavailable(Some(&key), failure))
-            }
-        }
-    }
-
     /// Waits for the key, as long as the budget says.
     pub(super) async fn wait(&mut self, mut now: Instant) -> Result<Arc<Hold>, LockError> {
         let engine = self.engine;
@@ -368,25 +319,6 @@ impl<'e> AcquireTask<'e> {
         };
         self.join_queue(&waiting.queued.waiter.signal);
         None
-    }
-}
-
-impl State {
-    fn backs_off(failed_at: Instant, again_at: Instant) -> Self {
-        Self::BacksOff {
-            failed_at,
-            again_at,
-        }
-    }
-
-    fn first(fair: bool) -> Self {
-        if fair {
-            Self::Asks
-        } else {
-            Self::InLocalQueue {
-                handoff_until: None,
-            }
-        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 pub(super) mod active;
 mod backlog;
+mod pending_jobs;
+mod schedule;
 mod shutdown;
 mod start;
 pub(crate) mod thread;

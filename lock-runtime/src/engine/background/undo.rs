@@ -1,7 +1,7 @@
 //! The jobs that nobody waits for: releases of dropped guards, and undos of unknown outcomes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lock_store::timing::QUEUE_TTL;
@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::backlog::{AT_ONCE, Attempt, Backlog};
+use super::pending_jobs::PendingJobs;
 use crate::engine::hold::part::LateAcquire;
 use crate::engine::liveness::Liveness;
 use crate::engine::local_queue::Releasing;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
-use crate::observe::{Tell, What};
 
 /// Something to end.
 #[derive(Debug)]
@@ -57,32 +57,7 @@ pub(crate) struct PendingUndo {
 pub(crate) struct Undo {
     jobs: mpsc::UnboundedSender<Job>,
     failures: Arc<AtomicU64>,
-    pending: Arc<Pending>,
-}
-
-/// How many jobs are not done.
-#[derive(Debug)]
-struct Pending {
-    jobs: AtomicUsize,
-    observed: Arc<Observed>,
-}
-
-impl Pending {
-    fn one_more(&self) {
-        let pending = self.jobs.fetch_add(1, Ordering::Relaxed) + 1;
-        let undoing = move || What::Undoing { pending };
-        self.tell(move |tell| tell.that(undoing()));
-    }
-
-    fn one_done(&self) {
-        let pending = self.jobs.fetch_sub(1, Ordering::Relaxed) - 1;
-        let undone = move || What::Undone { pending };
-        self.tell(move |tell| tell.that(undone()));
-    }
-
-    fn tell(&self, what: impl FnOnce(Tell<'_>) + Send + 'static) {
-        self.observed.events.tell_later(None, what);
-    }
+    pending: Arc<PendingJobs>,
 }
 
 /// Does the jobs, on the client's own runtime: one task for all of them.
@@ -116,7 +91,7 @@ struct Worker {
     liveness: Arc<Liveness>,
     command_timeout: Duration,
     failures: Arc<AtomicU64>,
-    pending: Arc<Pending>,
+    pending: Arc<PendingJobs>,
 }
 
 impl Undo {
@@ -129,10 +104,7 @@ impl Undo {
     ) -> (Self, UndoTask) {
         let (sender, jobs) = mpsc::unbounded_channel();
         let failures = Arc::<AtomicU64>::default();
-        let pending = Arc::new(Pending {
-            jobs: AtomicUsize::new(0),
-            observed,
-        });
+        let pending = Arc::new(PendingJobs::new(observed));
         let worker = Worker {
             store,
             clock,
@@ -169,7 +141,7 @@ impl Undo {
 
     /// Jobs that are not done.
     pub(crate) fn pending(&self) -> usize {
-        self.pending.jobs.load(Ordering::Relaxed)
+        self.pending.jobs()
     }
 
     /// Waits until everything sent so far is done.

@@ -7,15 +7,13 @@ use std::time::Duration;
 use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Renewed, Store};
 use tokio::sync::Notify;
 
+use super::schedule::{Schedule, Scheduled};
 use crate::config::Defaults;
 use crate::engine::hold::Hold;
 use crate::engine::liveness::Liveness;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
 use crate::error::LostReason;
-
-/// Renewals that fall due within this time travel together.
-const TOGETHER: Duration = Duration::from_millis(20);
 
 /// How often the clock is read while anything is held. A machine that sleeps stops the alarms, but
 /// not the clock.
@@ -39,28 +37,6 @@ pub(crate) struct Watchdog {
     earlier: Notify,
     /// No hold is left.
     idle: Notify,
-}
-
-/// Each live hold has exactly one event.
-#[derive(Debug, Default)]
-struct Schedule {
-    events: BTreeMap<(Instant, u64), Scheduled>,
-    /// The time that the task sleeps until. It is not woken for a later one.
-    armed: Option<Instant>,
-    /// Whether somebody waits until no hold is left.
-    awaited: bool,
-    closed: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Scheduled {
-    hold: Arc<Hold>,
-    /// Renewals of this hold that failed in a row.
-    failures: u32,
-    /// When the first of them was due.
-    due: Instant,
-    /// A renewal is due; otherwise the deadline is.
-    renew: bool,
 }
 
 impl Watchdog {
@@ -386,16 +362,5 @@ impl Watchdog {
                 "a lock is held for longer than expected (`warn_held_after`)"
             );
         }
-    }
-}
-
-impl Schedule {
-    /// The holds that are due now, and renewals that may as well travel with them. They stay
-    /// scheduled until they are set anew.
-    fn take_due(&self, now: Instant) -> Vec<Scheduled> {
-        let soon = self.events.range(..(now + TOGETHER, u64::MAX));
-        soon.filter(|((at, _), event)| *at <= now || event.renew)
-            .map(|(_, event)| event.clone())
-            .collect()
     }
 }

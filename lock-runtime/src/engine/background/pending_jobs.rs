@@ -1,0 +1,43 @@
+//! [`PendingJobs`]: counts what the undo task has to do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::engine::observed::Observed;
+use crate::observe::{Tell, What};
+
+/// How many jobs are not done, and who is told.
+#[derive(Debug)]
+pub(super) struct PendingJobs {
+    jobs: AtomicUsize,
+    observed: Arc<Observed>,
+}
+
+impl PendingJobs {
+    pub(super) fn new(observed: Arc<Observed>) -> Self {
+        Self {
+            jobs: AtomicUsize::new(0),
+            observed,
+        }
+    }
+
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn one_more(&self) {
+        let pending = self.jobs.fetch_add(1, Ordering::Relaxed) + 1;
+        let undoing = move || What::Undoing { pending };
+        self.tell(move |tell| tell.that(undoing()));
+    }
+
+    pub(super) fn one_done(&self) {
+        let pending = self.jobs.fetch_sub(1, Ordering::Relaxed) - 1;
+        let undone = move || What::Undone { pending };
+        self.tell(move |tell| tell.that(undone()));
+    }
+
+    fn tell(&self, what: impl FnOnce(Tell<'_>) + Send + 'static) {
+        self.observed.events.tell_later(None, what);
+    }
+}
