@@ -149,7 +149,9 @@ pub enum What<'e> {
         /// Since it was granted.
         held: Duration,
     },
-    /// A hold ended with its guard.
+    /// A hold ended with its guard. If the release fails, or finds the hold gone, in the
+    /// background, that is counted in
+    /// [`release_failures`](crate::observe::Stats::release_failures).
     #[non_exhaustive]
     Released {
         /// Since it was granted.

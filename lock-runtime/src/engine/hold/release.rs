@@ -39,19 +39,18 @@ impl Engine {
             self.end_lost(hold, reason);
             return Err(hold.lost_error(reason));
         }
-        let _until_released = match self.pass_on(ending.handoff) {
-            Ok(()) => {
-                self.observed.released(hold, sent);
-                return Ok(());
-            }
-            Err(handoff) => handoff,
-        };
-        let mut unfinished = Unfinished {
+        // Told at the very end, when nobody waits for this any more.
+        let mut told = ToldEnd {
             engine: self,
             hold,
-            told: false,
-            sent,
+            at: sent,
+            was_gone: false,
         };
+        let _until_released = match self.pass_on(ending.handoff) {
+            Ok(()) => return Ok(()),
+            Err(handoff) => handoff,
+        };
+        let unfinished = Unfinished { engine: self, hold };
         let requests = hold.releases(ending.keep);
         let by = sent + self.defaults.command_timeout;
         let result = self.store.release(requests, by).await;
@@ -65,7 +64,6 @@ impl Engine {
             unavailable(Some(hold.key()), failure.error)
         })?;
         let released = answer.value.iter().all(|one| *one == Released::Released);
-        unfinished.told = true;
         // A late acquire that found the lock taken has a place in the store's queue. A release
         // leaves it there.
         let undone = |(late, _): &(LateAcquire, _)| released && late.is_undone(answer.link, sent);
@@ -74,12 +72,11 @@ impl Engine {
         }
         if released {
             self.grants.wrote(answer.link, sent);
-            self.observed.released(hold, sent);
             return Ok(());
         }
         tracing::warn!(key = %hold.key().shortened(), "a lock was gone when it was released");
         self.undo.count_failure();
-        self.observed.gone(hold, sent);
+        told.was_gone = true;
         Err(hold.lost_error(LostReason::Gone))
     }
 
@@ -165,16 +162,28 @@ impl Engine {
 struct Unfinished<'e> {
     engine: &'e Engine,
     hold: &'e Hold,
-    /// The observers know how the hold ended.
-    told: bool,
-    sent: Instant,
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         self.engine.send_release(self.hold, true, true);
-        if !self.told {
-            self.engine.observed.released(self.hold, self.sent);
+    }
+}
+
+/// Tells how a hold has ended, when this is dropped.
+struct ToldEnd<'e> {
+    engine: &'e Engine,
+    hold: &'e Hold,
+    at: Instant,
+    was_gone: bool,
+}
+
+impl Drop for ToldEnd<'_> {
+    fn drop(&mut self) {
+        let observed = &self.engine.observed;
+        match self.was_gone {
+            true => observed.gone(self.hold, self.at),
+            false => observed.released(self.hold, self.at),
         }
     }
 }
