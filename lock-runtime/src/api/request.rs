@@ -209,13 +209,16 @@ impl Lock {
                 Err(error) => Err(error),
                 Ok(ref options) => {
                     let keys = keys.as_slice();
-                    match engine.acquire(keys, options).await {
-                        Ok(got) => Ok(Guard::new(engine, keys, got, spec.on_lost)),
+                    let error = match engine.acquire(keys, options).await {
+                        Ok(got) => return Ok(Guard::new(engine, keys, got, spec.on_lost)),
+                        Err(error) => error,
+                    };
+                    match error {
                         // Boxed, like everything rare.
-                        Err(error @ LockError::KeyConflict { .. }) => {
+                        LockError::KeyConflict { .. } => {
                             Err(Box::pin(engine.explain(error, options.permits)).await)
                         }
-                        Err(error) => Err(error),
+                        error => Err(error),
                     }
                 }
             }

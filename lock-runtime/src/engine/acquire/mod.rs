@@ -16,7 +16,7 @@ mod several;
 mod state;
 mod task;
 
-use lock_store::{Instant, LockKey, Wish};
+use lock_store::{LockKey, Wish};
 
 use self::observed_request::ObservedRequest;
 use self::task::AcquireTask;
@@ -25,67 +25,20 @@ use super::timing::Budget;
 use super::{Engine, check_key};
 use crate::config::Resolved;
 use crate::error::LockError;
-use crate::observe::GrantedBy;
 
 impl Engine {
     /// Takes one key, or several at once.
-    pub(crate) async fn acquire(
-        &self,
-        keys: &[LockKey],
-        options: &Resolved,
-    ) -> Result<Got, LockError> {
-        let request = ObservedRequest::asks(self, keys, options.permits);
-        match self.get(keys, options, request.started).await {
-            Ok(held) => {
-                let (how, since) = match &held {
-                    Held::Own(hold) => (hold.how, hold.since),
-                    Held::Nested(..) => (GrantedBy::Nested, self.clock.now()),
-                };
-                let waited = request.granted(how, since);
-                Ok(Got {
-                    held,
-                    since,
-                    waited,
-                })
-            }
-            Err(error) => {
-                request.failed(&error);
-                Err(error)
-            }
+    // An `async fn` would have room for its arguments twice.
+    pub(crate) fn acquire<'e>(
+        &'e self,
+        keys: &'e [LockKey],
+        options: &'e Resolved,
+    ) -> impl Future<Output = Result<Got, LockError>> + Send + 'e {
+        let request = ObservedRequest::asks(self, keys, options);
+        async move {
+            let result = request.get().await;
+            request.ended(result)
         }
-    }
-
-    async fn get(
-        &self,
-        keys: &[LockKey],
-        options: &Resolved,
-        now: Instant,
-    ) -> Result<Held, LockError> {
-        let [first, more @ ..] = keys else {
-            return Err(LockError::config(
-                "a request for several locks names none; give it at least one key",
-            ));
-        };
-        keys.iter().try_for_each(check_key)?;
-        self.check_client()?;
-        self.check_wishes(options)?;
-        let budget = Budget::new(now, options.wait, &self.defaults);
-        if let Some(frame) = keys.iter().find_map(|key| enclosing(self.id(), key)) {
-            // Boxed, like everything rare: every waiting task has room for the largest of what it
-            // may wait for.
-            return Box::pin(self.acquire_nested(&frame, keys, options, budget)).await;
-        }
-        let hold = if more.is_empty() {
-            let mut task = AcquireTask::new(self, first.clone(), options, budget);
-            if budget.may_wait() {
-                task.wait(now).await
-            } else {
-                task.once(now).await
-            }
-        } else {
-            Box::pin(self.acquire_several(keys, options, budget)).await
-        };
-        Ok(Held::Own(hold?))
     }
 
     /// Refuses what the store can't do.
@@ -98,5 +51,38 @@ impl Engine {
             (None, true) => self.can(Wish::Fair),
             (None, false) => Ok(()),
         }
+    }
+}
+
+impl ObservedRequest<'_> {
+    async fn get(&self) -> Result<Held, LockError> {
+        let [first, more @ ..] = self.keys else {
+            return Err(LockError::config(
+                "a request for several locks names none; give it at least one key",
+            ));
+        };
+        self.keys.iter().try_for_each(check_key)?;
+        self.engine.check_client()?;
+        self.engine.check_wishes(self.options)?;
+        let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
+        let engine = self.engine;
+        let outer = self.keys.iter().find_map(|key| enclosing(engine.id(), key));
+        if let Some(frame) = outer {
+            // Boxed, like everything rare: every waiting task has room for the largest of what it
+            // may wait for.
+            let nested = engine.acquire_nested(&frame, self.keys, self.options, budget);
+            return Box::pin(nested).await;
+        }
+        let hold = if more.is_empty() {
+            let mut task = AcquireTask::new(engine, first.clone(), self.options, budget);
+            if budget.may_wait() {
+                task.wait(self.started).await
+            } else {
+                task.once(self.started).await
+            }
+        } else {
+            Box::pin(engine.acquire_several(self.keys, self.options, budget)).await
+        };
+        Ok(Held::Own(hold?))
     }
 }

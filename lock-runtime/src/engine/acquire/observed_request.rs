@@ -2,27 +2,29 @@
 
 use std::time::Duration;
 
-use lock_store::{Instant, LockKey, Permits};
+use lock_store::{Instant, LockKey};
 
+use crate::config::Resolved;
 use crate::engine::Engine;
+use crate::engine::reentrancy::{Got, Held};
 use crate::error::LockError;
 use crate::observe::{GrantedBy, LockKind, Subject, What};
 
 /// A request, from its beginning to its end. Dropped before, it was cancelled.
 pub(super) struct ObservedRequest<'e> {
-    engine: &'e Engine,
-    keys: &'e [LockKey],
-    permits: Option<Permits>,
+    pub(super) engine: &'e Engine,
+    pub(super) keys: &'e [LockKey],
+    pub(super) options: &'e Resolved,
     pub(super) started: Instant,
     ended: bool,
 }
 
 impl<'e> ObservedRequest<'e> {
-    pub(super) fn asks(engine: &'e Engine, keys: &'e [LockKey], permits: Option<Permits>) -> Self {
+    pub(super) fn asks(engine: &'e Engine, keys: &'e [LockKey], options: &'e Resolved) -> Self {
         let request = Self {
             engine,
             keys,
-            permits,
+            options,
             started: engine.clock.now(),
             ended: false,
         };
@@ -46,29 +48,44 @@ impl<'e> ObservedRequest<'e> {
         if !events.are_wanted() {
             return;
         }
-        let kind = LockKind::of(self.permits);
+        let kind = LockKind::of(self.options.permits);
         let more = self.keys.len().saturating_sub(1);
         let subject = self.key().map(|key| Subject::new(key, more, kind));
         events.tell(subject, what);
     }
 
-    /// How long it took to the grant.
-    pub(super) fn granted(mut self, how: GrantedBy, at: Instant) -> Duration {
+    /// It has ended with this.
+    pub(super) fn ended(mut self, result: Result<Held, LockError>) -> Result<Got, LockError> {
         self.ended = true;
-        let waited = at.saturating_duration_since(self.started);
-        self.engine.observed.counters.granted(how);
+        let counters = &self.engine.observed.counters;
+        let held = match result {
+            Ok(held) => held,
+            Err(error) => {
+                counters.failed(&error);
+                self.failed(&error);
+                return Err(error);
+            }
+        };
+        let (how, since) = match &held {
+            Held::Own(hold) => (hold.how, hold.since),
+            Held::Nested(..) => (GrantedBy::Nested, self.engine.clock.now()),
+        };
+        counters.granted(how);
+        let waited = since.saturating_duration_since(self.started);
         if let Some(key) = self.key() {
             let how = how.as_str();
             tracing::debug!(key = %key.shortened(), ?waited, how, "a lock is granted");
         }
         self.tell(What::Granted { waited, how });
-        waited
+        Ok(Got {
+            held,
+            since,
+            waited,
+        })
     }
 
-    pub(super) fn failed(mut self, error: &LockError) {
-        self.ended = true;
+    fn failed(&self, error: &LockError) {
         let waited = self.waited();
-        self.engine.observed.counters.failed(error);
         self.tell(match error {
             LockError::Busy { .. } => What::Busy { waited },
             LockError::Unavailable { source, .. } => What::Unavailable {
