@@ -72,8 +72,8 @@ async fn a_server_that_fails_is_seen_in_commands_connections_and_undos() {
     server.kill();
     until("lock_connections", 0.0).await;
     assert!(lock("asked").acquire().await.is_err());
-    let unavailable = r#"lock_acquisitions_total{template="server:<key>",kind="exclusive",outcome="unavailable"}"#;
-    until(unavailable, 1.0).await;
+    let labels = r#"{template="server:<key>",kind="exclusive",outcome="unavailable"}"#;
+    until(&format!("lock_acquisitions_total{labels}"), 1.0).await;
     let disconnected = r#"lock_commands_total{verb="acquire",outcome="disconnected"}"#;
     assert!(value(&RECORDED, disconnected) >= 1.0);
     drop(guard);
