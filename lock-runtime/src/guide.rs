@@ -8,6 +8,7 @@
 //! | [redis] | URLs, persistence, rights |
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
+//! | [observability] | metrics and their table, alerts, spans, and what an observer hears |
 //! | [testing] | tests of your own service: a store in the process, paused time, faults |
 //! | [comparison] | facts about other libraries |
 //! | [migration] | from Redisson, lock4j, ShedLock, `SET NX` code, rslock |
@@ -22,11 +23,13 @@ macro_rules! page {
         /// [rate_limited]: macro@crate::rate_limited#options
         /// [errors]: crate::guide::errors
         /// [stuck]: crate::guide::errors#a-lock-is-stuck
+        /// [watch]: crate::guide::errors#what-to-watch
         /// [fair]: crate::guide::guarantees#fair
         /// [cost]: crate::guide::cost#waiting-and-handing-over
         /// [checks]: crate::guide::redis#start-up-checks
         /// [guarantees]: crate::guide::guarantees
         /// [migration]: crate::guide::migration
+        /// [observability]: crate::guide::observability
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
         /// [redis]: crate::guide::redis
         /// [topologies]: crate::guide::topologies
@@ -50,6 +53,9 @@ page!(cost, "hand-off.svg");
 page!(errors);
 page!(guarantees, "life-of-a-lock.svg");
 page!(migration);
+// Its example needs this feature.
+#[cfg(any(not(doctest), feature = "metrics"))]
+page!(observability);
 page!(redis);
 // Its examples need these features.
 #[cfg(any(not(doctest), all(feature = "test-util", feature = "macros")))]

@@ -56,11 +56,12 @@
 //! | `macros` | yes | the attributes and `lock_key!` |
 //! | `redis` | yes | Redis in all its set-ups |
 //! | `tls` | no | `rediss://`, certificates |
+//! | `metrics` | no | [`observe::MetricsObserver`](crate::observe), for the crate `metrics` |
 //! | `test-util` | no | paused time and faults, for the tests of services |
 //!
 //! # Read more
 //! The [`guide`] has a page for each subject: guarantees, errors, Redis set-up, topologies, cost,
-//! testing, comparison, migration.
+//! testing, observability, comparison, migration.
 
 #[doc(hidden)]
 #[path = "private.rs"]

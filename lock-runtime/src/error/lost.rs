@@ -25,6 +25,19 @@ pub enum LostReason {
 }
 
 impl LostReason {
+    /// Its name in metrics and traces, such as `not_renewed` and `max_hold`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::NotRenewed => "not_renewed",
+            Self::Stalled => "stalled",
+            Self::Gone => "gone",
+            Self::MaxHold => "max_hold",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
     /// Whether its lease has ended. Then the store has nothing left of it.
     pub(crate) fn is_end_of_lease(self) -> bool {
         matches!(self, Self::Expired | Self::NotRenewed | Self::Stalled)

@@ -36,12 +36,16 @@
 mod counters;
 mod event;
 mod events;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod observed_store;
 mod observer;
 mod span;
 mod stats;
 
 pub use self::event::{Event, GrantedBy, LockKind, Subject, Verb, What};
+#[cfg(feature = "metrics")]
+pub use self::metrics::{METRICS, MetricInfo, MetricKind, MetricsObserver};
 pub use self::observer::Observer;
 pub use self::stats::Stats;
 

@@ -72,6 +72,22 @@ pub enum StoreErrorKind {
 }
 
 impl StoreErrorKind {
+    /// Its name in metrics and traces, such as `timeout` and `out_of_memory`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disconnected => "disconnected",
+            Self::Timeout => "timeout",
+            Self::OutOfMemory => "out_of_memory",
+            Self::ReadOnly => "read_only",
+            Self::Loading => "loading",
+            Self::Denied => "denied",
+            Self::Refused => "refused",
+            Self::NotReplicated => "not_replicated",
+            Self::Misconfigured => "misconfigured",
+        }
+    }
+
     /// True if the error may pass within the wait, so that the engine tries again.
     #[doc(hidden)]
     #[must_use]

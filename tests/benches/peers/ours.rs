@@ -2,10 +2,12 @@
 //! line protocol as the other crates' program.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use lock_runtime::observe::MetricsObserver;
 use lock_runtime::{Guard, LockClient};
 use lock_testkit::monotonic_nanos;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::io::AsyncBufReadExt as _;
 
 use crate::chain::Chain;
@@ -89,8 +91,22 @@ pub(crate) async fn work(arguments: &[String]) {
         "ours-fair" => Way::Fair,
         _ => Way::Plain,
     };
-    let client = LockClient::builder().url(&job.url).connect().await;
+    let mut client = LockClient::builder().url(&job.url);
+    if library == "ours-observed" {
+        let recorder = PrometheusBuilder::new().install_recorder();
+        tokio::spawn(keep_small(recorder.expect("the first recorder")));
+        client = client.observer(MetricsObserver::new());
+    }
+    let client = client.connect().await;
     job.run(Ours(client.expect("a client"), way)).await;
+}
+
+/// As the exporter's own listener does: histograms are kept as single values until then.
+async fn keep_small(recorded: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        recorded.run_upkeep();
+    }
 }
 
 /// `ask`: one command and its reply, at the pace of the turns that are compared with it.

@@ -243,7 +243,7 @@ const ALL: &[Kind] = &[
     Kind::Attribute,
 ];
 
-pub(crate) const LIBRARIES: [Library; 16] = [
+pub(crate) const LIBRARIES: [Library; 17] = [
     library(
         "no-lock",
         "one loop without any lock",
@@ -286,6 +286,12 @@ pub(crate) const LIBRARIES: [Library; 16] = [
         "this library, `fair()`",
         Toolchain::Ours,
         CYCLES_CROWD_BATCH,
+    ),
+    library(
+        "ours-observed",
+        "this library, with metrics for Prometheus",
+        Toolchain::Ours,
+        &[Kind::Own],
     ),
     library("rslock", "rslock 0.10.0", Toolchain::Rust, CYCLES_CROWD),
     library(

@@ -1,0 +1,77 @@
+//! [`MetricsObserver`]: what a client does, as metrics of the crate `metrics`.
+
+mod grown;
+mod level;
+mod locks;
+mod recorded;
+mod table;
+
+use std::fmt;
+
+pub use self::table::{METRICS, MetricInfo, MetricKind};
+
+use self::grown::Grown;
+use self::recorded::{Levels, Recorded};
+use super::event::Event;
+use super::observer::Observer;
+
+/// Tells the recorder that the service has installed for the crate
+/// [`metrics`](https://docs.rs/metrics/0.24) what a client does. Needs the feature `metrics`.
+///
+/// [`METRICS`] lists the metrics. They are labelled by the [template](crate::LockKey::template) of
+/// a key (`stock:<product_id>`), never by the key, so their number does not grow with the keys. A
+/// key without a template has the template `unlabelled`; [`Lock::label`](crate::Lock::label) gives
+/// it one.
+///
+/// The recorder may be installed late. From the next event on it is told what happens, and its
+/// gauges show what is held and waits, from before as well. Several clients, with an observer each,
+/// add up.
+///
+/// # Examples
+/// ```
+/// use lock_runtime::LockClient;
+/// use lock_runtime::observe::MetricsObserver;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), lock_runtime::LockError> {
+/// let client = LockClient::builder()
+///     .url("memory:")
+///     .observer(MetricsObserver::new())
+///     .connect()
+///     .await?;
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Default)]
+pub struct MetricsObserver {
+    levels: Levels,
+    /// None at first, later the service's. In tests each thread may have another.
+    recorders: Grown<Recorded>,
+}
+
+impl MetricsObserver {
+    /// For one client.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Observer for MetricsObserver {
+    fn observe(&self, event: &Event<'_>) {
+        metrics::with_recorder(|recorder| {
+            let recorded = self.recorders.find_or_add(
+                |recorded| recorded.is_of(recorder),
+                || Recorded::new(recorder, &self.levels),
+            );
+            recorded.record(event.lock.as_ref(), event.what, recorder, &self.levels);
+        });
+    }
+}
+
+impl fmt::Debug for MetricsObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricsObserver").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,164 @@
+//! What the tasks of requests tell. It stays on their thread, so each test has a recorder of its
+//! own.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lock_runtime::LockClient;
+use lock_testkit::eventually;
+use metrics::set_default_local_recorder;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+use crate::{assert_values, client, value};
+
+const LABEL: &str = "order:<id>";
+
+#[tokio::test]
+async fn each_request_counts_once_by_its_outcome() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let lock = || client.lock("order:1").label(LABEL);
+    let waiting = r#"lock_waiting{template="order:<id>",kind="exclusive"}"#;
+    let ended = |outcome| {
+        let labels = r#"{template="order:<id>",kind="exclusive",outcome="#;
+        let series = ["acquisitions_total", "wait_seconds_count"];
+        series.map(|name| value(&recorded, &format!("lock_{name}{labels}\"{outcome}\"}}")))
+    };
+
+    let guard = lock().acquire().await.unwrap();
+    assert_eq!(ended("granted"), [1.0, 1.0]);
+    assert!(lock().try_acquire().await.unwrap().is_none());
+    assert_eq!(ended("busy"), [1.0, 1.0]);
+    let asking = tokio::spawn(lock().wait_forever().acquire());
+    eventually("it waits", async || value(&recorded, waiting) == 1.0).await;
+    asking.abort();
+    assert!(asking.await.is_err());
+    assert_eq!(ended("cancelled"), [1.0, 1.0]);
+    let nested = guard.scope(lock().reentrant(false).wait_forever().acquire());
+    assert!(nested.await.is_err(), "it would wait for itself");
+    assert_eq!(ended("refused"), [1.0, 1.0]);
+
+    let nested = guard.scope(lock().acquire()).await.unwrap();
+    drop(nested);
+    let asking = tokio::spawn(lock().wait_forever().acquire());
+    eventually("it waits", async || value(&recorded, waiting) == 1.0).await;
+    guard.release().await.unwrap();
+    let guard = asking.await.unwrap().unwrap();
+    let held = [
+        (waiting, 0.0),
+        (r#"lock_held{template="order:<id>",kind="exclusive"}"#, 1.0),
+        (r#"lock_grants_total{how="store"}"#, 1.0),
+        (r#"lock_grants_total{how="nested"}"#, 1.0),
+        (r#"lock_grants_total{how="passed_on"}"#, 1.0),
+    ];
+    assert_values(&recorded, &held);
+    guard.release().await.unwrap();
+    assert_eq!(ended("granted"), [3.0, 3.0]);
+    let after = [
+        (r#"lock_held{template="order:<id>",kind="exclusive"}"#, 0.0),
+        (
+            r#"lock_hold_seconds_count{template="order:<id>",kind="exclusive"}"#,
+            2.0,
+        ),
+        (
+            r#"lock_commands_total{verb="acquire",outcome="ok"}"#,
+            value(&recorded, r#"lock_command_seconds_count{verb="acquire"}"#),
+        ),
+        (r#"lock_commands_total{verb="release",outcome="ok"}"#, 1.0),
+        (r#"lock_command_seconds_count{verb="release"}"#, 1.0),
+    ];
+    assert_values(&recorded, &after);
+}
+
+#[tokio::test]
+async fn kinds_and_keys_without_a_template_count_apart() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let lock = client.rw_lock("r");
+    let _reads = [
+        lock.read().acquire().await.unwrap(),
+        lock.read().acquire().await.unwrap(),
+    ];
+    let _permit = client.semaphore("s", 2).permit().acquire().await.unwrap();
+    let _write = client.rw_lock("w").write().acquire().await.unwrap();
+    let expected = [
+        (r#"lock_held{template="unlabelled",kind="read"}"#, 2.0),
+        (r#"lock_held{template="unlabelled",kind="semaphore"}"#, 1.0),
+        (r#"lock_held{template="unlabelled",kind="write"}"#, 1.0),
+    ];
+    assert_values(&recorded, &expected);
+}
+
+#[tokio::test]
+async fn a_million_keys_of_one_template_are_one_series_each() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    let stock = |product| client.lock(format!("stock:{product}")).label("stock:<n>");
+    stock(0).acquire().await.unwrap().release().await.unwrap();
+    client.shutdown(Duration::ZERO).await;
+    // A client that is shut down refuses at once, and so is fast enough for a million.
+    assert!(stock(0).acquire().await.is_err());
+    let few = series_of(&recorded);
+    for product in 1..1_000_000 {
+        assert!(stock(product).acquire().await.is_err());
+    }
+    assert_eq!(series_of(&recorded), few);
+    let refused =
+        r#"lock_acquisitions_total{template="stock:<n>",kind="exclusive",outcome="refused"}"#;
+    assert_values(&recorded, &[(refused, 1e6)]);
+}
+
+#[tokio::test]
+async fn twenty_thousand_keys_are_taken_and_are_one_series_each() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let client = client("memory:").await;
+    take(&client, 0).await;
+    let few = series_of(&recorded);
+    for product in 1..20_000 {
+        take(&client, product).await;
+    }
+    assert_eq!(series_of(&recorded), few);
+}
+
+async fn take(client: &LockClient, product: u32) {
+    let lock = client.lock(format!("stock:{product}")).label("stock:<n>");
+    let guard = lock.try_acquire().await.unwrap().unwrap();
+    guard.release().await.unwrap();
+}
+
+fn series_of(recorded: &PrometheusHandle) -> BTreeSet<String> {
+    let text = recorded.render();
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+    lines.map(|(series, _)| series.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_recorder_installed_late_sees_what_is_held_and_counts_from_then_on() {
+    let (client, other) = (client("memory:").await, client("memory:").await);
+    let lock = |key| client.lock(key).label(LABEL);
+    let guards = [
+        lock("order:1").acquire().await.unwrap(),
+        lock("order:2").acquire().await.unwrap(),
+    ];
+    let reads = client.rw_lock("r").read().acquire().await.unwrap();
+    let same = other.lock("order:1").label(LABEL).acquire().await.unwrap();
+
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let (recorded, _here) = (recorder.handle(), set_default_local_recorder(&recorder));
+    let held = r#"lock_held{template="order:<id>",kind="exclusive"}"#;
+    let granted =
+        r#"lock_acquisitions_total{template="order:<id>",kind="exclusive",outcome="granted"}"#;
+    drop(lock("order:3").acquire().await.unwrap());
+    let reading = r#"lock_held{template="unlabelled",kind="read"}"#;
+    assert_values(&recorded, &[(held, 2.0), (granted, 1.0), (reading, 1.0)]);
+    drop(same);
+    assert_values(&recorded, &[(held, 2.0)]);
+    drop(other.lock("order:1").label(LABEL).acquire().await.unwrap());
+    assert_values(&recorded, &[(held, 2.0), (granted, 2.0)]);
+    drop((guards, reads));
+    assert_values(&recorded, &[(held, 0.0), (reading, 0.0)]);
+}
