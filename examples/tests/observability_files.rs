@@ -1,10 +1,6 @@
 //! The dashboard and the alert rules of the example `observability` ask for metrics and labels that
 //! exist.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
