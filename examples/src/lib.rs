@@ -1,6 +1,8 @@
 //! What the examples have in common. Their command lines answer mistakes with a usage line, and
-//! never show a password. And the service of the example `orders`.
+//! never show a password. And the services of the examples `orders` and `observability`.
 
+#[cfg(feature = "observability")]
+pub mod observability;
 #[cfg(feature = "orders")]
 pub mod orders;
 

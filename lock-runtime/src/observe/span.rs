@@ -33,8 +33,9 @@ impl BodySpan {
             error.r#type = Empty,
             lock.key = field::display(key.as_str().escape_debug()),
             lock.template = key.template(),
-            lock.waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
-            lock.token = token.map(u64::from),
+            // OpenTelemetry has no unsigned numbers, and would show a text.
+            lock.waited_ms = i64::try_from(waited.as_millis()).unwrap_or(i64::MAX),
+            lock.token = token.and_then(|token| i64::try_from(u64::from(token)).ok()),
             lock.outcome = Empty,
         );
         Self((!span.is_disabled()).then(|| Box::new(span)))
