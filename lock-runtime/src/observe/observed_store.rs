@@ -2,13 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Clock, Failure, Fenced,
-    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
-    Wish,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, ClientId, ClientMessage, Clock, Failure,
+    Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey,
+    Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    StoreFuture, Wish,
 };
 
 use super::event::{Verb, What};
@@ -41,12 +42,11 @@ impl ObservedStore {
     }
 
     fn timed<'s, T: 's>(&'s self, verb: Verb, command: StoreFuture<'s, T>) -> StoreFuture<'s, T> {
-        Box::pin(async move {
-            let sent = self.clock.now();
-            let result = command.await;
-            let took = self.clock.now().saturating_duration_since(sent);
-            self.tell(verb, took, result.as_ref().err());
-            result
+        Box::pin(Timed {
+            store: self,
+            verb,
+            sent: self.clock.now(),
+            command,
         })
     }
 
@@ -60,6 +60,25 @@ impl ObservedStore {
             let error = error.as_ref();
             tell.that(What::Command { verb, took, error });
         });
+    }
+}
+
+/// A command, and when it was sent. By hand, since an `async` block would copy its result.
+struct Timed<'s, T> {
+    store: &'s ObservedStore,
+    verb: Verb,
+    sent: Instant,
+    command: StoreFuture<'s, T>,
+}
+
+impl<T> Future for Timed<'_, T> {
+    type Output = Result<Answer<T>, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = ready!(self.command.as_mut().poll(cx));
+        let took = self.store.clock.now().saturating_duration_since(self.sent);
+        self.store.tell(self.verb, took, result.as_ref().err());
+        Poll::Ready(result)
     }
 }
 

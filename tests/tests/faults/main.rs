@@ -46,6 +46,15 @@ async fn client(url: &str) -> LockClient {
     LockClient::builder().url(url).connect().await.unwrap()
 }
 
+/// A client with patience for a busy machine, on whose disk a server that writes each change may
+/// wait for a second.
+async fn patient_client(url: &str) -> LockClient {
+    let builder = LockClient::builder()
+        .url(url)
+        .command_timeout(10 * COMMAND_TIMEOUT);
+    builder.connect_timeout(10 * SLACK).connect().await.unwrap()
+}
+
 /// A worker process that is connected.
 async fn worker(url: &str) -> ChildProcess {
     let mut worker = ChildProcess::start(env!("CARGO_BIN_EXE_lock-worker"), &[]);

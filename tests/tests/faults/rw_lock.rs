@@ -153,7 +153,7 @@ async fn a_server_restarted_empty_loses_every_holder_at_the_next_renewal() {
 async fn holders_survive_a_server_that_comes_back_with_its_data() {
     for kind in 0..3 {
         let server = RedisServer::builder().appendonly(true).start().await;
-        let client = client(&server.url()).await;
+        let client = crate::patient_client(&server.url()).await;
         let request = kinds(&client)[kind].clone();
         let request = request.lease(Duration::from_secs(6)).renew(true);
         let guard = request.acquire().await.unwrap();

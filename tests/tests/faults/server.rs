@@ -193,7 +193,7 @@ async fn a_server_restarted_empty_loses_the_hold_at_the_next_renewal_and_tokens_
 #[tokio::test]
 async fn a_hold_survives_a_server_that_is_away_for_less_than_its_lease() {
     let server = RedisServer::builder().appendonly(true).start().await;
-    let client = client(&server.url()).await;
+    let client = crate::patient_client(&server.url()).await;
     let guard = client
         .lock("k")
         .lease(Duration::from_secs(6))

@@ -31,7 +31,12 @@ impl LevelGauge {
 
     pub(super) fn add(&self, difference: i64) {
         self.level.0.fetch_add(difference, Ordering::SeqCst);
-        self.tell();
+        let told = self.told.fetch_add(difference, Ordering::SeqCst) + difference;
+        self.gauge.increment(difference as f64);
+        // Another thread adds as well, or another recorder was told. Whoever is last sees both.
+        if told != self.level.0.load(Ordering::SeqCst) {
+            self.tell();
+        }
     }
 
     pub(super) fn set(&self, level: usize) {
