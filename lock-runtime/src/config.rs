@@ -174,6 +174,7 @@ impl Spec {
             reentrant: self.reentrant,
             hold_at_least: self.hold_at_least.unwrap_or(Duration::ZERO),
             fenced: self.fenced,
+            is_part: false,
         })
     }
 }
@@ -220,6 +221,8 @@ pub(crate) struct Resolved {
     pub(crate) reentrant: bool,
     pub(crate) hold_at_least: Duration,
     pub(crate) fenced: bool,
+    /// Its hold becomes a part of another. Nobody is told how it ends.
+    pub(crate) is_part: bool,
 }
 
 /// The defaults of a client's requests, and its time limits.

@@ -97,12 +97,15 @@ impl<F: Future> Future for Run<'_, F> {
             match polled {
                 Poll::Ready(output) => {
                     this.body.set(None);
-                    if cancels && let Some(reason) = hold.loss() {
+                    let lost = hold.loss();
+                    this.span.end(match lost {
+                        Some(_) => Outcome::EndedLate,
+                        None => Outcome::Ended,
+                    });
+                    if cancels && let Some(reason) = lost {
                         drop(output);
-                        this.span.end(Outcome::EndedLate);
                         return Poll::Ready(Err(ended_late::<F>(guard, reason)));
                     }
-                    this.span.end(Outcome::Ended);
                     *this.output = Some(output);
                     *this.release = Some(Box::pin(guard.finish()));
                 }

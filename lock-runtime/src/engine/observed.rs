@@ -6,7 +6,7 @@ use lock_store::Instant;
 
 use super::hold::Hold;
 use crate::error::LostReason;
-use crate::observe::{About, Counters, Events, LockKind, Subject, What};
+use crate::observe::{About, Counters, Events, Subject, What};
 
 /// Where what happens is counted, and from where it is told.
 #[derive(Debug, Default)]
@@ -28,6 +28,15 @@ impl Observed {
         let Some(reason) = hold.loss_to_tell() else {
             return;
         };
+        self.tell_loss(hold, reason, now);
+    }
+
+    /// Tells that the store did not have a hold any more when it was released.
+    pub(super) fn gone(&self, hold: &Hold, now: Instant) {
+        self.tell_loss(hold, LostReason::Gone, now);
+    }
+
+    fn tell_loss(&self, hold: &Hold, reason: LostReason, now: Instant) {
         self.counters.lost();
         if self.events.are_wanted() {
             let held = now.saturating_duration_since(hold.since);
@@ -37,16 +46,7 @@ impl Observed {
         }
     }
 
-    /// Tells that the store did not have a hold any more when it was released.
-    pub(super) fn gone(&self, hold: &Hold, now: Instant) {
-        self.counters.lost();
-        let held = now.saturating_duration_since(hold.since);
-        let reason = LostReason::Gone;
-        self.events
-            .tell(Some(subject(hold)), What::Lost { reason, held });
-    }
-
-    /// Tells of a renewal, and how long after its planned time it came.
+    /// Tells of a renewal, and how long after its first try it came.
     pub(super) fn renewed(&self, hold: &Hold, late: Duration) {
         if self.events.are_wanted() {
             let renewed = move || What::Renewed { late };
@@ -66,14 +66,13 @@ impl Observed {
 }
 
 fn subject(hold: &Hold) -> Subject<'_> {
-    let kind = LockKind::of(hold.permits());
-    Subject::new(hold.key(), hold.parts().len() - 1, kind)
+    Subject::new(hold.key(), hold.parts().len() - 1, hold.kind)
 }
 
 fn about(hold: &Hold) -> About {
     About {
         key: hold.key().clone(),
         more_keys: hold.parts().len() - 1,
-        kind: LockKind::of(hold.permits()),
+        kind: hold.kind,
     }
 }

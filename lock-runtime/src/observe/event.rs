@@ -102,8 +102,8 @@ impl LockKind {
 pub enum What<'e> {
     /// A request begins.
     Asked,
-    /// It has to wait: the lock is taken, or other requests of this process are before it. At most
-    /// once for each key.
+    /// It has to wait: the lock is taken, or other requests of this process are before it. Told
+    /// once a request. One for several keys may be told to wait for each of them, and again.
     Queued,
     /// It has its lock.
     #[non_exhaustive]
@@ -160,22 +160,24 @@ pub enum What<'e> {
     /// A hold was renewed.
     #[non_exhaustive]
     Renewed {
-        /// How long after the first try, because tries failed. Zero if that was answered.
+        /// How long after the first try, because tries failed. Zero if the first was answered.
         late: Duration,
     },
-    /// What a request may have left in the store is to be undone in the background.
+    /// The background has one more thing to do: to release a dropped guard, or to undo what a
+    /// request may have left in the store.
     #[non_exhaustive]
     Undoing {
         /// How many undos and releases are under way in the background, with this one.
         pending: usize,
     },
-    /// That is done, or the lease that it could have left is over.
+    /// One of them is done, or its lease is over.
     #[non_exhaustive]
     Undone {
         /// How many undos and releases are still under way in the background.
         pending: usize,
     },
-    /// A command to the store has ended: it was answered, or given up.
+    /// A command to the store has ended: it was answered, or given up. Not told of a command whose
+    /// request was dropped.
     #[non_exhaustive]
     Command {
         /// What the store was asked.
@@ -205,7 +207,7 @@ pub enum What<'e> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GrantedBy {
-    /// The store's reply to a command of its own.
+    /// The store's reply to a command of its own. Of several keys, always.
     Store,
     /// The release of another client, by the store's message.
     HandedOver,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use lock_store::LockKey;
+use tokio::sync::oneshot;
 
 use super::event::{Event, LockKind, Subject, What};
 use super::observer::Observer;
@@ -97,6 +98,17 @@ impl Events {
     }
 }
 
+impl Events {
+    /// Ends when the observers' thread has told what happened before.
+    pub(crate) async fn told(&self) {
+        if self.are_wanted() {
+            let (told, all) = oneshot::channel();
+            self.tell_later(None, move |_| _ = told.send(()));
+            let _ = all.await;
+        }
+    }
+}
+
 /// Which lock an event of the background is about.
 #[derive(Clone, Debug)]
 pub(crate) struct About {
@@ -125,7 +137,10 @@ impl Observers {
         let event = Event::new(&self.client, lock, what);
         for observer in &self.observers {
             let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
-            if told.is_err() && !self.panicked.swap(true, Ordering::Relaxed) {
+            let Err(panic) = told else { continue };
+            // What an observer panics with may panic itself when it is dropped.
+            std::mem::forget(panic);
+            if !self.panicked.swap(true, Ordering::Relaxed) {
                 tracing::error!("an observer of the lock client panicked; it is told what follows");
             }
         }

@@ -7,7 +7,7 @@ use tracing::field::Empty;
 use tracing::span::Entered;
 use tracing::{Span, field};
 
-/// From the first poll of a body to the release. Empty if nobody traces.
+/// From before the first poll of a body to its end. Empty if nobody traces.
 #[derive(Debug)]
 pub(crate) struct BodySpan(Option<Box<Span>>);
 
@@ -22,6 +22,8 @@ pub(crate) enum Outcome {
     EndedLate,
     /// Its future was dropped.
     Dropped,
+    /// It panicked.
+    Panicked,
 }
 
 impl BodySpan {
@@ -49,22 +51,26 @@ impl BodySpan {
     /// Records what became of the body, and ends the span.
     pub(crate) fn end(&mut self, outcome: Outcome) {
         let Some(span) = self.0.take() else { return };
-        let (name, failed) = match outcome {
-            Outcome::Ended => ("ended", false),
-            Outcome::Lost => ("lost", true),
-            Outcome::EndedLate => ("ended_late", true),
-            Outcome::Dropped => ("dropped", false),
+        let (name, error) = match outcome {
+            Outcome::Ended => ("ended", None),
+            Outcome::Lost => ("lost", Some("lock_lost")),
+            Outcome::EndedLate => ("ended_late", Some("lock_lost")),
+            Outcome::Dropped => ("dropped", None),
+            Outcome::Panicked => ("panicked", Some("panic")),
         };
         span.record("lock.outcome", name);
-        if failed {
+        if let Some(error) = error {
             span.record("otel.status_code", "ERROR");
-            span.record("error.type", "lock_lost");
+            span.record("error.type", error);
         }
     }
 }
 
 impl Drop for BodySpan {
     fn drop(&mut self) {
-        self.end(Outcome::Dropped);
+        self.end(match std::thread::panicking() {
+            true => Outcome::Panicked,
+            false => Outcome::Dropped,
+        });
     }
 }

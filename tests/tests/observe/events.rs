@@ -1,7 +1,9 @@
 //! Which events there are, and in which order.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use lock_runtime::observe::{Event, LockKind, What};
 use lock_runtime::{LockClient, LockError, LockKey, distributed_lock, lock_key};
 use lock_testkit::{Proxy, RedisServer, eventually};
 
@@ -73,6 +75,24 @@ async fn each_kind_of_lock_has_its_name() {
     for (label, kind) in [("r", "read"), ("w", "write"), ("s", "semaphore")] {
         assert_eq!(told.about(label)[0], format!("asked {kind}"));
     }
+}
+
+#[tokio::test]
+async fn a_writer_that_became_a_reader_ends_as_what_it_was_granted() {
+    let kinds = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&kinds);
+    let observer = move |event: &Event<'_>| {
+        if let (Some(lock), What::Granted { .. } | What::Released { .. }) = (event.lock, event.what)
+        {
+            told.lock().unwrap().push(lock.kind);
+        }
+    };
+    let builder = LockClient::builder().url("memory:").observer(observer);
+    let client = builder.connect().await.unwrap();
+    let guard = client.rw_lock("k").write().acquire().await.unwrap();
+    guard.downgrade().await.unwrap();
+    guard.release().await.unwrap();
+    assert_eq!(*kinds.lock().unwrap(), [LockKind::Write, LockKind::Write]);
 }
 
 #[tokio::test]
@@ -164,7 +184,8 @@ async fn a_loss_is_told_when_it_happens_and_no_release_after_it() {
     let guard = client.lock("k").label("taken").acquire().await.unwrap();
     assert!(client.force_release("k").await.unwrap());
     guard.release().await.unwrap_err();
-    assert_eq!(told.about("taken").last().unwrap(), "lost Gone");
+    told.eventually("taken lost Gone").await;
+    assert_eq!(told.times("taken released"), 0);
     assert_eq!(client.stats().lost, 2);
 }
 
@@ -237,4 +258,25 @@ async fn connections_come_and_go() {
     let again = format!("client connected {address}");
     eventually("it is connected again", async || told.times(&again) == 2).await;
     assert!(client.stats().connected);
+}
+
+#[tokio::test]
+async fn a_lock_that_was_lost_while_others_were_gathered_is_not_told() {
+    let (client, told) = observed().await;
+    let held = client.lock("b").acquire().await.unwrap();
+    let both = client
+        .multi_lock(["a", "b"])
+        .label("both")
+        .wait(60 * SECOND);
+    let both = tokio::spawn(both.acquire());
+    eventually("it has the first", async || {
+        client.inspect("a").await.unwrap().holder.is_some()
+    })
+    .await;
+    // Each hold is lost by it.
+    client.shutdown(Duration::ZERO).await;
+    assert!(both.await.unwrap().is_err());
+    told.eventually("without a template lost Shutdown").await;
+    assert_eq!(told.times("both lost"), 0, "{told:?}");
+    drop(held);
 }

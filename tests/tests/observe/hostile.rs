@@ -134,4 +134,5 @@ async fn events_of_an_observer_that_is_far_behind_are_left_out() {
         "nothing was left out"
     );
     assert_eq!(client.stats().released, guards as u64);
+    client.shutdown(Duration::ZERO).await;
 }

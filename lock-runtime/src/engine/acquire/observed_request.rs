@@ -1,5 +1,6 @@
 //! [`ObservedRequest`]: what is counted, and told the observers, of a request.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lock_store::{Instant, LockKey};
@@ -49,7 +50,10 @@ impl<'e> ObservedRequest<'e> {
             return;
         }
         let kind = LockKind::of(self.options.permits);
-        let more = self.keys.len().saturating_sub(1);
+        let more = match self.keys {
+            [_] => 0,
+            keys => keys.iter().collect::<BTreeSet<_>>().len().saturating_sub(1),
+        };
         let subject = self.key().map(|key| Subject::new(key, more, kind));
         events.tell(subject, what);
     }

@@ -173,6 +173,7 @@ impl Engine {
             renew: true,
             max_hold: None,
             hold_at_least: Duration::ZERO,
+            is_part: true,
             ..*options
         };
         let mut gathered = Gathered {

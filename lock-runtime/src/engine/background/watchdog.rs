@@ -320,9 +320,11 @@ impl Watchdog {
         let hold = &event.hold;
         match renewed {
             Renewed::Renewed => {
-                self.observed.renewed(hold, self.late(event));
-                self.warns_of_long(hold);
                 hold.prolong(timing::deadline(sent, lease));
+                if hold.loss().is_none() && !hold.ended() {
+                    self.observed.renewed(hold, self.late(event));
+                    self.warns_of_long(hold);
+                }
                 self.set(
                     Arc::clone(hold),
                     hold.renew.then(|| timing::renewal_at(sent, hold.lease)),

@@ -17,7 +17,7 @@ use self::part::{LateAcquire, Part, Parts};
 use super::local_queue::Tenure;
 use crate::config::Resolved;
 use crate::error::LostReason;
-use crate::observe::GrantedBy;
+use crate::observe::{GrantedBy, LockKind};
 
 /// A lock that the store granted to this process, or several locks that are held, renewed, lost and
 /// released together.
@@ -32,6 +32,8 @@ pub(crate) struct Hold {
     pub(crate) ends: Option<Instant>,
     /// Whom it came from.
     pub(crate) how: GrantedBy,
+    /// What it was granted as. A writer may have become a reader since.
+    pub(crate) kind: LockKind,
     /// Earlier commands of this request with an unknown outcome, which may yet be carried out.
     pub(crate) late: Vec<(LateAcquire, Acquire)>,
     clock: Clock,
@@ -97,13 +99,14 @@ impl Hold {
             renew: options.renew,
             ends: grant.ends,
             how: grant.how,
+            kind: LockKind::of(options.permits),
             late: grant.late,
             clock,
             state: Mutex::new(HoldState {
                 deadline: grant.deadline,
                 stored_until: grant.deadline + options.lease / 50,
                 lost: None,
-                told_lost: false,
+                told_lost: options.is_part,
                 said_long: false,
                 renewing: false,
                 keep_until,
@@ -242,6 +245,7 @@ mod tests {
             reentrant: true,
             hold_at_least: Duration::ZERO,
             fenced: false,
+            is_part: false,
         };
         let owner = Owner {
             client: ClientId(1),

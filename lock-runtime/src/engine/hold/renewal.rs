@@ -67,6 +67,7 @@ impl Engine {
         }
         if answer.value.iter().any(|one| *one != Renewed::Renewed) {
             hold.lose(LostReason::Gone);
+            self.observed.lost(hold, self.clock.now());
             self.watchdog.forget(hold);
         }
         hold.prolong(timing::deadline(sent, lease));

@@ -33,6 +33,7 @@ pub(super) fn options(lease: Duration, renew: bool) -> Resolved {
         reentrant: true,
         hold_at_least: Duration::ZERO,
         fenced: false,
+        is_part: false,
     }
 }
 
