@@ -17,11 +17,18 @@ pub struct Event<'e> {
     pub lock: Option<Subject<'e>>,
     /// What happened.
     pub what: What<'e>,
+    /// At the end of a request: whether it was [`Queued`](What::Queued) before.
+    pub was_queued: bool,
 }
 
 impl<'e> Event<'e> {
     pub(crate) fn new(client: &'e str, lock: Option<Subject<'e>>, what: What<'e>) -> Self {
-        Self { client, lock, what }
+        Self {
+            client,
+            lock,
+            what,
+            was_queued: false,
+        }
     }
 }
 
@@ -102,8 +109,8 @@ impl LockKind {
 pub enum What<'e> {
     /// A request begins.
     Asked,
-    /// It has to wait: the lock is taken, or other requests of this process are before it. Told
-    /// once a request. One for several keys may be told to wait for each of them, and again.
+    /// It has to wait: the lock is taken, or other requests of this process are before it. Once a
+    /// request, at most.
     Queued,
     /// It has its lock.
     #[non_exhaustive]

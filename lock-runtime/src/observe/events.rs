@@ -70,8 +70,13 @@ impl Events {
 
     /// Tells it now, on this thread. Not under a lock, and not on the client's own thread.
     pub(crate) fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
+        self.tell_end(lock, what, false);
+    }
+
+    /// The same for the end of a request, which was queued before or not.
+    pub(crate) fn tell_end(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
         if let Some(audience) = &self.0 {
-            audience.observers.tell(lock, what);
+            audience.observers.tell(lock, what, was_queued);
         }
     }
 
@@ -128,13 +133,16 @@ impl Tell<'_> {
         let subject = self
             .of
             .map(|of| Subject::new(&of.key, of.more_keys, of.kind));
-        self.observers.tell(subject, what);
+        self.observers.tell(subject, what, false);
     }
 }
 
 impl Observers {
-    fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>) {
-        let event = Event::new(&self.client, lock, what);
+    fn tell(&self, lock: Option<Subject<'_>>, what: What<'_>, was_queued: bool) {
+        let event = Event {
+            was_queued,
+            ..Event::new(&self.client, lock, what)
+        };
         for observer in &self.observers {
             let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
             let Err(panic) = told else { continue };

@@ -65,7 +65,7 @@ impl Observer for MetricsObserver {
                 |recorded| recorded.is_of(recorder),
                 || Recorded::new(recorder, &self.levels),
             );
-            recorded.record(event.lock.as_ref(), event.what, recorder, &self.levels);
+            recorded.record(event, recorder, &self.levels);
         });
     }
 }

@@ -93,7 +93,10 @@ pub(crate) async fn work(arguments: &[String]) {
     };
     let mut client = LockClient::builder().url(&job.url);
     if library == "ours-observed" {
-        let recorder = PrometheusBuilder::new().install_recorder();
+        // As the page about observability advises.
+        let buckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 30.0];
+        let recorder = PrometheusBuilder::new().set_buckets(&buckets);
+        let recorder = recorder.expect("buckets").install_recorder();
         tokio::spawn(keep_small(recorder.expect("the first recorder")));
         client = client.observer(MetricsObserver::new());
     }

@@ -65,7 +65,7 @@ impl ObservedRequest<'_> {
         self.engine.check_client()?;
         self.engine.check_wishes(self.options)?;
         let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
-        let engine = self.engine;
+        let (engine, queued) = (self.engine, &self.was_queued);
         let outer = self.keys.iter().find_map(|key| enclosing(engine.id(), key));
         if let Some(frame) = outer {
             // Boxed, like everything rare: every waiting task has room for the largest of what it
@@ -74,14 +74,14 @@ impl ObservedRequest<'_> {
             return Box::pin(nested).await;
         }
         let hold = if more.is_empty() {
-            let mut task = AcquireTask::new(engine, first.clone(), self.options, budget);
+            let mut task = AcquireTask::new(engine, first.clone(), self.options, budget, queued);
             if budget.may_wait() {
                 task.wait(self.started).await
             } else {
                 task.once(self.started).await
             }
         } else {
-            Box::pin(engine.acquire_several(self.keys, self.options, budget)).await
+            Box::pin(engine.acquire_several(self.keys, self.options, budget, queued)).await
         };
         Ok(Held::Own(hold?))
     }

@@ -1,6 +1,7 @@
 //! [`ObservedRequest`]: what is counted, and told the observers, of a request.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_store::{Instant, LockKey};
@@ -17,6 +18,8 @@ pub(super) struct ObservedRequest<'e> {
     pub(super) keys: &'e [LockKey],
     pub(super) options: &'e Resolved,
     pub(super) started: Instant,
+    /// The observers know that it waits.
+    pub(super) was_queued: AtomicBool,
     ended: bool,
 }
 
@@ -27,6 +30,7 @@ impl<'e> ObservedRequest<'e> {
             keys,
             options,
             started: engine.clock.now(),
+            was_queued: AtomicBool::new(false),
             ended: false,
         };
         if let Some(key) = request.key() {
@@ -55,7 +59,7 @@ impl<'e> ObservedRequest<'e> {
             keys => keys.iter().collect::<BTreeSet<_>>().len().saturating_sub(1),
         };
         let subject = self.key().map(|key| Subject::new(key, more, kind));
-        events.tell(subject, what);
+        events.tell_end(subject, what, self.was_queued.load(Ordering::Relaxed));
     }
 
     /// It has ended with this.

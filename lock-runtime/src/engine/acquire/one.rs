@@ -6,6 +6,7 @@
 //! is a function.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lock_store::timing::BACKOFF_MIN;
 use lock_store::{Instant, Queue, StoreError};
@@ -46,8 +47,6 @@ struct Waiting<'e> {
     /// The first command may be the plain one.
     barges: bool,
     was_first: bool,
-    /// The observers know that it waits.
-    told_queued: bool,
     asked: bool,
     /// The store has said that the key is taken.
     was_told_busy: bool,
@@ -114,9 +113,7 @@ impl<'e> AcquireTask<'e> {
             }
             let wake = self.wake_at(waiter, waiting.asks_at(waiter.standing().is_first));
             let wake = waiting.warning.wake_at(wake);
-            if !std::mem::replace(&mut waiting.told_queued, true) {
-                self.tells_that_it_waits();
-            }
+            self.tells_that_it_waits();
             waiter.signal.doing(Doing::Sleeps(wake));
             engine.local_queues.patrols(waiter.queue());
             let _ = engine.clock.by(wake, waiter.signal.notified()).await;
@@ -134,7 +131,6 @@ impl<'e> AcquireTask<'e> {
             state: State::first(fair),
             barges: !fair && is_first,
             was_first: is_first,
-            told_queued: false,
             asked: false,
             was_told_busy: false,
             foreign: ForeignHolder::default(),
@@ -163,6 +159,9 @@ impl<'e> AcquireTask<'e> {
     }
 
     fn tells_that_it_waits(&self) {
+        if self.was_queued.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let claim = &self.request.claim;
         let subject = Subject::new(&claim.key, 0, LockKind::of(claim.permits));
         self.engine

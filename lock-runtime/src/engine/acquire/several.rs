@@ -5,6 +5,7 @@
 //! (ordered resource allocation; Havender, "Avoiding deadlock in multitasking systems", 1968).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lock_store::{Acquire, AcquiredAll, Instant, LockKey, Renewed, StoreError};
@@ -28,6 +29,7 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
+        was_queued: &AtomicBool,
     ) -> Result<Arc<Hold>, LockError> {
         let mut keys = keys.to_vec();
         keys.sort();
@@ -50,7 +52,7 @@ impl Engine {
         }
         let mut retry = Retry::default();
         loop {
-            if let Some(hold) = self.gather(&keys, options, budget).await? {
+            if let Some(hold) = self.gather(&keys, options, budget, was_queued).await? {
                 return Ok(hold);
             }
             if budget.ends().is_none() && retry.failures() + 1 >= timing::LOST_ROUNDS {
@@ -168,6 +170,7 @@ impl Engine {
         keys: &[LockKey],
         options: &Resolved,
         budget: Budget,
+        was_queued: &AtomicBool,
     ) -> Result<Option<Arc<Hold>>, LockError> {
         let alone = Resolved {
             renew: true,
@@ -181,7 +184,7 @@ impl Engine {
             holds: Vec::with_capacity(keys.len()),
         };
         for key in keys {
-            let mut task = AcquireTask::new(self, key.clone(), &alone, budget);
+            let mut task = AcquireTask::new(self, key.clone(), &alone, budget, was_queued);
             gathered.holds.push(task.wait(self.clock.now()).await?);
         }
         let sent = self.clock.now();

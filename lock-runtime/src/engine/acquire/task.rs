@@ -1,5 +1,7 @@
 //! The acquire task: what one request has asked the store for, and what is to be undone of it.
 
+use std::sync::atomic::AtomicBool;
+
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{Acquire, Claim, Instant, Link, LockKey, Permits, Queue};
 
@@ -33,6 +35,8 @@ pub(super) struct AcquireTask<'e> {
     /// The handoff to this request that the store must be asked about: it ends with the next
     /// command.
     pub(super) previous: Option<Handoff>,
+    /// The observers know that its request waits.
+    pub(super) was_queued: &'e AtomicBool,
     _active: Entered<&'e Active>,
 }
 
@@ -76,6 +80,7 @@ impl<'e> AcquireTask<'e> {
         key: LockKey,
         options: &'e Resolved,
         budget: Budget,
+        was_queued: &'e AtomicBool,
     ) -> Self {
         let via = engine.store.link();
         Self {
@@ -90,6 +95,7 @@ impl<'e> AcquireTask<'e> {
             expecting: false,
             over: None,
             previous: None,
+            was_queued,
             _active: Active::enter(&*engine.active),
         }
     }

@@ -56,7 +56,6 @@ impl LockMetrics {
 
     /// A request ended.
     pub(super) fn ended(&self, outcome: &'static str, waited: Duration, by: &dyn Recorder) {
-        self.waiting.add(-1);
         let LockLabels { template, kind } = self.labels;
         let make = || {
             let values = [template, kind.as_str(), outcome];

@@ -10,7 +10,7 @@ use super::grown::{ByLock, Grown};
 use super::level::{Level, LevelGauge};
 use super::locks::{LockLevels, LockMetrics, labels_of};
 use super::table;
-use crate::observe::event::{GrantedBy, Subject, Verb, What};
+use crate::observe::event::{Event, GrantedBy, Verb, What};
 
 /// What is true now, whoever records it: a recorder may be installed late.
 #[derive(Debug, Default)]
@@ -69,34 +69,35 @@ impl Recorded {
         self.recorder == address(recorder)
     }
 
-    pub(super) fn record(
-        &self,
-        subject: Option<&Subject<'_>>,
-        what: What<'_>,
-        by: &dyn Recorder,
-        levels: &Levels,
-    ) {
+    pub(super) fn record(&self, event: &Event<'_>, by: &dyn Recorder, levels: &Levels) {
         let lock = || {
-            let labels = labels_of(subject);
+            let labels = labels_of(event.lock.as_ref());
             let make = || LockMetrics::new(labels, by, &levels.locks);
             self.locks.find_or_add(labels, make)
         };
-        match what {
-            What::Asked => lock().waiting.add(1),
-            What::Queued => {}
+        let ended = |outcome, waited| {
+            let lock = lock();
+            if event.was_queued {
+                lock.waiting.add(-1);
+            }
+            lock.ended(outcome, waited, by);
+            lock
+        };
+        match event.what {
+            What::Asked => {}
+            What::Queued => lock().waiting.add(1),
             What::Granted { waited, how } => {
-                let lock = lock();
-                lock.ended("granted", waited, by);
+                let lock = ended("granted", waited);
                 // A nested request shares a hold that is counted already.
                 if how != GrantedBy::Nested {
                     lock.held.add(1);
                 }
                 self.granted(how, by);
             }
-            What::Busy { waited } => lock().ended("busy", waited, by),
-            What::Unavailable { waited, .. } => lock().ended("unavailable", waited, by),
-            What::Refused { waited, .. } => lock().ended("refused", waited, by),
-            What::Cancelled { waited } => lock().ended("cancelled", waited, by),
+            What::Busy { waited } => _ = ended("busy", waited),
+            What::Unavailable { waited, .. } => _ = ended("unavailable", waited),
+            What::Refused { waited, .. } => _ = ended("refused", waited),
+            What::Cancelled { waited } => _ = ended("cancelled", waited),
             What::Lost { reason, held } => lock().lost(reason, held, by),
             What::Released { held } => lock().released(held),
             What::Renewed { late } => self.renewed(late.is_zero(), by),

@@ -88,7 +88,7 @@ pub(super) const HELD: MetricInfo = MetricInfo {
 };
 pub(super) const WAITING: MetricInfo = MetricInfo {
     labels: LOCK,
-    ..gauge("lock_waiting", "Requests that have not ended.")
+    ..gauge("lock_waiting", "Requests that wait.")
 };
 pub(super) const RENEWALS: MetricInfo = MetricInfo {
     labels: &["on_time"],
