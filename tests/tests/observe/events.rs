@@ -268,15 +268,15 @@ async fn a_lock_that_was_lost_while_others_were_gathered_is_not_told() {
         .multi_lock(["a", "b"])
         .label("both")
         .wait(60 * SECOND);
-    let both = tokio::spawn(both.acquire());
-    eventually("it has the first", async || {
-        client.inspect("a").await.unwrap().holder.is_some()
-    })
-    .await;
-    // Each hold is lost by it.
+    let both = tokio::spawn(both.lease(SECOND / 2).acquire());
+    eventually("it has the first", async || client.stats().held == 2).await;
+    assert!(client.force_release("a").await.unwrap());
+    eventually("its renewal finds that", async || client.stats().held == 1).await;
+    both.abort();
+    assert!(both.await.is_err());
+    told.eventually("both cancelled").await;
     client.shutdown(Duration::ZERO).await;
-    assert!(both.await.unwrap().is_err());
-    told.eventually("without a template lost Shutdown").await;
     assert_eq!(told.times("both lost"), 0, "{told:?}");
+    assert_eq!(client.stats().lost, 1, "the one that the shutdown ended");
     drop(held);
 }
