@@ -232,7 +232,9 @@ async fn wait_in_bulk(waves: &[usize], fair: bool) {
         asked += many;
         if fair {
             eventually("all have their places", async || {
-                client.inspect("k").await.unwrap().waiting == asked
+                // A question may take the server too long; a request may not.
+                let found = client.inspect("k").await;
+                found.is_ok_and(|found| found.waiting == asked)
             })
             .await;
         }
