@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lock_store::{FencingToken, Instant, LockKey, Mutex};
 
+use super::listed::Listed;
 use crate::config::OnLost;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
@@ -57,30 +58,6 @@ pub struct Guard {
     nested_gate: OnceLock<NestedGate>,
     /// What this guard has borrowed; `None` for a hold of its own.
     borrowed: Option<Borrowed>,
-}
-
-/// Nearly always there is one.
-enum Listed {
-    One(usize),
-    Several(Box<[usize]>),
-}
-
-impl Listed {
-    fn new(mut parts: impl Iterator<Item = usize>) -> Self {
-        match (parts.next(), parts.next()) {
-            (Some(one), None) => Self::One(one),
-            (first, second) => {
-                Self::Several(first.into_iter().chain(second).chain(parts).collect())
-            }
-        }
-    }
-
-    fn as_slice(&self) -> &[usize] {
-        match self {
-            Self::One(part) => std::slice::from_ref(part),
-            Self::Several(parts) => parts,
-        }
-    }
 }
 
 /// What a nested guard has of the outer hold.

@@ -2,6 +2,7 @@
 
 mod guard;
 mod latch;
+mod listed;
 mod rate;
 mod rate_limiter;
 mod request;

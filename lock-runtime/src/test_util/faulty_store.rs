@@ -156,6 +156,10 @@ macro_rules! verbs {
                     self.store.tell(to, message, by).await
                 })
             }
+            fn is_connected(&self) -> bool {
+                let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
+                !is_silent && self.store.is_connected()
+            }
             fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
                 self.store.servers(by)
             }

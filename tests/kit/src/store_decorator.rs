@@ -153,6 +153,9 @@ macro_rules! verbs {
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)
             }
+            fn is_connected(&self) -> bool {
+                self.store.is_connected()
+            }
             fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
                 self.store.log_findings(by)
             }

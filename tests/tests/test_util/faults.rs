@@ -32,8 +32,10 @@ async fn a_silent_store_ends_a_request_after_two_seconds_until_it_answers() {
     assert!(is_unavailable(&request), "{request:?}");
     assert_eq!(began.elapsed().as_secs(), 2);
     assert!(is_unavailable(&client.health().await));
+    assert!(!client.stats().connected);
 
     faults.answers();
+    assert!(client.stats().connected);
     assert!(client.lock("k").acquire().await.unwrap().is_held());
     assert!(client.health().await.is_ok());
 }
