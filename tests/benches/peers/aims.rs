@@ -171,13 +171,13 @@ const AIMS: [Aim; 42] = [
         AtMost(2.0),
         |all, w| all.median(w, "ours-fair", "commands/cycle"),
     ),
-    aim("crowd", "bytes a waiter", AtMost(1024.0), |all, w| {
+    aim("crowd", "bytes a waiter", AtMost(1300.0), |all, w| {
         all.median(w, "ours", "bytes a waiter")
     }),
     aim(
         "crowd",
         "bytes a waiter, `fair`",
-        AtMost(1024.0),
+        AtMost(2500.0),
         |all, w| all.median(w, "ours-fair", "bytes a waiter"),
     ),
     aim(
