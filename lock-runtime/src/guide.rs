@@ -5,7 +5,9 @@
 //! | [attribute] | which option for which job |
 //! | [guarantees] | what holds, what does not, and how a database checks the fencing token |
 //! | [errors] | what each error means, and what to do |
+//! | [engines] | which engine can do what, and how to add one |
 //! | [redis] | URLs, persistence, rights |
+//! | [sqlite] | a file for the processes of one machine: what it survives, its limits |
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
 //! | [observability] | metrics and their table, alerts, spans, and what an observer hears |
@@ -32,6 +34,8 @@ macro_rules! page {
         /// [observability]: crate::guide::observability
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
         /// [redis]: crate::guide::redis
+        /// [sqlite]: crate::guide::sqlite
+        /// [testing]: crate::guide::testing
         /// [topologies]: crate::guide::topologies
         /// [life]: data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='0'/%3E
         /// [handoff]: data:image/svg+xml,%3Csvg%20xmlns='http://www.w3.org/2000/svg'%20width='0'/%3E
@@ -50,6 +54,7 @@ macro_rules! page {
 page!(attribute);
 page!(comparison);
 page!(cost, "hand-off.svg");
+page!(engines);
 page!(errors);
 page!(guarantees, "life-of-a-lock.svg");
 page!(migration);
@@ -57,6 +62,7 @@ page!(migration);
 #[cfg(any(not(doctest), feature = "metrics"))]
 page!(observability);
 page!(redis);
+page!(sqlite);
 // Its examples need these features.
 #[cfg(any(not(doctest), all(feature = "test-util", feature = "macros")))]
 page!(testing);

@@ -43,8 +43,9 @@
 //!
 //! # Stores
 //! The URL says where the locks are: `redis://`, `rediss://`, `redis+unix://`,
-//! `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, or `memory:` for one process.
-//! [`guide::redis`] has the set-up, [`guide::topologies`] what each one survives.
+//! `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, `sqlite://` for the processes of one
+//! machine, or `memory:` for one process. [`guide::redis`] and [`guide::sqlite`] have the set-up,
+//! [`guide::topologies`] what each Redis survives.
 //!
 //! # Testing
 //! [`LockClient::in_memory`] needs no server. The feature `test-util` adds a client that follows
@@ -55,6 +56,7 @@
 //! |---|---|---|
 //! | `macros` | yes | the attributes and `lock_key!` |
 //! | `redis` | yes | Redis in all its set-ups |
+//! | `sqlite` | no | a SQLite database, without a server |
 //! | `tls` | no | `rediss://`, certificates |
 //! | `metrics` | no | [`observe::MetricsObserver`](crate::observe), for the crate `metrics` |
 //! | `test-util` | no | paused time and faults, for the tests of services |

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use syn::UseTree;
 use syn::visit::{self, Visit};
 
-const CRATES: [&str; 4] = [
+const CRATES: [&str; 5] = [
     "lock-macros/src",
     "lock-runtime/store/src",
     "lock-runtime/stores/redis/src",
+    "lock-runtime/stores/sqlite/src",
     "lock-runtime/src",
 ];
 

@@ -102,7 +102,7 @@ impl Interceptor for Trouble {
             }),
             Fate::SaysNothing => {
                 let (value, link) = (Reply::Renew(Vec::new()), store.link());
-                Box::pin(std::future::ready(Ok(Answer { value, link })))
+                Box::pin(std::future::ready(Ok(Answer::new(value, link))))
             }
         }
     }
@@ -124,16 +124,11 @@ impl Setting {
         let trouble = Arc::<Trouble>::default();
         let builder = LockClient::builder().store({
             let (store, trouble) = (store.clone(), Arc::clone(&trouble));
-            move |namespace, id, listener, clock| {
-                let store = store.connect(namespace, id, listener, clock);
-                decorated(store, Arc::clone(&trouble))
-            }
+            move |context| Ok(decorated(store.connect(context), Arc::clone(&trouble)))
         });
         let client = build(builder).connect().await.unwrap();
         let well = store.clone();
-        let builder = LockClient::builder().store(move |namespace, id, listener, clock| {
-            well.connect(namespace, id, listener, clock)
-        });
+        let builder = LockClient::builder().store(move |context| Ok(well.connect(context)));
         let other = builder.connect().await.unwrap();
         let held = other.lock("y").acquire().await.unwrap();
         Self {

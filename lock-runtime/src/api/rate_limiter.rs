@@ -210,13 +210,9 @@ impl RateLimiter {
 
     async fn ask(&self, tokens: u32, wait: Duration) -> Result<RateOutcome, LockError> {
         let (interval, burst) = self.rate.resolve(tokens)?;
-        let request = RateRequest {
-            key: self.key.clone(),
-            interval,
-            burst,
-            tokens,
-            wait: wait.min(MAX_WAIT),
-        };
+        let mut request = RateRequest::new(self.key.clone(), interval, burst);
+        request.tokens = tokens;
+        request.wait = wait.min(MAX_WAIT);
         self.engine.take_tokens(request).await
     }
 }

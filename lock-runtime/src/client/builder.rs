@@ -4,6 +4,7 @@ mod access;
 mod client_name;
 mod connect;
 mod servers;
+mod sqlite;
 mod url_settings;
 
 use std::fmt;
@@ -11,9 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[cfg(feature = "__internals")]
+use lock_store::ClientId;
+#[cfg(feature = "__internals")]
 use lock_store::Pause;
 use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
-use lock_store::{ClientId, Clock, Listener, Store};
+use lock_store::{ConfigError, Store, StoreContext};
 #[cfg(feature = "tls")]
 use lock_store_redis::Tls;
 #[cfg(feature = "redis")]
@@ -100,8 +103,7 @@ struct Simulated {
 }
 
 /// Makes a store that this crate does not know.
-type StoreFactory =
-    dyn Fn(&str, ClientId, &Arc<dyn Listener>, Clock) -> Arc<dyn Store> + Send + Sync;
+type StoreFactory = dyn Fn(StoreContext) -> Result<Arc<dyn Store>, ConfigError> + Send + Sync;
 
 impl Default for LockClientBuilder {
     fn default() -> Self {
@@ -283,14 +285,35 @@ impl LockClientBuilder {
         }
     }
 
-    /// Uses a store of the caller's own instead of the URL's. Exempt from semantic versioning, as
-    /// the contract `lock-store` is.
-    #[doc(hidden)]
-    pub fn store<F>(mut self, store: F) -> Self
+    /// Uses a store of the caller's own instead of the URL's: an engine that this library does not
+    /// know, or one with something around it. `open` is called once for each client that is made.
+    /// Settings that are for servers of Redis (user, password, TLS) are refused beside it.
+    ///
+    /// The contract is the crate `lock-store`, and its embedded store is the specification. It is
+    /// exempt from semantic versioning until more engines have proved it.
+    ///
+    /// # Examples
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockClient;
+    /// use lock_store::memory::MemoryStore;
+    ///
+    /// // Two clients of one store in this process, as two replicas of a service have one Redis.
+    /// let store = MemoryStore::new();
+    /// let builder = LockClient::builder().store(move |context| Ok(store.connect(context)));
+    /// let (one, two) = (builder.clone().connect().await?, builder.connect().await?);
+    /// let guard = one.lock("job").acquire().await?;
+    /// assert!(two.lock("job").try_acquire().await?.is_none());
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn store<F>(mut self, open: F) -> Self
     where
-        F: Fn(&str, ClientId, &Arc<dyn Listener>, Clock) -> Arc<dyn Store> + Send + Sync + 'static,
+        F: Fn(StoreContext) -> Result<Arc<dyn Store>, ConfigError> + Send + Sync + 'static,
     {
-        self.store = Some(Arc::new(store));
+        self.store = Some(Arc::new(open));
         self
     }
 }

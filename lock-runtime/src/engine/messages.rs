@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{ClientMessage, Ended, Link, Listener, Owner, StoreError, WakeUp};
+use lock_store::{ClientMessage, Ended, HandedOver, Link, Listener, StoreError, WakeUp};
 
 use super::grants::Grants;
 use super::holder_names::HolderNames;
@@ -39,8 +39,8 @@ impl Messages {
 }
 
 impl Listener for Messages {
-    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
-        self.grants.granted(link, owner, token)
+    fn granted(&self, grant: HandedOver) -> WakeUp {
+        self.grants.granted(grant)
     }
 
     fn recheck(&self) {

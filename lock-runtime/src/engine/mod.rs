@@ -30,8 +30,9 @@ mod who_holds;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use lock_store::{ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
+use lock_store::{Capabilities, ClientId, Clock, Holder, Instant, LockKey, Owner, Store, Wish};
 use tokio::sync::Notify;
 
 use self::background::active::Active;
@@ -60,6 +61,7 @@ pub(crate) struct Engine {
     process: u32,
     clock: Clock,
     store: Arc<dyn Store>,
+    capabilities: Capabilities,
     defaults: Defaults,
     local_queues: Arc<LocalQueues>,
     grants: Arc<Grants>,
@@ -120,7 +122,7 @@ impl Engine {
     }
 
     pub(crate) fn tells_namespaces_apart(&self) -> bool {
-        self.store.tells_namespaces_apart()
+        self.capabilities.namespaces
     }
 
     fn next_owner(&self) -> Owner {
@@ -131,7 +133,7 @@ impl Engine {
     /// about a key.
     fn silent_since(&self) -> Option<Instant> {
         let silent_since = self.liveness.silent_since()?;
-        (!self.store.fails_over()).then_some(silent_since)
+        (!self.capabilities.fails_over).then_some(silent_since)
     }
 
     /// Whether it was shut down.
@@ -149,9 +151,14 @@ impl Engine {
         self.check_client()
     }
 
+    /// When a command that asked for this lease and was sent then can't be carried out any more.
+    fn late_until(&self, sent: Instant, lease: Duration) -> Instant {
+        sent + self.capabilities.late.unwrap_or(lease)
+    }
+
     /// Refuses what the store can't do.
     fn can(&self, wish: Wish) -> Result<(), LockError> {
-        match self.store.refuses(wish) {
+        match self.capabilities.refuses(wish) {
             Some(reason) => Err(LockError::config(reason)),
             None => Ok(()),
         }

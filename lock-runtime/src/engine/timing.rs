@@ -129,6 +129,22 @@ pub(crate) const FAILURE_LASTS: Duration = Duration::from_secs(5);
 
 /// When a waiter rechecks without a message: messages can be lost, and a dead holder's lease ends
 /// silently.
+///
+/// `look_in` is when the store wants to be asked again, from now on, if it has said so.
+pub(crate) fn recheck_at(
+    sent: Instant,
+    now: Instant,
+    remaining: Option<Duration>,
+    look_in: Option<Duration>,
+) -> Instant {
+    match look_in {
+        // The store must hear of this client as often as of any other.
+        Some(look_in) => now + look_in.clamp(MIN_LEASE, FALLBACK_POLL),
+        None => next_recheck(sent, remaining),
+    }
+}
+
+/// The same, of a store that has not said when.
 pub(crate) fn next_recheck(sent: Instant, remaining: Option<Duration>) -> Instant {
     let lease_ends = remaining.map_or(FALLBACK_POLL, |remaining| {
         remaining + Duration::from_millis(1)
@@ -157,6 +173,12 @@ pub(crate) fn deadline(sent: Instant, lease: Duration) -> Instant {
     sent + trusted(lease)
 }
 
+/// The same, or earlier if the store said so.
+pub(crate) fn trusted_until(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
+    let deadline = deadline(sent, lease);
+    until.map_or(deadline, |until| until.min(deadline))
+}
+
 /// The end of the trust in a handed-over hold, or `None` if it must be confirmed first. The grant
 /// is newer than the last change of the store that was confirmed before over the same link. So its
 /// lease is counted from that request.
@@ -165,9 +187,13 @@ pub(crate) fn handed_over_deadline(
     confirmed: Instant,
     lease: Duration,
 ) -> Option<Instant> {
-    let first = first_lease(lease);
-    let until = deadline(confirmed, first);
-    (until > now + first / 4).then_some(until)
+    worth_it(now, deadline(confirmed, first_lease(lease)), lease)
+}
+
+/// The end of the trust in a handed-over hold, or `None` if so little is left that it must be
+/// confirmed first.
+pub(crate) fn worth_it(now: Instant, until: Instant, lease: Duration) -> Option<Instant> {
+    (until > now + first_lease(lease) / 4).then_some(until)
 }
 
 /// When to ask for the rest of the lease of a handed-over hold that can be trusted until `until`.
@@ -215,9 +241,11 @@ pub(crate) fn awaits_handoff_until(now: Instant, budget: &Budget, limits: &Defau
     now + left.map_or(limits.local_tenure, |left| left.min(limits.local_tenure))
 }
 
-/// When to renew a hold with a lease that a command sent at `sent` has set.
-pub(crate) fn renewal_at(sent: Instant, lease: Duration) -> Instant {
-    sent + lease / 3
+/// When to renew a hold with a lease that a command sent at `sent` has set, and that the store has
+/// perhaps allowed to trust for less.
+pub(crate) fn renewal_at(sent: Instant, lease: Duration, until: Option<Instant>) -> Instant {
+    let allowed = until.map(|until| until.saturating_duration_since(sent));
+    sent + allowed.map_or(lease, |allowed| allowed.min(lease)) / 3
 }
 
 /// When to repeat a renewal after its `failures`th failure in a row.

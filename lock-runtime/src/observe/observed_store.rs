@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, ClientId, ClientMessage, Clock, Failure,
-    Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey,
-    Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreFuture, Wish,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
+    Clock, Failure, Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockKey, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
+    Store, StoreFuture,
 };
 
 use super::event::{Verb, What};
@@ -149,12 +149,8 @@ impl Store for ObservedStore {
         self.timed(Verb::Latch, self.store.latch_leave(place, by))
     }
 
-    fn refuses(&self, wish: Wish) -> Option<String> {
-        self.store.refuses(wish)
-    }
-
-    fn tells_namespaces_apart(&self) -> bool {
-        self.store.tells_namespaces_apart()
+    fn capabilities(&self) -> Capabilities {
+        self.store.capabilities()
     }
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
@@ -187,14 +183,6 @@ impl Store for ObservedStore {
 
     fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
         self.store.link_of(key, queue)
-    }
-
-    fn only_hints(&self) -> bool {
-        self.store.only_hints()
-    }
-
-    fn fails_over(&self) -> bool {
-        self.store.fails_over()
     }
 
     fn close(&self) {

@@ -55,9 +55,7 @@ impl Faults {
         let (memory, told) = (MemoryStore::new(), Arc::<Instructions>::default());
         let (server, heard) = (memory.clone(), Arc::clone(&told));
         let client = builder
-            .store(move |namespace, id, listener, clock| {
-                faulty_store::connect(&server, namespace, id, listener, clock, &heard)
-            })
+            .store(move |context| Ok(faulty_store::connect(&server, context, &heard)))
             .in_this_process();
         let clock = client.engine().clock().clone();
         let another = Another {
@@ -110,14 +108,14 @@ impl Faults {
     /// `somebody-else`.
     pub fn held_by_another(&self, key: impl Into<LockKey>) -> HeldByAnother {
         let request = self.another.requests.fetch_add(1, Ordering::Relaxed);
-        let claim = Claim {
-            key: self.client.key(key),
-            owner: Owner {
+        let claim = Claim::new(
+            self.client.key(key),
+            Owner {
                 client: ANOTHER,
                 request,
             },
-            permits: None,
-        };
+            None,
+        );
         let since = self.client.engine().clock().now();
         let mut held = self.told.held_by_another.lock();
         held.insert(claim.key.clone(), since);

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Clock, Ended, Failure,
-    Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener,
-    LockKey, Mutex, Owner, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed,
-    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture, WakeUp, Wish,
+    Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Clock,
+    Ended, Failure, Fenced, HandedOver, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
+    LatchSet, Link, Listener, LockKey, Mutex, Queue, RateRequest, Rated, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError, StoreErrorKind, StoreFuture,
+    WakeUp,
 };
 use tokio::sync::watch;
 
@@ -62,18 +63,17 @@ impl Behaviour {
 /// A client's handle to this server, behind what is told to it.
 pub(super) fn connect(
     server: &MemoryStore,
-    namespace: &str,
-    id: ClientId,
-    listener: &Arc<dyn Listener>,
-    clock: Clock,
+    mut context: StoreContext,
     told: &Arc<Instructions>,
 ) -> Arc<dyn Store> {
+    let clock = context.clock.clone();
     let listener: Arc<dyn Listener> = Arc::new(FaultyListener {
-        listener: Arc::downgrade(listener),
+        listener: context.listener,
         told: Arc::clone(told),
     });
+    context.listener = Arc::downgrade(&listener);
     Arc::new(FaultyStore {
-        store: server.connect(namespace, id, &listener, clock.clone()),
+        store: server.connect(context),
         clock,
         told: Arc::clone(told),
         listener,
@@ -118,7 +118,7 @@ impl FaultyStore {
 
     fn failure(&self, kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
         let error = StoreError::new(kind, "a fault of the test");
-        Failure { error, unknown }
+        Failure::new(error, unknown)
     }
 }
 
@@ -133,11 +133,8 @@ macro_rules! verbs {
                 })
             })*
 
-            fn refuses(&self, wish: Wish) -> Option<String> {
-                self.store.refuses(wish)
-            }
-            fn tells_namespaces_apart(&self) -> bool {
-                self.store.tells_namespaces_apart()
+            fn capabilities(&self) -> Capabilities {
+                self.store.capabilities()
             }
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)
@@ -168,12 +165,6 @@ macro_rules! verbs {
             }
             fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
                 self.store.link_of(key, queue)
-            }
-            fn only_hints(&self) -> bool {
-                self.store.only_hints()
-            }
-            fn fails_over(&self) -> bool {
-                self.store.fails_over()
             }
             fn close(&self) {
                 self.store.close();
@@ -218,9 +209,9 @@ impl FaultyListener {
 }
 
 impl Listener for FaultyListener {
-    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+    fn granted(&self, grant: HandedOver) -> WakeUp {
         let listener = self.hears();
-        listener.map_or_else(WakeUp::default, |it| it.granted(link, owner, token))
+        listener.map_or_else(WakeUp::default, |it| it.granted(grant))
     }
 
     fn recheck(&self) {

@@ -5,8 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::capabilities::Capabilities;
 use crate::client_message::ClientMessage;
-use crate::error::StoreError;
+use crate::error::{StoreError, StoreErrorKind};
 use crate::health::ServerHealth;
 use crate::instant::Instant;
 use crate::key::LockKey;
@@ -26,6 +27,9 @@ pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Fail
 pub type Asked<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
 /// The contract. Each operation gets the time by which it must answer, on the client's clock.
+///
+/// An engine that lacks something leaves out its operations, which then refuse, and says so in its
+/// [`capabilities`](Self::capabilities), so that nobody asks.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Takes the key for the owner, if it is free or already the owner's.
     ///
@@ -41,10 +45,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     ///
     /// Takes one round trip if the store can do it at once. Safe to repeat, like
     /// [`acquire`](Self::acquire).
-    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll>;
+    ///
+    /// Without this, the engine takes them one after the other.
+    fn acquire_all(&self, _requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        let link = self.link();
+        Box::pin(async move { Ok(Answer::new(AcquiredAll::Apart, link)) })
+    }
 
     /// Gives an existing hold a new fencing token.
-    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced>;
+    fn fence(&self, _claim: Claim, _by: Instant) -> StoreFuture<'_, Fenced> {
+        refused("fencing tokens")
+    }
 
     /// Ends each hold and hands its key to the next in the queue, in one round trip. The replies
     /// are in the order of the requests.
@@ -52,7 +63,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Gives back all but `permits` of a shared hold, and hands them on. Also replies `Released` if
     /// the hold had no more before.
-    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released>;
+    fn shrink(&self, _claim: Claim, _permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
+        refused("locks held in shares")
+    }
 
     /// Takes the owner out of the queue. If the owner was granted the key meanwhile, ends that
     /// hold.
@@ -69,7 +82,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Takes tokens from a rate limiter's bucket, if the request's wait is enough for them. The one
     /// operation that is not safe to repeat: a repeat takes tokens again. Then fewer requests pass
     /// than could, never more.
-    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated>;
+    fn rate(&self, _request: RateRequest, _by: Instant) -> StoreFuture<'_, Rated> {
+        refused("rate limiters")
+    }
 
     /// Sets a latch for the time `ttl`, unless it is set and has not opened. `ttl` counts whether
     /// the latch opens or not. `count` is not zero. A repeat by the same owner changes nothing, and
@@ -77,39 +92,39 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// longer [valid](LatchCall::valid), and change nothing.
     fn latch_set(
         &self,
-        call: LatchCall,
-        count: u32,
-        ttl: Duration,
-        by: Instant,
-    ) -> StoreFuture<'_, LatchSet>;
+        _call: LatchCall,
+        _count: u32,
+        _ttl: Duration,
+        _by: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        refused(LATCHES)
+    }
 
     /// Counts a latch down by one. Repeats work as for [`latch_set`](Self::latch_set). The last
     /// count tells all waiters: [`Listener::granted`](crate::Listener::granted), with the
     /// generation that opened.
-    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted>;
+    fn latch_count_down(&self, _call: LatchCall, _by: Instant) -> StoreFuture<'_, LatchCounted> {
+        refused(LATCHES)
+    }
 
     /// The state of a latch.
-    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound>;
+    fn latch_look(&self, _key: LockKey, _by: Instant) -> StoreFuture<'_, LatchFound> {
+        refused(LATCHES)
+    }
 
     /// The state of a latch. Unless it is open, the owner gets a place among those that are told
     /// when it opens. A place is forgotten after a minute; a repeat keeps it.
-    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound>;
+    fn latch_wait(&self, _place: LatchCall, _by: Instant) -> StoreFuture<'_, LatchFound> {
+        refused(LATCHES)
+    }
 
     /// Gives up a place among the waiters.
-    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()>;
-
-    /// Why the store can never do this; `None` if it can.
-    fn refuses(&self, _wish: Wish) -> Option<String> {
-        None
+    fn latch_leave(&self, _place: LatchCall, _by: Instant) -> StoreFuture<'_, ()> {
+        refused(LATCHES)
     }
 
-    /// True if the store keeps keys of different [namespaces](LockKey::namespace) apart. If not,
-    /// clients can use only the namespace that the store was opened with. All keys of a
-    /// [`release`](Self::release) or an [`acquire_all`](Self::acquire_all) are of one namespace;
-    /// those of a [`renew`](Self::renew) need not be.
-    fn tells_namespaces_apart(&self) -> bool {
-        false
-    }
+    /// What the store can do. The engine asks once, before anything else.
+    fn capabilities(&self) -> Capabilities;
 
     /// Passes a message on to another client of the store
     /// ([`Listener::told`](crate::Listener::told)). True if that client listens, as far as is
@@ -153,17 +168,6 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         self.link()
     }
 
-    /// True if a message about a grant is only a hint. The owner must then acquire again and
-    /// believe that reply.
-    fn only_hints(&self) -> bool {
-        false
-    }
-
-    /// True if another server takes over when one fails. Then it pays to wait longer for an answer.
-    fn fails_over(&self) -> bool {
-        false
-    }
-
     /// Closes the connections. Grants without a waiter are not reported any more.
     fn close(&self);
 
@@ -171,19 +175,11 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn is_closed(&self) -> bool;
 }
 
-/// A feature that not every store has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// A lock held in shares: a read-write lock or a semaphore.
-    Shares,
-    /// Strict arrival order over all processes.
-    Fair,
-    /// A rate limiter.
-    Rate,
-    /// A latch.
-    Latch,
-    /// A hold of this length.
-    Lease(Duration),
-    /// A key that stays taken for this long, even after its release.
-    Kept(Duration),
+const LATCHES: &str = "latches";
+
+/// The reply of an engine that lacks this.
+fn refused<'s, T: Send + 's>(what: &str) -> StoreFuture<'s, T> {
+    let text = format!("this engine has no {what}");
+    let error = StoreError::new(StoreErrorKind::Refused, text);
+    Box::pin(std::future::ready(Err(Failure::without_effect(error))))
 }

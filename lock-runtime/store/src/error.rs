@@ -44,6 +44,8 @@ impl std::error::Error for ConfigError {}
 pub struct StoreError {
     kind: StoreErrorKind,
     detail: Box<str>,
+    /// What to do, in the engine's own terms.
+    advice: Option<&'static str>,
 }
 
 /// The kinds of [`StoreError`].
@@ -66,8 +68,8 @@ pub enum StoreErrorKind {
     Refused,
     /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
     NotReplicated,
-    /// The store is not what the client's URL says: another kind of Redis, or no master of that
-    /// name. Not tried again.
+    /// The store is not what the client's URL says, such as another kind of Redis, or no master of
+    /// that name. Not tried again.
     Misconfigured,
 }
 
@@ -105,31 +107,42 @@ impl StoreErrorKind {
 }
 
 impl StoreError {
-    /// For implementations of the store contract, which belongs to this project.
-    #[doc(hidden)]
+    /// An error of a store, with its own words.
     pub fn new(kind: StoreErrorKind, detail: impl Into<Box<str>>) -> Self {
         Self {
             kind,
             detail: detail.into(),
+            advice: None,
+        }
+    }
+
+    /// Replaces the advice that users get with errors of this kind, for an engine that can say more
+    /// exactly what to do.
+    #[must_use]
+    pub fn advise(self, advice: &'static str) -> Self {
+        Self {
+            advice: Some(advice),
+            ..self
         }
     }
 
     /// The store's own words, without advice.
-    #[doc(hidden)]
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
     /// The same error with the server's name in front, unless it has that already.
-    #[doc(hidden)]
     #[must_use]
     pub fn of(&self, server: &str) -> Self {
         let named = self.detail.strip_prefix(server);
         if named.is_some_and(|rest| rest.starts_with(": ")) {
             return self.clone();
         }
-        Self::new(self.kind, format!("{server}: {}", self.detail))
+        Self {
+            detail: format!("{server}: {}", self.detail).into(),
+            ..self.clone()
+        }
     }
 
     /// The kind of the failure.
@@ -147,18 +160,13 @@ impl fmt::Display for StoreError {
                 "check that it runs and that host and port are right",
             ),
             StoreErrorKind::Timeout => ("no answer in time", "check its load and the network"),
-            StoreErrorKind::OutOfMemory => {
-                ("it is out of memory", "raise `maxmemory` or free some")
-            }
+            StoreErrorKind::OutOfMemory => ("it is out of memory", "give it more, or free some"),
             StoreErrorKind::ReadOnly => (
                 "it takes no writes",
-                "connect to the master, and check its persistence errors",
+                "connect to a server that takes them, and check its log",
             ),
             StoreErrorKind::Loading => ("it is not ready yet", "wait until it has started"),
-            StoreErrorKind::Denied => (
-                "it denied access",
-                "check user, password and the ACL rule (`~ns:* &ns:*`)",
-            ),
+            StoreErrorKind::Denied => ("it denied access", "check user, password and permissions"),
             StoreErrorKind::Refused => ("it refused the command", "see its own message"),
             StoreErrorKind::NotReplicated => (
                 "too few replicas confirmed it",
@@ -166,6 +174,7 @@ impl fmt::Display for StoreError {
             ),
             StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
         };
+        let todo = self.advice.unwrap_or(todo);
         write!(f, "{what} ({}); {todo}", self.detail)
     }
 }

@@ -28,7 +28,6 @@ pub struct ServerHealth {
 
 impl ServerHealth {
     /// A server with only its address known.
-    #[doc(hidden)]
     #[must_use]
     pub fn new(address: String) -> Self {
         Self {
@@ -106,6 +105,12 @@ pub enum Finding {
         /// The error met instead of an answer.
         reason: String,
     },
+    /// Anything else that endangers locks, in the words of the store: what it is, and what to do.
+    #[non_exhaustive]
+    Other {
+        /// What it is, and what to do.
+        text: String,
+    },
     /// There is no server: with the URL `memory:`, locks are in the memory of this process.
     InProcess,
     /// The user may not ask the server.
@@ -113,13 +118,13 @@ pub enum Finding {
     Unknown {
         /// What can't be checked.
         what: &'static str,
-        /// The missing permission, in the syntax of ACL rules.
+        /// The missing permission, in the syntax of the server's own rules.
         right: &'static str,
     },
 }
 
 /// For stores: other crates can't construct these variants, since they may grow.
-#[doc(hidden)]
+#[expect(missing_docs, reason = "each makes the variant of its name")]
 impl Finding {
     #[must_use]
     pub fn evicting(policy: String) -> Self {
@@ -147,6 +152,11 @@ impl Finding {
     #[must_use]
     pub fn no_answer(reason: String) -> Self {
         Self::NoAnswer { reason }
+    }
+
+    #[must_use]
+    pub fn other(text: String) -> Self {
+        Self::Other { text }
     }
 
     #[must_use]
@@ -202,6 +212,7 @@ impl fmt::Display for Finding {
                  left, and in a cluster the locks of its slots can't be acquired; start it, or \
                  repair the network"
             ),
+            Self::Other { text } => f.write_str(text),
             Self::InProcess => f.write_str(
                 "its locks are in the memory of this process, so no other process sees them and a \
                  restart frees them; give the URL of a store that processes share, or write \

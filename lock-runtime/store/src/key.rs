@@ -151,7 +151,7 @@ impl LockKey {
     }
 
     /// Its namespace; `None` for the client's own. A store must respect it if it
-    /// [tells namespaces apart](crate::Store::tells_namespaces_apart).
+    /// [tells namespaces apart](crate::Capabilities::namespaces).
     #[doc(hidden)]
     #[must_use]
     pub fn namespace(&self) -> Option<&Namespace> {

@@ -10,6 +10,7 @@ use crate::timing::{CALL_AHEAD, CALL_VALID};
 /// One call on a latch, or one place among its waiters. Safe to repeat: for a while, a store
 /// remembers what it did for an owner token.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LatchCall {
     /// The latch's key, without namespace.
     pub key: LockKey,
@@ -21,6 +22,12 @@ pub struct LatchCall {
 }
 
 impl LatchCall {
+    /// A call that was made then, or a place among the waiters.
+    #[must_use]
+    pub fn new(key: LockKey, owner: Owner, made: Option<u64>) -> Self {
+        Self { key, owner, made }
+    }
+
     /// The period in which a store may carry out this attempt, in microseconds since 1970 on its
     /// clock. Empty if the time of sending is unknown.
     #[must_use]
@@ -79,6 +86,7 @@ pub enum LatchFound {
 
 /// A latch that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LatchState {
     /// The number of counts left; zero means open.
     pub count: u32,
@@ -89,4 +97,17 @@ pub struct LatchState {
     pub opened: u64,
     /// How much longer it exists; `None` means for ever.
     pub remaining: Option<Duration>,
+}
+
+impl LatchState {
+    /// A latch that was set in this generation, with so many counts left.
+    #[must_use]
+    pub fn new(count: u32, generation: u64) -> Self {
+        Self {
+            count,
+            generation,
+            opened: 0,
+            remaining: None,
+        }
+    }
 }

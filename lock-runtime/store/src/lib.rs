@@ -10,8 +10,10 @@
 //! semantic versioning until several engines have proved the contract. The crates of the workspace
 //! pin each other's exact version.
 
+mod capabilities;
 mod client_message;
 mod clock;
+mod context;
 mod contract;
 mod error;
 mod health;
@@ -33,16 +35,18 @@ mod sweeping_map;
 pub mod timing;
 mod token;
 
+pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
 pub use client_message::ClientMessage;
 pub use clock::{By, Clock};
-pub use contract::{Asked, Store, StoreFuture, Wish};
+pub use context::StoreContext;
+pub use contract::{Asked, Store, StoreFuture};
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
 pub use key::{KeyFault, KeyWriter, LockKey, MAX_KEY_BYTES, Shortened};
 pub use latch::{LatchCall, LatchCounted, LatchFound, LatchSet, LatchState};
 pub use link::{Answer, Failure, Link};
-pub use listener::{Ended, Listener, WakeUp};
+pub use listener::{Ended, HandedOver, Listener, Trust, WakeUp};
 #[doc(hidden)]
 pub use mutex::Mutex;
 pub use namespace::Namespace;
@@ -52,8 +56,8 @@ pub use pause::Pause;
 pub use permits::Permits;
 pub use rate::{RateRequest, Rated};
 pub use request::{
-    Acquire, Acquired, AcquiredAll, Claim, Fenced, Inspection, Queue, Release, Released, Renewal,
-    Renewed,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
+    Released, Renewal, Renewed,
 };
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;

@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use crate::client_message::ClientMessage;
 use crate::error::StoreError;
+use crate::instant::Instant;
 use crate::key::LockKey;
 use crate::link::Link;
 use crate::owner::Owner;
@@ -12,11 +13,9 @@ use crate::owner::Owner;
 /// A client's receiver of messages from the store: hints and grants. A lost message costs time,
 /// never safety.
 pub trait Listener: fmt::Debug + Send + Sync + 'static {
-    /// A hold was handed to this owner, for its
-    /// [`Acquire::first_lease`](crate::Acquire::first_lease). Called in the order of the replies on
-    /// this link: before the reply to any command that the store carried out after the hand-over.
-    /// Dropping the wake-up wakes the owner's task. The store drops it outside of its own mutexes.
-    fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp;
+    /// A hold was handed over. Dropping the wake-up wakes the owner's task. The store drops it
+    /// outside of its own mutexes.
+    fn granted(&self, grant: HandedOver) -> WakeUp;
     /// Messages may have been lost: all waiters must recheck.
     fn recheck(&self);
     /// The same for waiters that hear of their grants over this link. The link is gone, and others
@@ -34,8 +33,48 @@ pub trait Listener: fmt::Debug + Send + Sync + 'static {
     fn told(&self, _message: ClientMessage) {}
 }
 
+/// A hold that was handed to its owner, for its
+/// [`Acquire::first_lease`](crate::Acquire::first_lease); or a latch that has opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandedOver {
+    /// The owner that waited.
+    pub owner: Owner,
+    /// The first of the [fencing tokens](crate::Acquire::tokens) that were asked for; all of them
+    /// are reserved. Of a latch: the generation that opened.
+    pub token: Option<u64>,
+    /// How the message is to be trusted.
+    pub trust: Trust,
+}
+
+/// How the message of a hand-over is to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trust {
+    /// By the order of this link: the message comes before the reply to any command that the store
+    /// carried out after the hand-over. So the hold is newer than the owner's last reply over it.
+    Order(Link),
+    /// The hold can be trusted until then, whenever the message comes.
+    Until(Instant),
+    /// Not at all. The owner asks again, and believes that reply. The link that it came over.
+    Ask(Link),
+}
+
+impl HandedOver {
+    /// A hold of this owner.
+    #[must_use]
+    pub fn new(owner: Owner, token: Option<u64>, trust: Trust) -> Self {
+        Self {
+            owner,
+            token,
+            trust,
+        }
+    }
+}
+
 /// A message that a hold has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ended {
     /// The key that is free now.
     pub key: LockKey,
@@ -43,6 +82,14 @@ pub struct Ended {
     pub owner: Owner,
     /// The number of clients that got this message, including this one.
     pub told: u32,
+}
+
+impl Ended {
+    /// The end of this owner's hold, told to so many clients.
+    #[must_use]
+    pub fn new(key: LockKey, owner: Owner, told: u32) -> Self {
+        Self { key, owner, told }
+    }
 }
 
 /// Wakes a task when it is dropped.

@@ -6,6 +6,7 @@ use crate::key::LockKey;
 
 /// A request for tokens of a bucket.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RateRequest {
     /// The bucket's key, without namespace.
     pub key: LockKey,
@@ -17,6 +18,20 @@ pub struct RateRequest {
     pub tokens: u32,
     /// The longest delay that the request accepts, at most 30 days.
     pub wait: Duration,
+}
+
+impl RateRequest {
+    /// A look at a bucket that gets a token back in each `interval` and is full with `burst`.
+    #[must_use]
+    pub fn new(key: LockKey, interval: Duration, burst: u32) -> Self {
+        Self {
+            key,
+            interval,
+            burst,
+            tokens: 0,
+            wait: Duration::ZERO,
+        }
+    }
 }
 
 /// The reply to [`Store::rate`](crate::Store::rate).

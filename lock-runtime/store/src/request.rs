@@ -10,6 +10,7 @@ use crate::permits::Permits;
 
 /// One hold, or the wish for one: the key, the owner, and the part of the key.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Claim {
     /// The key to lock, without namespace.
     pub key: LockKey,
@@ -19,8 +20,21 @@ pub struct Claim {
     pub permits: Option<Permits>,
 }
 
+impl Claim {
+    /// A claim on this part of the key; `None` is all of it, alone.
+    #[must_use]
+    pub fn new(key: LockKey, owner: Owner, permits: Option<Permits>) -> Self {
+        Self {
+            key,
+            owner,
+            permits,
+        }
+    }
+}
+
 /// A request for a hold.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Acquire {
     /// The key, the owner, and the part of the key.
     pub claim: Claim,
@@ -32,7 +46,7 @@ pub struct Acquire {
     /// count. `None` means without end. All later commands of the request have the same value.
     pub wait: Option<Duration>,
     /// The number of consecutive fencing tokens to reserve with the grant, or 0. The grant returns
-    /// the first.
+    /// the first. A [grant](Granted::reserved) may reserve fewer; a hand-over reserves all of them.
     pub tokens: u32,
     /// What to do if the key is taken.
     pub queue: Queue,
@@ -44,6 +58,25 @@ pub struct Acquire {
     /// How long the request waits for a store that is slow but answers: it may take longer than a
     /// command's usual time, until then. `None`: it may not.
     pub patience: Option<Instant>,
+}
+
+impl Acquire {
+    /// One that neither joins the queue nor asks for a token, with this lease also if it is handed
+    /// over.
+    #[must_use]
+    pub fn new(claim: Claim, lease: Duration) -> Self {
+        Self {
+            claim,
+            lease,
+            first_lease: lease,
+            wait: None,
+            tokens: 0,
+            queue: Queue::Respect,
+            instead_of: None,
+            via: Link(0),
+            patience: None,
+        }
+    }
 }
 
 /// What an acquire does besides trying.
@@ -62,42 +95,93 @@ pub enum Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquired {
     /// The owner holds the key.
-    Granted {
-        /// The fencing token, if asked for.
-        token: Option<u64>,
-        /// The capacity by the other holders' requests, if it differs from this request's.
-        limit: Option<u32>,
-    },
+    Granted(Granted),
     /// Another owner holds the key.
-    Busy {
-        /// The rest of the holder's lease. Of several holders: of the lease that ends first. `None`
-        /// if the store can't tell, or the holder has no lease.
-        remaining: Option<Duration>,
-        /// True if the owner has a place in the queue.
-        queued: bool,
-        /// The holder. Of several holders: the one whose lease ends first. `None` if the store does
-        /// not tell.
-        holder: Option<Holder>,
-        /// As for a grant.
-        limit: Option<u32>,
-    },
+    Busy(Busy),
     /// The key, or one of its helper keys, holds something else.
     Conflict,
 }
 
+/// A hold that the owner has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Granted {
+    /// The fencing token, if asked for.
+    pub token: Option<u64>,
+    /// How many consecutive tokens are reserved, `token` included. It may be less than asked for.
+    pub reserved: u32,
+    /// The capacity by the other holders' requests, if it differs from this request's.
+    pub limit: Option<u32>,
+    /// Until when the hold can be trusted, if that is sooner than by the lease, counted from the
+    /// sending of the command.
+    pub until: Option<Instant>,
+}
+
+/// Another owner's hold; or nobody's, if it is others' turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Busy {
+    /// The rest of the holder's lease. Of several holders: of the lease that ends first. `None` if
+    /// the store can't tell, or the holder has no lease.
+    pub remaining: Option<Duration>,
+    /// True if the owner has a place in the queue.
+    pub queued: bool,
+    /// The holder. Of several holders: the one whose lease ends first. `None` if the store does not
+    /// tell.
+    pub holder: Option<Holder>,
+    /// The capacity by the other holders' requests, if it differs from this request's.
+    pub limit: Option<u32>,
+    /// When to ask again, for a store that does not tell of a release: in 10 ms at the soonest, and
+    /// in a second at the latest. `None`: when the holder's lease ends, and at least each second.
+    pub look_in: Option<Duration>,
+}
+
 impl Acquired {
-    /// Granted, and no other holder gives another capacity.
+    /// Granted, with this token if one was asked for, and no more reserved.
+    #[must_use]
     pub const fn granted(token: Option<u64>) -> Self {
-        Self::Granted { token, limit: None }
+        Self::Granted(Granted::new(token, token.is_some() as u32))
     }
 
     /// Busy, without more details.
+    #[must_use]
     pub const fn busy(remaining: Option<Duration>, queued: bool) -> Self {
-        Self::Busy {
+        Self::Busy(Busy::new(remaining, queued))
+    }
+}
+
+impl AcquiredAll {
+    /// Granted, with these tokens if some were asked for.
+    #[must_use]
+    pub const fn granted(tokens: Vec<Option<u64>>) -> Self {
+        let until = None;
+        Self::Granted { tokens, until }
+    }
+}
+
+impl Granted {
+    /// A grant with the first of so many reserved tokens.
+    #[must_use]
+    pub const fn new(token: Option<u64>, reserved: u32) -> Self {
+        Self {
+            token,
+            reserved,
+            limit: None,
+            until: None,
+        }
+    }
+}
+
+impl Busy {
+    /// Without more details.
+    #[must_use]
+    pub const fn new(remaining: Option<Duration>, queued: bool) -> Self {
+        Self {
             remaining,
             queued,
             holder: None,
             limit: None,
+            look_in: None,
         }
     }
 }
@@ -109,6 +193,8 @@ pub enum AcquiredAll {
     Granted {
         /// The fencing tokens, in the order of the requests, if asked for.
         tokens: Vec<Option<u64>>,
+        /// Until when all of them can be trusted, if that is sooner than by the lease.
+        until: Option<Instant>,
     },
     /// Another owner holds the key of this request, or waits for it and the request respects that.
     Busy(usize),
@@ -121,6 +207,7 @@ pub enum AcquiredAll {
 
 /// One hold of a batch to renew.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Renewal {
     /// The hold.
     pub claim: Claim,
@@ -128,11 +215,22 @@ pub struct Renewal {
     pub lease: Duration,
 }
 
+impl Renewal {
+    /// A hold, and its new lease.
+    #[must_use]
+    pub fn new(claim: Claim, lease: Duration) -> Self {
+        Self { claim, lease }
+    }
+}
+
 /// The outcome of one [`Renewal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Renewed {
     /// The hold lasts at least as long as requested.
     Renewed,
+    /// The hold lasts, and can be trusted until then and no longer. That may be sooner than
+    /// requested, and sooner than was said before.
+    Until(Instant),
     /// The owner does not hold the key.
     Gone,
     /// The part of the store that has the key did not answer, while others did.
@@ -152,11 +250,20 @@ pub enum Fenced {
 
 /// The end of a hold.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Release {
     /// The hold.
     pub claim: Claim,
     /// How long the key stays taken after this, by no owner that could renew it. Zero frees it.
     pub keep: Duration,
+}
+
+impl Release {
+    /// The end of a hold, after which the key stays taken for `keep`.
+    #[must_use]
+    pub fn new(claim: Claim, keep: Duration) -> Self {
+        Self { claim, keep }
+    }
 }
 
 /// The reply to [`Store::release`](crate::Store::release) and
@@ -170,7 +277,8 @@ pub enum Released {
 }
 
 /// The reply to [`Store::inspect`](crate::Store::inspect).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Inspection {
     /// The value in the key: an owner token, or another library's value. Of several holders: the
     /// one whose lease ends last.
@@ -181,4 +289,26 @@ pub struct Inspection {
     pub remaining: Option<Duration>,
     /// The number of places in the store's queue.
     pub waiting: usize,
+}
+
+impl Inspection {
+    /// A key that nobody holds, with so many places in the queue.
+    #[must_use]
+    pub fn free(waiting: usize) -> Self {
+        Self {
+            waiting,
+            ..Self::default()
+        }
+    }
+
+    /// A key that somebody holds: the value in the key, and the rest of the lease.
+    #[must_use]
+    pub fn held(holder: String, remaining: Option<Duration>, waiting: usize) -> Self {
+        Self {
+            holder: Some(holder),
+            holders: 1,
+            remaining,
+            waiting,
+        }
+    }
 }

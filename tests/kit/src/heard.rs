@@ -2,14 +2,15 @@
 
 use std::sync::Mutex;
 
-use lock_store::{Link, Listener, Owner, WakeUp};
+use lock_store::{HandedOver, Listener, Owner, WakeUp};
 
 /// The grants that a client heard of, with their fencing tokens.
 #[derive(Debug, Default)]
 pub struct Heard(pub Mutex<Vec<(Owner, Option<u64>)>>);
 
 impl Listener for Heard {
-    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+    fn granted(&self, grant: HandedOver) -> WakeUp {
+        let (owner, token) = (grant.owner, grant.token);
         let mut heard = self.0.lock().expect("no test panics with it");
         heard.push((owner, token));
         WakeUp::default()

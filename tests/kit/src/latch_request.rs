@@ -74,7 +74,7 @@ impl LatchRequest {
             verb,
             made,
         } = self;
-        let call = LatchCall { key, owner, made };
+        let call = LatchCall::new(key, owner, made);
         Ok(match verb {
             LatchVerb::Set { count, ttl } => {
                 let answer = store.latch_set(call, count, ttl, by).await?;

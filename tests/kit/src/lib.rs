@@ -5,6 +5,7 @@
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
 //! - [`RedisQuorum`]: independent servers.
+//! - [`SqliteFile`]: a SQLite database in a folder of its own.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
@@ -31,17 +32,21 @@
 mod backend;
 mod clock;
 mod cluster;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod eventually;
 mod heard;
 pub mod history;
 mod latch_request;
 mod log;
+mod memory_backend;
 pub mod nemesis;
 mod os_process;
 mod polled;
 mod process;
 mod proxy;
 mod quorum;
+mod redis_backend;
 mod redis_server;
 mod redis_store;
 mod request_log;
@@ -49,24 +54,30 @@ mod resp;
 mod rights;
 pub mod seeded;
 mod sentinels;
+#[cfg(target_os = "linux")]
+mod sqlite_file;
 pub mod store_decorator;
 
-pub use backend::Backend;
+pub use backend::{Asks, Backend, StoreUnderTest};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};
 pub use cluster::RedisCluster;
 pub use eventually::{eventually, eventually_within};
 pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use log::Log;
+pub use memory_backend::MemoryBackend;
 pub use polled::polled;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use quorum::RedisQuorum;
+pub use redis_backend::RedisBackend;
 pub use redis_server::{RedisServer, RedisServerBuilder};
-pub use redis_store::{PATIENT, redis_store};
+pub use redis_store::{PATIENT, context, redis_store};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
+#[cfg(target_os = "linux")]
+pub use sqlite_file::SqliteFile;
 
 /// `unsafe` is forbidden in every crate of the workspace but the benchmark's. Examples in
 /// documentation are compiled without the workspace's lints.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::Timeouts;
-use lock_store::{ClientId, Clock, Listener, Namespace, Store};
+use lock_store::{ClientId, Clock, Listener, Namespace, Store, StoreContext};
 use lock_store_redis::{Settings, open};
 
 /// For tests of single commands. However busy the machine is, a late answer must not replace a
@@ -26,18 +26,22 @@ pub fn redis_store(
     clock: Clock,
     timeouts: Timeouts,
 ) -> Arc<dyn Store> {
+    let mut context = context(namespace, client, listener, clock);
+    context.timeouts = timeouts;
+    open(url, context, Settings::default()).expect("a good URL")
+}
+
+/// What a client would give to the store that it opens.
+///
+/// # Panics
+/// For a bad namespace.
+#[must_use]
+pub fn context(
+    namespace: &str,
+    client: ClientId,
+    listener: &Arc<dyn Listener>,
+    clock: Clock,
+) -> StoreContext {
     let namespace = Namespace::new(namespace).expect("a good namespace");
-    let listener = Arc::downgrade(listener);
-    let store = open(
-        url,
-        &namespace,
-        client,
-        listener,
-        clock,
-        Settings {
-            timeouts,
-            ..Settings::default()
-        },
-    );
-    store.expect("a good URL")
+    StoreContext::new(namespace, client, listener, clock)
 }

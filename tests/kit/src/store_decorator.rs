@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, Failure, Fenced, Inspection, Instant,
-    LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest, Rated,
-    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
-    StoreFuture, Wish,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
+    Failure, Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockKey, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::clock::sleep_until;
@@ -38,8 +38,8 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         self.link(own)
     }
 
-    /// True if another server takes over when one fails; `own` is the store's answer.
-    fn fails_over(&self, own: bool) -> bool {
+    /// What the store can do. Its own is `own`.
+    fn capabilities(&self, own: Capabilities) -> Capabilities {
         own
     }
 
@@ -61,7 +61,7 @@ pub fn decorated(store: Arc<dyn Store>, interceptor: Arc<impl Interceptor>) -> A
 #[must_use]
 pub fn failure(kind: StoreErrorKind, unknown: Option<Link>) -> Failure {
     let error = StoreError::new(kind, "the test failed this command");
-    Failure { error, unknown }
+    Failure::new(error, unknown)
 }
 
 /// A command that is not answered in time.
@@ -137,9 +137,9 @@ macro_rules! verbs {
                 let request = Request::$Verb($($argument),*);
                 let reply = self.interceptor.intercept(&*self.store, request, by);
                 Box::pin(async move {
-                    let Answer { value, link } = reply.await?;
+                    let Answer { value, link, .. } = reply.await?;
                     match value {
-                        Reply::$Verb(value) => Ok(Answer { value, link }),
+                        Reply::$Verb(value) => Ok(Answer::new(value, link)),
                         other => {
                             panic!("{} gets a reply to {}", stringify!($method), other.method())
                         }
@@ -147,8 +147,11 @@ macro_rules! verbs {
                 })
             })*
 
-            fn refuses(&self, wish: Wish) -> Option<String> {
-                self.store.refuses(wish)
+            fn capabilities(&self) -> Capabilities {
+                self.interceptor.capabilities(self.store.capabilities())
+            }
+            fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+                self.store.tell(to, message, by)
             }
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)
@@ -167,15 +170,6 @@ macro_rules! verbs {
             }
             fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
                 self.interceptor.link_of(key, self.store.link_of(key, queue))
-            }
-            fn tells_namespaces_apart(&self) -> bool {
-                self.store.tells_namespaces_apart()
-            }
-            fn only_hints(&self) -> bool {
-                self.store.only_hints()
-            }
-            fn fails_over(&self) -> bool {
-                self.interceptor.fails_over(self.store.fails_over())
             }
             fn close(&self) {
                 self.interceptor.close();

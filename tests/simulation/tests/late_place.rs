@@ -9,7 +9,7 @@ use std::time::Duration;
 use lock_runtime::LockClient;
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
-use lock_store::{Acquire, Acquired, Instant, Store, StoreFuture};
+use lock_store::{Acquire, Acquired, Busy, Instant, Store, StoreFuture};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, silence};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -41,7 +41,10 @@ impl Interceptor for Stalled {
                 let late = self.held_up.lock().unwrap().take();
                 if let Some(late) = late {
                     let answer = store.acquire(late, by).await?;
-                    assert!(matches!(answer.value, Acquired::Busy { queued: true, .. }));
+                    assert!(matches!(
+                        answer.value,
+                        Acquired::Busy(Busy { queued: true, .. })
+                    ));
                 }
                 request.send(store, by).await
             }),
@@ -64,7 +67,7 @@ async fn scenario() {
     let (server, trouble) = (MemoryStore::new(), Arc::new(Stalled::default()));
     let plain = server.clone();
     let other = LockClient::builder()
-        .store(move |namespace, id, listener, clock| plain.connect(namespace, id, listener, clock))
+        .store(move |context| Ok(plain.connect(context)))
         .simulated(Handle::current(), 1, Pause::default())
         .connect()
         .await
@@ -72,10 +75,7 @@ async fn scenario() {
     let interceptor = Arc::clone(&trouble);
     let stalled = LockClient::builder()
         .command_timeout(Duration::from_millis(100))
-        .store(move |namespace, id, listener, clock| {
-            let store = server.connect(namespace, id, listener, clock);
-            decorated(store, Arc::clone(&interceptor))
-        })
+        .store(move |context| Ok(decorated(server.connect(context), Arc::clone(&interceptor))))
         .simulated(Handle::current(), 2, Pause::default())
         .connect()
         .await

@@ -13,14 +13,15 @@ use std::time::Duration;
 
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
-use lock_store::{ClientId, Link, Listener, Owner, RateRequest, Rated, Store, WakeUp};
+use lock_store::{ClientId, HandedOver, Listener, RateRequest, Rated, Store, WakeUp};
+use lock_testkit::context;
 use proptest::prelude::*;
 
 #[derive(Debug)]
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
     fn recheck(&self) {}
@@ -66,13 +67,10 @@ type Step = (u64, usize, u32, u64);
 
 fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
     let (interval, burst) = limits[limit % limits.len()];
-    RateRequest {
-        key: "k".into(),
-        interval: Duration::from_nanos(interval),
-        burst,
-        tokens: tokens.min(burst),
-        wait: Duration::from_nanos(wait),
-    }
+    let mut request = RateRequest::new("k".into(), Duration::from_nanos(interval), burst);
+    request.tokens = tokens.min(burst);
+    request.wait = Duration::from_nanos(wait);
+    request
 }
 
 /// The embedded store's reply to each step, and the time of the step since the beginning.
@@ -86,7 +84,7 @@ fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
         let clock = Clock::simulated(tokio::runtime::Handle::current());
         let listener: Arc<dyn Listener> = Arc::new(Deaf);
         let store: Arc<dyn Store> =
-            MemoryStore::new().connect("lock", ClientId(1), &listener, clock.clone());
+            MemoryStore::new().connect(context("lock", ClientId(1), &listener, clock.clone()));
         let started = clock.now();
         let mut replies = Vec::new();
         for step in steps {

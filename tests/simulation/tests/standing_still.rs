@@ -23,9 +23,7 @@ impl Process {
         let (pause, memory) = (Pause::default(), memory.clone());
         let client = LockClient::builder()
             .simulated(Handle::current(), id, pause.clone())
-            .store(move |namespace, id, listener, clock| {
-                memory.connect(namespace, id, listener, clock)
-            })
+            .store(move |context| Ok(memory.connect(context)))
             .connect()
             .await
             .unwrap();

@@ -67,10 +67,7 @@ async fn connect(id: u128, pause: &Pause, memory: &MemoryStore) -> LockClient {
     let memory = memory.clone();
     LockClient::builder()
         .simulated(Handle::current(), id, pause.clone())
-        .store(move |namespace, id, listener, clock| {
-            let store = memory.connect(namespace, id, listener, clock);
-            decorated(store, Arc::new(Slow))
-        })
+        .store(move |context| Ok(decorated(memory.connect(context), Arc::new(Slow))))
         .connect()
         .await
         .unwrap()

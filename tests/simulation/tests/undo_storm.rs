@@ -67,10 +67,8 @@ fn simulated(test: impl Future<Output = ()>) {
 async fn open(mute: &Arc<Mute>) -> LockClient {
     let (memory, mute) = (MemoryStore::new(), Arc::clone(mute));
     let builder = LockClient::builder().simulated(Handle::current(), 1, Pause::default());
-    let builder = builder.store(move |namespace, id, listener, clock| {
-        let store = memory.connect(namespace, id, listener, clock);
-        decorated(store, Arc::clone(&mute))
-    });
+    let builder =
+        builder.store(move |context| Ok(decorated(memory.connect(context), Arc::clone(&mute))));
     builder.connect().await.unwrap()
 }
 

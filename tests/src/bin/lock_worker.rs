@@ -7,11 +7,13 @@
 //!   `lease=MS`, `wait=MS`, `renew`, `fair`, `fenced`, and `ticks`, which says `tick ID NS` from
 //!   inside the body every few milliseconds. Of another kind: `read`, `write`, `permits=N/OF`, or
 //!   `KEY,KEY` for several keys.
-//! - `contend KEY TASKS MS [fair]`: so many tasks take the lock over and over → `turn TASK FROM TO`
-//!   for each turn, then `contended`
+//! - `contend KEY TASKS MS OPTIONS…`: so many tasks take the lock over and over, and with
+//!   `stays=MS` keep it for a while → `turn TASK FROM TO` for each turn, then `contended`
 //! - `transfer URL ACCOUNTS TASKS MS`: so many tasks move money between `balance:0`, `balance:1`, …
 //!   at that server, each time between two by lot and under the locks of both → `moved TASK TIMES
 //!   LONGEST_WAIT` for each, then `transferred`
+//! - `fork MS URL`: starts a child by `fork()`, which has copies of all that is open here, makes a
+//!   client of its own and ends after so long → `forked`, and from the child `child RESULT`
 //! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over
 //!   and over, and wait up to WAIT ms for their turn → `passed FROM TO` for each that passed, then
 //!   `limited`
@@ -62,6 +64,7 @@ async fn main() -> std::io::Result<()> {
             "contend" => _ = tokio::spawn(contend(connected(&client), arguments)),
             "transfer" => _ = tokio::spawn(transfer(connected(&client), arguments)),
             "limit" => _ = tokio::spawn(limit(connected(&client), arguments)),
+            "fork" => fork_child(parsed(&arguments[0]), arguments[1].clone()),
             other => say(&format!("error: unknown command {other:?}")),
         }
     }
@@ -103,7 +106,7 @@ fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
             None if option == "renew" => lock.renew(true),
             None if option == "fair" => lock.fair(),
             None if option == "fenced" => lock.fenced(),
-            Some(("permits", _)) => lock,
+            Some(("permits" | "stays", _)) => lock,
             None if matches!(option.as_str(), "ticks" | "read" | "write") => lock,
             _ => panic!("unknown option {option}"),
         })
@@ -111,6 +114,24 @@ fn request(client: &LockClient, key: &str, options: &[String]) -> Lock {
 
 fn parsed(millis: &str) -> Duration {
     Duration::from_millis(millis.parse().expect("a number of milliseconds"))
+}
+
+fn fork_child(lasts: Duration, url: String) {
+    match fork::fork().expect("a child process") {
+        fork::Fork::Child => {
+            // Outside of the copy of the parent's runtime, which has no threads here.
+            std::thread::spawn(move || {
+                let mut runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = runtime.enable_all().build().expect("a runtime");
+                let client = LockClient::builder().url(url).connect();
+                say(&format!("child {:?}", runtime.block_on(client)));
+            });
+            // Whatever that one does: nobody else would end this process.
+            std::thread::sleep(lasts);
+            std::process::exit(0);
+        }
+        fork::Fork::Parent(_) => say("forked"),
+    }
 }
 
 async fn hold(client: LockClient, arguments: Vec<String>, end: Arc<Notify>) {
@@ -145,8 +166,12 @@ async fn hold(client: LockClient, arguments: Vec<String>, end: Arc<Notify>) {
 
 async fn contend(client: LockClient, arguments: Vec<String>) {
     let [key, tasks, millis, options @ ..] = &arguments[..] else {
-        panic!("contend KEY TASKS MS [fair]")
+        panic!("contend KEY TASKS MS OPTIONS…")
     };
+    let mut stays = options
+        .iter()
+        .filter_map(|option| option.strip_prefix("stays="));
+    let stays = stays.next().map(parsed);
     let until = Instant::now() + parsed(millis);
     let turns = Arc::new(Mutex::new(Vec::new()));
     let mut running = tokio::task::JoinSet::new();
@@ -157,7 +182,10 @@ async fn contend(client: LockClient, arguments: Vec<String>) {
             while Instant::now() < until {
                 let guard = request.clone().acquire().await.expect("the lock");
                 let from = monotonic_nanos();
-                tokio::task::yield_now().await;
+                match stays {
+                    Some(stays) => tokio::time::sleep(stays).await,
+                    None => tokio::task::yield_now().await,
+                }
                 let to = monotonic_nanos();
                 turns.lock().expect("not poisoned").push((task, from, to));
                 guard.release().await.expect("a release");

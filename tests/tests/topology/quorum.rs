@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient, LockError, LostReason};
 use lock_store::timing::Timeouts;
-use lock_store::{Acquire, Acquired, Claim, ClientId, Clock, Listener, Owner, Queue};
+use lock_store::{Acquire, Acquired, Claim, ClientId, Clock, Listener, Owner};
 use lock_testkit::{Heard, RedisQuorum, eventually, redis_store};
 use tokio::task::JoinSet;
 
@@ -52,25 +52,14 @@ async fn a_hold_that_ends_with_the_next_request_is_forgotten() {
     let owner = |request| Owner { client, request };
     let mut instead_of = None;
     for request in 0..20 {
-        let claim = Claim {
-            key: "k".into(),
-            owner: owner(request),
-            permits: None,
-        };
-        let mut request = Acquire {
-            claim,
-            lease: Duration::from_secs(3600),
-            first_lease: Duration::from_secs(2),
-            wait: None,
-            tokens: 0,
-            queue: Queue::Respect,
-            instead_of,
-            via: store.link(),
-            patience: None,
-        };
+        let claim = Claim::new("k".into(), owner(request), None);
+        let mut request = Acquire::new(claim, Duration::from_secs(3600));
+        request.first_lease = Duration::from_secs(2);
+        request.instead_of = instead_of;
+        request.via = store.link();
         if instead_of.is_some() {
             let ended = store.acquire(request.clone(), by()).await.unwrap().value;
-            assert!(matches!(ended, Acquired::Busy { .. }), "{ended:?}");
+            assert!(matches!(ended, Acquired::Busy(_)), "{ended:?}");
         }
         request.instead_of = None;
         let granted = store.acquire(request.clone(), by()).await.unwrap().value;

@@ -111,8 +111,8 @@ impl LockClientBuilder {
         self
     }
 
-    /// Refuses what is for servers, if the store is in this process.
-    pub(super) fn expect_no_access(&self) -> Result<(), LockError> {
+    /// Refuses what is for servers, if the store is none. `store` says what it is.
+    pub(super) fn expect_no_access(&self, store: &str) -> Result<(), LockError> {
         let given: &[(&str, bool)] = &[
             #[cfg(feature = "tls")]
             ("tls", self.tls.is_some()),
@@ -126,8 +126,7 @@ impl LockClientBuilder {
         match given.iter().find(|(_, is_given)| *is_given) {
             None => Ok(()),
             Some((option, _)) => Err(LockError::config(format!(
-                "`{option}` is for a server, and `memory:` is a store of its own in this process; \
-                 leave it out"
+                "`{option}` is for a server, and {store}; leave it out"
             ))),
         }
     }

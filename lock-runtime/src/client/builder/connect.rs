@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use lock_store::memory::MemoryStore;
 use lock_store::timing::Timeouts;
-use lock_store::{ClientId, Clock, Listener, Namespace, Store, StoreError, StoreErrorKind, Wish};
+use lock_store::{
+    ClientId, Clock, Listener, Namespace, Store, StoreContext, StoreError, StoreErrorKind, Wish,
+};
 use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
+use super::sqlite::open_sqlite;
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
 use crate::client::diagnosis::{diagnosis, log_in_process, of_this_process, refuse};
@@ -127,12 +130,16 @@ impl LockClientBuilder {
         let numbers = RequestNumbers::new(id, self.draws());
         let name: Arc<str> = self.own_name().into();
         let (names, questions) = HolderNames::new(clock.clone(), Arc::clone(&name));
-        let events = Events::new(name, self.observers.clone()).map_err(no_thread)?;
+        let events = Events::new(Arc::clone(&name), self.observers.clone()).map_err(no_thread)?;
         let messages = Messages::new(local_queues, numbers, names, events.clone());
         let messages = Arc::new(messages);
         let listener: Arc<dyn Listener> = Arc::<Messages>::clone(&messages);
-        let store = self.open(&namespace, id, &listener, clock.clone())?;
-        if let Some(reason) = store.refuses(Wish::Lease(self.defaults.lease)) {
+        let mut context = StoreContext::new(namespace.clone(), id, &listener, clock.clone());
+        context.name = name;
+        context.timeouts = self.timeouts();
+        let store = self.open(context)?;
+        let can = store.capabilities();
+        if let Some(reason) = can.refuses(Wish::Lease(self.defaults.lease)) {
             return Err(LockError::config(reason));
         }
         let opened = Arc::clone(&store);
@@ -141,7 +148,7 @@ impl LockClientBuilder {
             false => store,
         };
         let mut defaults = self.defaults;
-        if defaults.unavailable_after.is_none() && !store.fails_over() {
+        if defaults.unavailable_after.is_none() && !can.fails_over {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
         let (engine, task) = Engine::new(clock, store, messages, questions, defaults);
@@ -208,15 +215,10 @@ impl LockClientBuilder {
         })
     }
 
-    fn open(
-        &self,
-        namespace: &Namespace,
-        id: ClientId,
-        listener: &Arc<dyn Listener>,
-        clock: Clock,
-    ) -> Result<Arc<dyn Store>, LockError> {
-        if let Some(store) = &self.store {
-            return Ok(store(namespace.as_str(), id, listener, clock));
+    fn open(&self, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+        if let Some(open) = &self.store {
+            self.expect_no_access("the store is the caller's own")?;
+            return Ok(open(context)?);
         }
         let Some(url) = &self.url else {
             return Err(LockError::config(
@@ -224,23 +226,33 @@ impl LockClientBuilder {
                  `LockClient::in_memory()`",
             ));
         };
-        if let Some(rest) = url.strip_prefix("memory:") {
-            if self.has_replicas() || rest.contains("replicas=") {
+        if url.starts_with("sqlite:") {
+            if self.has_replicas() {
                 return Err(LockError::config(
-                    "`replicas` asks for replicas, and `memory:` is a store of its own in this \
-                     process, which has none",
+                    "`replicas` asks for replicas, and `sqlite:` is a file of this machine, which \
+                     has none",
                 ));
             }
-            self.expect_no_access()?;
-            if !rest.trim_start_matches('/').is_empty() {
-                return Err(LockError::config(
-                    "the URL `memory:` has a host, a path or an unknown option; only \
-                     `?namespace=…` and `?name=…` may follow it",
-                ));
-            }
-            return Ok(MemoryStore::new().connect(namespace.as_str(), id, listener, clock));
+            self.expect_no_access("`sqlite:` is a file of this machine")?;
+            return open_sqlite(url, context);
         }
-        self.open_server(url, namespace, id, listener, clock)
+        let Some(rest) = url.strip_prefix("memory:") else {
+            return self.open_server(url, context);
+        };
+        if self.has_replicas() || rest.contains("replicas=") {
+            return Err(LockError::config(
+                "`replicas` asks for replicas, and `memory:` is a store of its own in this \
+                 process, which has none",
+            ));
+        }
+        self.expect_no_access("`memory:` is a store of its own in this process")?;
+        if !rest.trim_start_matches('/').is_empty() {
+            return Err(LockError::config(
+                "the URL `memory:` has a host, a path or an unknown option; only \
+                 `?namespace=…` and `?name=…` may follow it",
+            ));
+        }
+        Ok(MemoryStore::new().connect(context))
     }
 
     #[cfg(feature = "redis")]
@@ -254,40 +266,22 @@ impl LockClientBuilder {
     }
 
     #[cfg(feature = "redis")]
-    fn open_server(
-        &self,
-        url: &str,
-        namespace: &Namespace,
-        id: ClientId,
-        listener: &Arc<dyn Listener>,
-        clock: Clock,
-    ) -> Result<Arc<dyn Store>, LockError> {
+    fn open_server(&self, url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         let settings = lock_store_redis::Settings {
-            timeouts: self.timeouts(),
             replicas: self.replicas,
-            name: self.own_name(),
             login: self.login.clone(),
             provider: self.provider.clone(),
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
         };
-        let listener = Arc::downgrade(listener);
-        let store = lock_store_redis::open(url, namespace, id, listener, clock, settings)?;
-        Ok(store)
+        Ok(lock_store_redis::open(url, context, settings)?)
     }
 
     #[cfg(not(feature = "redis"))]
-    fn open_server(
-        &self,
-        _url: &str,
-        _namespace: &Namespace,
-        _id: ClientId,
-        _listener: &Arc<dyn Listener>,
-        _clock: Clock,
-    ) -> Result<Arc<dyn Store>, LockError> {
+    fn open_server(&self, _url: &str, _context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
         Err(LockError::config(
-            "the URL is not `memory:`, and this build of lock-runtime knows no other store; switch \
-             its feature `redis` on",
+            "the URL is neither `memory:` nor `sqlite:`, and this build of lock-runtime knows no \
+             server; switch its feature `redis` on",
         ))
     }
 }

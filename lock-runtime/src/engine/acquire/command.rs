@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use lock_store::{Acquired, Holder, Instant, Link, Queue, StoreError, StoreErrorKind};
+use lock_store::{
+    Acquired, Busy, Granted, Holder, Instant, Link, Queue, StoreError, StoreErrorKind,
+};
 
 use super::task::AcquireTask;
 use crate::engine::errors::{no_token, too_late, unavailable};
-use crate::engine::fencing::window;
+use crate::engine::fencing::window::{self, TokenWindow};
 use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Asked, Signal, Waiter};
 use crate::engine::timing;
@@ -93,7 +95,7 @@ impl AcquireTask<'_> {
             && failure.error.kind() == StoreErrorKind::Timeout
             && self.budget.is_cut(sent, by)
         {
-            self.note_unknown(failure.unknown, sent);
+            self.note_unknown(failure, sent);
             self.give_up_previous();
             return Ok(Step::Cut);
         }
@@ -112,7 +114,14 @@ impl AcquireTask<'_> {
         }
         let link = result.as_ref().map(|answer| answer.link).ok();
         match result.map(|answer| answer.value) {
-            Ok(Acquired::Granted { token, limit }) => {
+            Ok(Acquired::Granted(granted)) => {
+                let Granted {
+                    token,
+                    reserved,
+                    limit,
+                    until,
+                    ..
+                } = granted;
                 self.present = true;
                 self.met(limit);
                 self.wrote(link, sent);
@@ -122,7 +131,7 @@ impl AcquireTask<'_> {
                 if waiter.is_some_and(|waiter| waiter.signal.was_passed_over()) {
                     return Ok(Step::PassedOver);
                 }
-                let deadline = timing::deadline(sent, self.request.lease);
+                let deadline = timing::trusted_until(sent, self.request.lease, until);
                 let now = engine.clock.now();
                 if now >= deadline {
                     return Ok(Step::Unusable(too_late(self.request.lease)));
@@ -130,22 +139,27 @@ impl AcquireTask<'_> {
                 if window::is_missing(self.options, token) {
                     return Ok(Step::Unusable(no_token()));
                 }
-                if let Err(error) = self.check_rises(token) {
+                if let Err(error) = self.check_rises(token, reserved) {
                     return Ok(Step::Unusable(error));
                 }
                 // From here on the grant is used, and nobody gives it back.
                 if waiter.is_some_and(|waiter| !waiter.signal.claim()) {
                     return Ok(Step::PassedOver);
                 }
-                let hold = self.granted(waiter, now, sent, deadline, token);
+                let tokens = TokenWindow::new(token, reserved);
+                let until = (deadline, until);
+                let hold = self.granted(waiter, now, sent, until, (token, tokens));
                 Ok(Step::Held(hold))
             }
-            Ok(Acquired::Busy {
-                remaining,
-                queued,
-                holder,
-                limit,
-            }) => {
+            Ok(Acquired::Busy(busy)) => {
+                let Busy {
+                    remaining,
+                    queued,
+                    holder,
+                    limit,
+                    look_in,
+                    ..
+                } = busy;
                 self.met(limit);
                 self.previous = None;
                 self.present = queued;
@@ -156,7 +170,8 @@ impl AcquireTask<'_> {
                 if queued && queue == Queue::Join {
                     self.wrote(link, sent);
                 }
-                let recheck_at = timing::next_recheck(sent, remaining);
+                let now = engine.clock.now();
+                let recheck_at = timing::recheck_at(sent, now, remaining, look_in);
                 Ok(Step::Busy { recheck_at, holder })
             }
             Ok(Acquired::Conflict) => {
@@ -166,7 +181,7 @@ impl AcquireTask<'_> {
                 Err(LockError::key_conflict(key, KeyKind::Unknown))
             }
             Err(failure) => {
-                self.note_unknown(failure.unknown, sent);
+                self.note_unknown(&failure, sent);
                 self.give_up_previous();
                 if failure.error.kind().is_transient() {
                     Ok(Step::Failed(failure.error))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_store::{Instant, LockKey, StoreError};
+use lock_store::{Instant, LockKey, StoreError, Trust};
 
 use super::task::AcquireTask;
 use crate::config::Resolved;
@@ -92,22 +92,33 @@ impl AcquireTask<'_> {
         waiter: &Waiter,
         granted: HeardGrant,
     ) -> Option<Arc<Hold>> {
-        let HeardGrant { link, token, after } = granted;
-        let now = self.engine.clock.now();
-        let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
-        let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
-        let deadline = timing::handed_over_deadline(now, confirmed, self.request.lease)?;
-        let engine = self.engine;
-        let believed = engine.defaults.trusts_messages && !engine.store.only_hints();
-        if window::is_missing(self.options, token) || !believed {
+        let HeardGrant {
+            trust,
+            token,
+            after,
+        } = granted;
+        let (engine, now) = (self.engine, self.engine.clock.now());
+        let deadline = match trust {
+            Trust::Order(link) => {
+                let (confirmed, _) = self.confirmed.filter(|(_, over)| *over == link)?;
+                let confirmed = after.map_or(confirmed, |after| after.max(confirmed));
+                timing::handed_over_deadline(now, confirmed, self.request.lease)?
+            }
+            Trust::Until(until) => timing::worth_it(now, until, self.request.lease)?,
+            _ => return None,
+        };
+        if window::is_missing(self.options, token) || !engine.defaults.trusts_messages {
             return None;
         }
-        if self.check_rises(token).is_err() || !waiter.signal.claim() {
+        // The message brings the first of the tokens that were asked for.
+        let reserved = self.request.tokens;
+        if self.check_rises(token, reserved).is_err() || !waiter.signal.claim() {
             return None;
         }
         // Its first lease is short: the watchdog asks for the whole one soon.
         let part = self.part(token);
-        let tenure = self.tenure(Some(waiter), now, token, Some(deadline));
+        let tokens = TokenWindow::new(token, reserved);
+        let tenure = self.tenure(Some(waiter), now, tokens, Some(deadline));
         let renew_at = timing::handed_over_renewal(now, deadline);
         let times = GrantTimes {
             now,
@@ -118,19 +129,20 @@ impl AcquireTask<'_> {
         Some(self.hold(part, times, tenure, GrantedBy::HandedOver))
     }
 
-    /// A hold that the store granted in its reply to a command sent at `sent`.
+    /// A hold that the store granted in its reply to a command sent at `sent`. `until` is what the
+    /// store has said about the trust in it, if anything.
     pub(super) fn granted(
         &mut self,
         waiter: Option<&Waiter>,
         now: Instant,
         sent: Instant,
-        deadline: Instant,
-        token: Option<u64>,
+        (deadline, until): (Instant, Option<Instant>),
+        (token, tokens): (Option<u64>, TokenWindow),
     ) -> Arc<Hold> {
         let renews = self.options.renew;
-        let renew_at = renews.then(|| timing::renewal_at(sent, self.request.lease));
+        let renew_at = renews.then(|| timing::renewal_at(sent, self.request.lease, until));
         let part = self.part(token);
-        let tenure = self.tenure(waiter, now, token, None);
+        let tenure = self.tenure(waiter, now, tokens, None);
         self.previous = None;
         let times = GrantTimes {
             now,
@@ -142,13 +154,10 @@ impl AcquireTask<'_> {
     }
 
     /// Refuses a token that does not rise, of a lock of which each grant is another hold.
-    pub(super) fn check_rises(&self, token: Option<u64>) -> Result<(), StoreError> {
+    pub(super) fn check_rises(&self, token: Option<u64>, reserved: u32) -> Result<(), StoreError> {
         let claim = &self.request.claim;
         match claim.permits {
-            None => {
-                let reserved = self.request.tokens;
-                self.engine.check_rises(&claim.key, token, reserved)
-            }
+            None => self.engine.check_rises(&claim.key, token, reserved),
             // Several who share a lock may learn of their tokens in any order.
             Some(_) => Ok(()),
         }
@@ -164,7 +173,7 @@ impl AcquireTask<'_> {
         &self,
         waiter: Option<&Waiter>,
         now: Instant,
-        token: Option<u64>,
+        tokens: TokenWindow,
         handed_until: Option<Instant>,
     ) -> Option<Box<Tenure>> {
         let (engine, claim) = (self.engine, &self.request.claim);
@@ -174,7 +183,6 @@ impl AcquireTask<'_> {
                 Some(waiter) => waiter.marker(),
                 None => engine.local_queues.marker(&claim.key),
             };
-            let tokens = TokenWindow::new(token, self.request.tokens);
             Tenure::new(claim.owner, now, handed_until, tokens, marker)
         })
     }

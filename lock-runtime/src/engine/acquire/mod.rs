@@ -45,6 +45,9 @@ impl Engine {
     fn check_wishes(&self, options: &Resolved) -> Result<(), LockError> {
         self.can(Wish::Lease(options.lease))?;
         self.can(Wish::Kept(options.hold_at_least))?;
+        if options.fenced {
+            self.can(Wish::Fencing)?;
+        }
         // Shares are fair by themselves, and why they can't be had says more.
         match (options.permits, options.fair) {
             (Some(_), _) => self.can(Wish::Shares),

@@ -276,7 +276,8 @@ impl<'e> AcquireTask<'e> {
     /// Makes the next command what it must be.
     fn prepares(&mut self, waiting: &mut Waiting<'e>) {
         let waiter = &waiting.queued.waiter;
-        if !waiting.asked && self.options.fenced && waiter.has_others_behind() {
+        let has_window = self.engine.capabilities.token_window;
+        if !waiting.asked && self.options.fenced && has_window && waiter.has_others_behind() {
             self.request.tokens = window::for_handoffs(&self.engine.defaults);
         }
         if !waiting.barges {

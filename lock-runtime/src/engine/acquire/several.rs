@@ -85,7 +85,7 @@ impl Engine {
         let via = self.store.link_of(&keys[0], task::first_try(options));
         let request = |key: &LockKey| task::request(self, key.clone(), None, options, via);
         let requests: Vec<Acquire> = keys.iter().map(request).collect();
-        let until = sent + options.lease;
+        let until = self.late_until(sent, options.lease);
         let late = |link| Some(LateAcquire { link, until });
         let mut under_way = UnderWay {
             engine: self,
@@ -93,13 +93,16 @@ impl Engine {
             late: late(via),
         };
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
-        self.liveness.note(sent, &result);
+        // That the keys are apart was not asked of anybody.
+        if !matches!(&result, Ok(answer) if answer.value == AcquiredAll::Apart) {
+            self.liveness.note(sent, &result);
+        }
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
         match result.map(|answer| answer.value) {
-            Ok(AcquiredAll::Granted { tokens }) => {
-                let deadline = timing::deadline(sent, options.lease);
+            Ok(AcquiredAll::Granted { tokens, until }) => {
+                let deadline = timing::trusted_until(sent, options.lease, until);
                 let mut tokens_of_parts = tokens.iter();
                 let unfenced = tokens_of_parts.any(|token| window::is_missing(options, *token));
                 if tokens.len() != keys.len() || unfenced {
@@ -129,7 +132,7 @@ impl Engine {
                 let parts = Parts::Several(parts.map(part).collect());
                 let renew_at = options
                     .renew
-                    .then(|| timing::renewal_at(sent, options.lease));
+                    .then(|| timing::renewal_at(sent, options.lease, until));
                 let hold = self.begin(parts, self.clock.now(), options, grant, renew_at);
                 under_way.settled();
                 Ok(AtOnce::Held(hold))
@@ -149,7 +152,10 @@ impl Engine {
             }
             Err(failure) => {
                 match failure.unknown {
-                    Some(link) => under_way.late = late(link),
+                    Some(link) => {
+                        let until = failure.until.unwrap_or(until);
+                        under_way.late = Some(LateAcquire { link, until });
+                    }
                     None => under_way.settled(),
                 }
                 let transient = failure.error.kind().is_transient();
@@ -188,23 +194,24 @@ impl Engine {
             gathered.holds.push(task.wait(self.clock.now()).await?);
         }
         let sent = self.clock.now();
-        let failed = self.confirm(&gathered.holds, options, &budget).await.err();
+        let confirmed = self.confirm(&gathered.holds, options, &budget).await;
+        let failed = confirmed.as_ref().err();
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
-        let (deadline, renew_at) = match &failed {
-            None => (
-                timing::deadline(sent, options.lease),
+        let (deadline, renew_at) = match &confirmed {
+            Ok(until) => (
+                timing::trusted_until(sent, options.lease, *until),
                 options
                     .renew
-                    .then(|| timing::renewal_at(sent, options.lease)),
+                    .then(|| timing::renewal_at(sent, options.lease, *until)),
             ),
             // Until the watchdog has renewed, the earliest deadline counts.
-            Some(error) if error.kind().is_transient() => {
+            Err(error) if error.kind().is_transient() => {
                 let deadlines = gathered.holds.iter().map(|hold| hold.deadline());
                 (deadlines.min().unwrap_or(sent), Some(sent))
             }
-            Some(error) => return Err(unavailable(keys.first(), error.clone())),
+            Err(error) => return Err(unavailable(keys.first(), error.clone())),
         };
         let now = self.clock.now();
         let mut holds = gathered.holds.iter();
@@ -221,20 +228,20 @@ impl Engine {
                 let key = lost.map_or(&keys[0], |(key, _)| key);
                 unavailable(
                     Some(key),
-                    failed.unwrap_or_else(|| too_short(options.lease)),
+                    failed.cloned().unwrap_or_else(|| too_short(options.lease)),
                 )
             }
         })
     }
 
     /// The first of them have used up some of their lease: all get the whole of it, in one command.
-    /// A hold that is gone is lost then.
+    /// A hold that is gone is lost then. Until when all can be trusted, if the store has said so.
     async fn confirm(
         &self,
         holds: &[Arc<Hold>],
         options: &Resolved,
         budget: &Budget,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<Instant>, StoreError> {
         let sent = self.clock.now();
         let by = budget
             .command_by(sent, budget.gives_up(self.liveness.answered()))
@@ -249,12 +256,17 @@ impl Engine {
         if replies.contains(&Renewed::Unanswered) {
             return Err(unanswered());
         }
+        let mut earliest = None;
         for (at, hold) in holds.iter().enumerate() {
-            if replies.get(at) != Some(&Renewed::Renewed) {
-                hold.lose(LostReason::Gone);
+            match replies.get(at) {
+                Some(Renewed::Renewed) => {}
+                Some(Renewed::Until(until)) => {
+                    earliest = Some(earliest.map_or(*until, |one: Instant| one.min(*until)));
+                }
+                _ => hold.lose(LostReason::Gone),
             }
         }
-        Ok(())
+        Ok(earliest)
     }
 
     /// Makes one hold of several. `None` if one of them is lost after all.
@@ -320,6 +332,7 @@ impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         for request in self.requests.drain(..) {
             let expires = self.engine.clock.now() + request.lease;
+            let expires = self.late.map_or(expires, |late| late.until.max(expires));
             let first = Some(self.engine.local_queues.releasing(&request.claim.key));
             self.engine.undo.send(Job::Undo(PendingUndo {
                 request,

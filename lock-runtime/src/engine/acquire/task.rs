@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use lock_store::timing::QUEUE_TTL;
-use lock_store::{Acquire, Claim, Instant, Link, LockKey, Permits, Queue};
+use lock_store::{Acquire, Claim, Failure, Instant, Link, LockKey, Permits, Queue};
 
 use crate::config::Resolved;
 use crate::engine::Engine;
@@ -48,21 +48,13 @@ pub(super) fn request(
     options: &Resolved,
     via: Link,
 ) -> Acquire {
-    Acquire {
-        claim: Claim {
-            key,
-            owner: engine.next_owner(),
-            permits,
-        },
-        lease: options.lease,
-        first_lease: timing::first_lease(options.lease),
-        wait: None,
-        tokens: window::for_one(options),
-        queue: first_try(options),
-        instead_of: None,
-        via,
-        patience: None,
-    }
+    let claim = Claim::new(key, engine.next_owner(), permits);
+    let mut request = Acquire::new(claim, options.lease);
+    request.first_lease = timing::first_lease(options.lease);
+    request.tokens = window::for_one(options);
+    request.queue = first_try(options);
+    request.via = via;
+    request
 }
 
 /// What the first command does about the store's queue.
@@ -108,10 +100,15 @@ impl<'e> AcquireTask<'e> {
         }
     }
 
+    /// When a command that was sent then can't be carried out any more, as far as is known.
+    fn late_until(&self, sent: Instant) -> Instant {
+        self.engine.late_until(sent, self.request.lease)
+    }
+
     /// Notes a command that may have been carried out, or may yet be.
-    pub(super) fn note_unknown(&mut self, link: Option<Link>, sent: Instant) {
-        if let Some(link) = link {
-            let until = sent + self.request.lease;
+    pub(super) fn note_unknown(&mut self, failure: &Failure, sent: Instant) {
+        if let Some(link) = failure.unknown {
+            let until = failure.until.unwrap_or_else(|| self.late_until(sent));
             self.late = Some(LateAcquire::merge(self.late, link, until));
             self.barge_no_more();
         }
@@ -134,16 +131,17 @@ impl AcquireTask<'_> {
             engine.grants.forget(owner);
         }
         if let Some((sent, link)) = self.in_flight {
-            let until = sent + self.request.lease;
+            let until = self.late_until(sent);
             self.late = Some(LateAcquire::merge(self.late, link, until));
         }
         self.give_up_previous();
         if self.present || self.late.is_some() {
             let key = &self.request.claim.key;
+            let expires = engine.clock.now() + self.request.lease.max(QUEUE_TTL);
             engine.undo.send(Job::Undo(PendingUndo {
                 request: self.request.clone(),
                 late: self.late,
-                expires: engine.clock.now() + self.request.lease.max(QUEUE_TTL),
+                expires: self.late.map_or(expires, |late| late.until.max(expires)),
                 first: Some(engine.local_queues.releasing(key)),
             }));
         }

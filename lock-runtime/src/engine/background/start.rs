@@ -49,6 +49,7 @@ impl Engine {
         let engine = Arc::new(Self {
             process: std::process::id(),
             clock,
+            capabilities: store.capabilities(),
             store,
             defaults,
             local_queues: Arc::clone(&messages.local_queues),

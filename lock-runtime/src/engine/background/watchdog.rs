@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Renewed, Store};
+use lock_store::{Clock, Instant, Link, LockKey, Mutex, Queue, Store};
 use tokio::sync::Notify;
 
 use super::schedule::{Schedule, Scheduled};
 use crate::config::Defaults;
 use crate::engine::hold::Hold;
+use crate::engine::hold::renewed_parts::RenewedParts;
 use crate::engine::liveness::Liveness;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
@@ -272,18 +273,7 @@ impl Watchdog {
             Ok(answer) => {
                 let mut replies = answer.value.into_iter();
                 for (event, lease) in &events {
-                    // A hold on several keys is lost with any of them; a reply too few is not a
-                    // renewal.
-                    let mut all = Renewed::Renewed;
-                    for _ in event.hold.parts() {
-                        match replies.next() {
-                            Some(Renewed::Renewed) => {}
-                            Some(Renewed::Unanswered) if all != Renewed::Gone => {
-                                all = Renewed::Unanswered;
-                            }
-                            _ => all = Renewed::Gone,
-                        }
-                    }
+                    let all = RenewedParts::of(&event.hold, &mut replies);
                     self.renewed(event, *lease, sent, all);
                 }
             }
@@ -316,31 +306,32 @@ impl Watchdog {
         );
     }
 
-    fn renewed(&self, event: &Scheduled, lease: Duration, sent: Instant, renewed: Renewed) {
+    fn renewed(&self, event: &Scheduled, lease: Duration, sent: Instant, renewed: RenewedParts) {
         let hold = &event.hold;
         match renewed {
-            Renewed::Renewed => {
-                hold.prolong(timing::deadline(sent, lease));
+            RenewedParts::All { until } => {
+                hold.prolong(sent, lease, until);
                 if hold.loss().is_none() && !hold.ended() {
                     self.observed.renewed(hold, self.late(event));
                     self.warns_of_long(hold);
                 }
                 self.set(
                     Arc::clone(hold),
-                    hold.renew.then(|| timing::renewal_at(sent, hold.lease)),
+                    hold.renew
+                        .then(|| timing::renewal_at(sent, hold.lease, until)),
                     0,
                     None,
                 );
             }
-            Renewed::Unanswered => {
+            RenewedParts::Unanswered => {
                 tracing::warn!(
                     key = %hold.key().shortened(),
                     "a lock could not be renewed; it is tried again until its deadline"
                 );
                 self.renew_again(event, self.clock.now());
             }
-            Renewed::Gone if hold.ended() => {}
-            Renewed::Gone => {
+            RenewedParts::Gone if hold.ended() => {}
+            RenewedParts::Gone => {
                 hold.lose(LostReason::Gone);
                 self.observed.lost(hold, self.clock.now());
                 self.forget(hold);

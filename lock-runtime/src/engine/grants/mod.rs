@@ -6,7 +6,7 @@ pub(super) mod heard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lock_store::{Instant, Link, Mutex, Owner, WakeUp};
+use lock_store::{HandedOver, Instant, Link, Mutex, Owner, Trust, WakeUp};
 
 use self::heard::HeardGrant;
 use super::local_queue::Signal;
@@ -73,15 +73,30 @@ impl Grants {
     }
 
     /// A grant was heard. Returns the waiter to wake.
-    pub(super) fn granted(&self, link: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+    pub(super) fn granted(&self, grant: HandedOver) -> WakeUp {
+        let HandedOver {
+            owner,
+            token,
+            trust,
+            ..
+        } = grant;
+        let link = match trust {
+            Trust::Order(link) | Trust::Ask(link) => Some(link),
+            _ => None,
+        };
         let grants = self.state.lock();
-        let after = grants.written_over(link);
+        let after = link.and_then(|link| grants.written_over(link));
         let expected = grants.expected.get(&owner);
-        let expected = expected.filter(|one| one.over.is_none_or(|over| over == link));
+        let is_meant = |over: Option<Link>| over.is_none() || link.is_none() || over == link;
+        let expected = expected.filter(|one| is_meant(one.over));
         let signal = expected.map(|one| Arc::clone(&one.signal));
         drop(grants);
         signal.map_or_else(WakeUp::default, |signal| {
-            signal.granted(HeardGrant { link, token, after })
+            signal.granted(HeardGrant {
+                trust,
+                token,
+                after,
+            })
         })
     }
 

@@ -6,6 +6,7 @@ mod loss;
 pub(crate) mod part;
 pub(super) mod release;
 mod renewal;
+pub(super) mod renewed_parts;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -149,11 +150,7 @@ impl Hold {
     }
 
     pub(crate) fn claim(&self, part: &Part) -> Claim {
-        Claim {
-            key: part.key.clone(),
-            owner: part.owner,
-            permits: self.permits(),
-        }
+        Claim::new(part.key.clone(), part.owner, self.permits())
     }
 
     pub(crate) fn deadline(&self) -> Instant {

@@ -17,10 +17,7 @@ use crate::mends::Mend;
 
 impl Hold {
     fn releases(&self, keep: Duration) -> Vec<Release> {
-        let release = |part| Release {
-            claim: self.claim(part),
-            keep,
-        };
+        let release = |part| Release::new(self.claim(part), keep);
         self.parts().iter().map(release).collect()
     }
 }

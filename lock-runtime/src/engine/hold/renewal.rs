@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use lock_store::{Instant, Renewal, Renewed, Wish};
+use lock_store::{Instant, Renewal, Wish};
 
 use super::Hold;
+use super::renewed_parts::RenewedParts;
 use crate::config::check_lease;
 use crate::engine::errors::{unanswered, unavailable};
 use crate::engine::{Engine, timing};
@@ -22,18 +23,20 @@ impl Hold {
             tenure.extends_to(until);
         }
         drop(state);
-        let renewal = |part| Renewal {
-            claim: self.claim(part),
-            lease,
-        };
+        let renewal = |part| Renewal::new(self.claim(part), lease);
         self.parts().iter().map(renewal).collect()
     }
 
-    /// Moves the deadline after a renewal. A hold that was lost meanwhile stays lost.
-    pub(crate) fn prolong(&self, deadline: Instant) {
+    /// Moves the deadline after a renewal that was sent then: later, or earlier if the store has
+    /// said until when the hold can be trusted. A hold that was lost meanwhile stays lost.
+    pub(crate) fn prolong(&self, sent: Instant, lease: Duration, until: Option<Instant>) {
         if self.loss().is_none() {
+            let deadline = timing::trusted_until(sent, lease, until);
             let mut state = self.state.lock();
-            state.deadline = state.deadline.max(deadline);
+            state.deadline = match until {
+                Some(_) => deadline,
+                None => state.deadline.max(deadline),
+            };
             state.renewing = false;
         }
     }
@@ -62,15 +65,20 @@ impl Engine {
         let result = self.store.renew(renewals, self.command_by()).await;
         self.liveness.note(sent, &result);
         let answer = result.map_err(|failure| unavailable(Some(hold.key()), failure.error))?;
-        if answer.value.contains(&Renewed::Unanswered) && !answer.value.contains(&Renewed::Gone) {
-            return Err(unavailable(Some(hold.key()), unanswered()));
-        }
-        if answer.value.iter().any(|one| *one != Renewed::Renewed) {
-            hold.lose(LostReason::Gone);
-            self.observed.lost(hold, self.clock.now());
-            self.watchdog.forget(hold);
-        }
-        hold.prolong(timing::deadline(sent, lease));
+        let replies = RenewedParts::of(hold, &mut answer.value.into_iter());
+        let until = match replies {
+            RenewedParts::All { until } => until,
+            RenewedParts::Unanswered => {
+                return Err(unavailable(Some(hold.key()), unanswered()));
+            }
+            RenewedParts::Gone => {
+                hold.lose(LostReason::Gone);
+                self.observed.lost(hold, self.clock.now());
+                self.watchdog.forget(hold);
+                None
+            }
+        };
+        hold.prolong(sent, lease, until);
         hold.loss()
             .map_or(Ok(()), |reason| Err(hold.lost_error(reason)))
     }

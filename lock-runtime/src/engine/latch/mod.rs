@@ -31,10 +31,8 @@ impl Engine {
     ) -> Result<bool, LockError> {
         let call = self.latch_call(key)?;
         let set = |by, made| {
-            let call = LatchCall {
-                made,
-                ..call.clone()
-            };
+            let mut call = call.clone();
+            call.made = made;
             self.store.latch_set(call, count, ttl, by)
         };
         let told = |reply: &LatchSet| match reply {
@@ -53,10 +51,8 @@ impl Engine {
     pub(crate) async fn count_down(&self, key: &LockKey) -> Result<u32, LockError> {
         let call = self.latch_call(key)?;
         let count_down = |by, made| {
-            let call = LatchCall {
-                made,
-                ..call.clone()
-            };
+            let mut call = call.clone();
+            call.made = made;
             self.store.latch_count_down(call, by)
         };
         let told = |reply: &LatchCounted| match reply {
@@ -160,11 +156,7 @@ impl Engine {
 
     fn latch_call(&self, key: &LockKey) -> Result<LatchCall, LockError> {
         self.check_latch(key)?;
-        Ok(LatchCall {
-            key: key.clone(),
-            owner: self.next_owner(),
-            made: None,
-        })
+        Ok(LatchCall::new(key.clone(), self.next_owner(), None))
     }
 
     fn call_budget(&self) -> Budget {

@@ -208,11 +208,7 @@ impl LatchWatcher {
     }
 
     fn call(&self) -> LatchCall {
-        LatchCall {
-            key: self.key.clone(),
-            owner: self.place,
-            made: None,
-        }
+        LatchCall::new(self.key.clone(), self.place, None)
     }
 
     /// Asks what the latch is.
@@ -229,7 +225,7 @@ impl LatchWatcher {
         let by = sent + self.command_timeout;
         let result = self.store.latch_wait(self.call(), by).await;
         self.liveness.note(sent, &result);
-        let Answer { value, link } = result?;
+        let Answer { value, link, .. } = result?;
         // What is heard over another link may be old.
         self.grants.expect_over(self.place, Some(link));
         Ok(value)

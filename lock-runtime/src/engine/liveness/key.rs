@@ -1,7 +1,7 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
 //! answers, and so give up together and for the same reason.
 
-use lock_store::{Acquired, Answer, Failure, Holder, Inspection, Instant, Mutex, StoreError};
+use lock_store::{Acquired, Answer, Busy, Failure, Holder, Inspection, Instant, Mutex, StoreError};
 use tokio::sync::Notify;
 
 use super::{is_own_silence, is_silence, silent_since};
@@ -122,7 +122,7 @@ impl KeyLiveness {
                 }
                 state.answered = state.answered.max(Some(sent));
                 state.failing = None;
-                if let Acquired::Busy { holder, .. } = answer.value {
+                if let Acquired::Busy(Busy { holder, .. }) = answer.value {
                     state.holder = holder;
                 }
                 if !matches!(answer.value, Acquired::Conflict) {

@@ -1,7 +1,7 @@
 //! What counts as a sign of life, and when one is asked for.
 
 use lock_store::memory::MemoryStore;
-use lock_store::{ClientId, Link, Listener, Owner, WakeUp};
+use lock_store::{ClientId, HandedOver, Listener, Namespace, StoreContext, WakeUp};
 use tokio::runtime::Handle;
 
 use super::*;
@@ -12,7 +12,7 @@ const MS: Duration = Duration::from_millis(1);
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
     fn recheck(&self) {}
@@ -24,17 +24,11 @@ fn liveness() -> Arc<Liveness> {
 }
 
 fn failed(kind: StoreErrorKind) -> Result<Answer<()>, Failure> {
-    Err(Failure {
-        error: StoreError::new(kind, "a test"),
-        unknown: None,
-    })
+    Err(Failure::without_effect(StoreError::new(kind, "a test")))
 }
 
 fn answered() -> Result<Answer<()>, Failure> {
-    Ok(Answer {
-        value: (),
-        link: lock_store::Link(0),
-    })
+    Ok(Answer::new((), lock_store::Link(0)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -71,7 +65,11 @@ async fn only_what_failed_since_then_is_the_last_failure() {
 async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
     let listener: Arc<dyn Listener> = Arc::new(Deaf);
     let clock = Clock::simulated(Handle::current());
-    let store = MemoryStore::new().connect("test", ClientId(1), &listener, clock);
+    let Ok(namespace) = Namespace::new("test") else {
+        unreachable!("a good namespace");
+    };
+    let context = StoreContext::new(namespace, ClientId(1), &listener, clock);
+    let store = MemoryStore::new().connect(context);
     let liveness = liveness();
     let start = liveness.clock.now();
     liveness.note(start + sent * MS, &answered());

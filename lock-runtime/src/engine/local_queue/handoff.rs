@@ -36,14 +36,10 @@ impl Handoff {
 
     /// The release that ends the tenure.
     pub(super) fn release(&self) -> Release {
-        Release {
-            claim: Claim {
-                key: self.key().clone(),
-                owner: self.tenure.owner,
-                permits: None,
-            },
-            keep: Duration::ZERO,
-        }
+        Release::new(
+            Claim::new(self.key().clone(), self.tenure.owner, None),
+            Duration::ZERO,
+        )
     }
 
     /// The store keeps the key at most until then.

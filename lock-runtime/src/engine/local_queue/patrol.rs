@@ -52,26 +52,19 @@ impl Engine {
         }
         let Some(asked) = had.asked else { return };
         let now = self.clock.now();
-        let (link, until) = (asked.via, now + request.lease);
+        let (link, until) = (asked.via, self.late_until(now, request.lease));
+        let claim = Claim::new(key.clone(), request.owner, request.permits);
+        let mut undone = Acquire::new(claim, request.lease);
+        undone.first_lease = timing::first_lease(request.lease);
+        undone.wait = asked.wait;
+        undone.tokens = asked.tokens;
+        undone.queue = Queue::Join;
+        undone.via = asked.via;
         self.undo.send(Job::Undo(PendingUndo {
             expires: until.max(now + QUEUE_TTL),
             first: Some(self.local_queues.releasing(&key)),
             late: had.is_unanswered.then_some(LateAcquire { link, until }),
-            request: Acquire {
-                claim: Claim {
-                    key,
-                    owner: request.owner,
-                    permits: request.permits,
-                },
-                lease: request.lease,
-                first_lease: timing::first_lease(request.lease),
-                wait: asked.wait,
-                tokens: asked.tokens,
-                queue: Queue::Join,
-                instead_of: None,
-                via: asked.via,
-                patience: None,
-            },
+            request: undone,
         }));
     }
 }

@@ -12,25 +12,26 @@ use super::server::{MemoryStore, Server};
 use super::space::Space;
 use crate::instant::Instant;
 use crate::{
-    Acquire, Acquired, AcquiredAll, Answer, Asked, Claim, ClientId, ClientMessage, Clock, Failure,
-    Fenced, Inspection, LatchCall, LatchCounted, LatchFound, LatchSet, Link, Listener, LockKey,
-    Namespace, Permits, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, Store,
-    StoreFuture, WakeUp,
+    Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
+    Clock, Failure, Fenced, HandedOver, Inspection, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockKey, Namespace, Permits, Queue, RateRequest, Rated, Release, Released, Renewal,
+    Renewed, Store, StoreContext, StoreFuture, Trust, WakeUp,
 };
 
 impl MemoryStore {
     /// Connects a client, and returns its handle.
-    pub fn connect(
-        &self,
-        namespace: &str,
-        client: ClientId,
-        listener: &Arc<dyn Listener>,
-        clock: Clock,
-    ) -> Arc<dyn Store> {
-        let connected = self.client(namespace, client, clock);
+    pub fn connect(&self, context: StoreContext) -> Arc<dyn Store> {
+        let StoreContext {
+            namespace,
+            client,
+            listener,
+            clock,
+            ..
+        } = context;
+        let connected = self.client(namespace.as_str(), client, clock);
         let listening = Connected {
             namespace: Arc::clone(&connected.namespace),
-            listener: Arc::downgrade(listener),
+            listener,
         };
         self.lock().listeners.insert(client, listening);
         Arc::new(connected)
@@ -152,9 +153,7 @@ impl MemoryClient {
             let lock = space.lock(&bare(&request.claim.key), step.now, step.micros);
             lock.grant(step, &place, request.lease)
         };
-        AcquiredAll::Granted {
-            tokens: requests.iter().map(take).collect(),
-        }
+        AcquiredAll::granted(requests.iter().map(take).collect())
     }
 
     fn take_tokens(&self, request: &RateRequest) -> Rated {
@@ -189,7 +188,8 @@ impl MemoryClient {
             for owner in entry.take_waiters() {
                 let listener = server.listeners.get(&owner.client);
                 if let Some(listener) = listener.and_then(Connected::listener) {
-                    wake_ups.push(listener.granted(LINK, owner, Some(generation)));
+                    let opened = HandedOver::new(owner, Some(generation), Trust::Order(LINK));
+                    wake_ups.push(listener.granted(opened));
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Store for MemoryClient {
 
     fn acquire_all(&self, requests: Vec<Acquire>, _by: Instant) -> StoreFuture<'_, AcquiredAll> {
         let Some(first) = requests.first() else {
-            return Self::reply(AcquiredAll::Granted { tokens: Vec::new() });
+            return Self::reply(AcquiredAll::granted(Vec::new()));
         };
         // All requests of one call are of one namespace.
         let taken = self.step(&first.claim.key, |step, space| {
@@ -364,8 +364,8 @@ impl Store for MemoryClient {
         Self::reply(())
     }
 
-    fn tells_namespaces_apart(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::all()
     }
 
     fn tell(&self, to: ClientId, message: ClientMessage, _by: Instant) -> Asked<'_, bool> {

@@ -9,7 +9,10 @@ use super::holders::Holders;
 use super::latch::Latches;
 use super::queue::{First, Place, Places};
 use crate::instant::Instant;
-use crate::{Acquire, Acquired, Claim, ClientId, Link, Listener, Queue, Release, Released, WakeUp};
+use crate::{
+    Acquire, Acquired, Busy, Claim, ClientId, Granted, HandedOver, Link, Listener, Queue, Release,
+    Released, Trust, WakeUp,
+};
 
 /// There is only one connection to the server.
 pub(super) const LINK: Link = Link(0);
@@ -115,8 +118,8 @@ impl Lock {
                     self.queue.remove(&place);
                     if let Some(listener) = step.listener(&place) {
                         let token = self.grant(step, &place, place.first_lease);
-                        step.wake_ups
-                            .push(listener.granted(LINK, place.owner, token));
+                        let granted = HandedOver::new(place.owner, token, Trust::Order(LINK));
+                        step.wake_ups.push(listener.granted(granted));
                     }
                 }
             }
@@ -157,21 +160,24 @@ impl Lock {
         }
         if mine {
             self.queue.remove(&place);
-            return Acquired::Granted {
+            return Acquired::Granted(Granted {
                 token: self.grant(step, &place, request.lease),
+                reserved: request.tokens,
                 limit,
-            };
+                until: None,
+            });
         }
         if request.queue == Queue::Join {
             self.queue.join(place, step.now);
         }
         let first = self.holders.first();
-        Acquired::Busy {
+        Acquired::Busy(Busy {
             remaining: first.map(|(_, ends)| ends - step.now),
             queued: self.queue.contains(&place),
             holder: first.map(|(holder, _)| holder),
             limit,
-        }
+            look_in: None,
+        })
     }
 
     pub(super) fn release(&mut self, step: &mut Step<'_>, request: &Release) -> Released {

@@ -16,6 +16,8 @@ pub(crate) struct ClientContext {
     pub(crate) timeouts: Timeouts,
     pub(crate) clock: Clock,
     pub(crate) listener: Weak<dyn Listener>,
+    /// Replicas have to confirm what a message of a server says.
+    pub(crate) messages_are_hints: bool,
     /// Empty for none.
     pub(crate) name: Arc<str>,
     /// The channels on which it hears other clients, unless other connections do that.

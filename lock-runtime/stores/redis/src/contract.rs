@@ -4,9 +4,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Fenced, Inspection,
-    Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue, RateRequest,
-    Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
+    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use crate::servers::Servers;
@@ -120,16 +120,10 @@ impl Store for RedisStore {
         }
     }
 
-    fn tells_namespaces_apart(&self) -> bool {
-        true
-    }
-
-    fn only_hints(&self) -> bool {
-        self.replication.is_some()
-    }
-
-    fn fails_over(&self) -> bool {
-        self.fails_over
+    fn capabilities(&self) -> Capabilities {
+        let mut can = Capabilities::all();
+        can.fails_over = self.fails_over;
+        can
     }
 
     fn close(&self) {

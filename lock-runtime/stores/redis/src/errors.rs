@@ -80,20 +80,32 @@ pub(crate) fn may_have_acted(error: &RedisError) -> bool {
 }
 
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
-    StoreError::new(kind(error), shown(&text(error)))
+    advised(StoreError::new(kind(error), shown(&text(error))))
+}
+
+/// What to do, in Redis's terms.
+pub(crate) fn advised(error: StoreError) -> StoreError {
+    match error.kind() {
+        StoreErrorKind::OutOfMemory => error.advise("raise `maxmemory` or free some"),
+        StoreErrorKind::ReadOnly => {
+            error.advise("connect to the master, and check its persistence errors")
+        }
+        StoreErrorKind::Denied => {
+            error.advise("check user, password and the ACL rule (`~ns:* &ns:*`)")
+        }
+        _ => error,
+    }
 }
 
 /// The failure of a command that was not carried out, and never will be.
 pub(crate) fn without_effect(error: StoreError) -> Failure {
-    let unknown = None;
-    Failure { error, unknown }
+    Failure::without_effect(error)
 }
 
 /// The failure of a command that was sent over this link. The server may have carried it out, or
 /// may yet do so.
 pub(crate) fn maybe_carried_out(error: StoreError, link: Link) -> Failure {
-    let unknown = Some(link);
-    Failure { error, unknown }
+    Failure::unknown(error, link)
 }
 
 /// The reply to every call on a client that was shut down.

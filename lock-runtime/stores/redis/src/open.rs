@@ -1,9 +1,8 @@
 //! From a URL to the store that it names.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use lock_store::timing::Timeouts;
-use lock_store::{ClientId, Clock, ConfigError, Listener, Namespace, Store};
+use lock_store::{ConfigError, Store, StoreContext};
 
 use crate::access::Access;
 use crate::config::Replicas;
@@ -21,12 +20,8 @@ use crate::transport::client_channels::ClientChannels;
 /// A client's settings for its servers, besides the URL.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The time limits for connecting and for a command. Default: 1 s and 500 ms.
-    pub timeouts: Timeouts,
     /// The replicas that must confirm each hold, unless the URL names them. Default: none.
     pub replicas: Option<Replicas>,
-    /// The client's name in the servers' lists of clients, in visible ASCII. Default: none.
-    pub name: String,
     /// User and password, unless the URL has them. Default: none.
     pub login: Login,
     /// The provider of user and password, used instead of `login`. Default: none.
@@ -43,25 +38,32 @@ pub struct Settings {
 /// [`ConfigError`] for a URL that can't be read, and for settings that contradict it or each other.
 pub fn open(
     url: &str,
-    namespace: &Namespace,
-    client: ClientId,
-    listener: Weak<dyn Listener>,
-    clock: Clock,
+    context: StoreContext,
     settings: Settings,
 ) -> Result<Arc<dyn Store>, ConfigError> {
+    let StoreContext {
+        namespace,
+        client,
+        listener,
+        clock,
+        name,
+        timeouts,
+        ..
+    } = context;
     let mut url = StoreUrl::parse(url, settings.replicas)?;
     settings.login.apply(&mut url.topology)?;
     if settings.provider.is_some() {
         expect_nobody(&url.topology)?;
     }
     let access = access(&url, &settings)?;
-    let namespace = Prefix::new(namespace);
+    let namespace = Prefix::new(&namespace);
     let channels = ClientChannels::new(namespace.clone(), client);
     let context = ClientContext {
-        timeouts: settings.timeouts,
+        timeouts,
         clock,
         listener,
-        name: settings.name.into(),
+        messages_are_hints: url.replicas.is_some(),
+        name,
         channels: Some(Arc::new(channels)),
         access: Arc::new(access),
         provider: settings.provider,

@@ -190,10 +190,7 @@ impl RedisStore {
         arguments: impl FnOnce(&mut Cmd),
     ) -> Result<Reply<T>, Failure> {
         let Some(first) = keys.clone().next() else {
-            return Ok(Answer {
-                value: Err(WrongType),
-                link: self.servers.link(),
-            });
+            return Ok(Answer::new(Err(WrongType), self.servers.link()));
         };
         let script = Request::script(self.form(script), |command| {
             self.name(command, keys);
@@ -213,10 +210,7 @@ impl RedisStore {
         let Some(replication) = &self.replication else {
             return Ok(());
         };
-        let renewal = |request: &Acquire| Renewal {
-            claim: request.claim.clone(),
-            lease: request.lease,
-        };
+        let renewal = |request: &Acquire| Renewal::new(request.claim.clone(), request.lease);
         let holds: Vec<Renewal> = holds.map(renewal).collect();
         let slot = holds.first().and_then(|hold| self.slot(&hold.claim.key));
         let error = match replication.renew(slot, holds, by).await {

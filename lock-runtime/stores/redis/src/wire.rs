@@ -25,10 +25,10 @@ pub(crate) fn reply<T: FromRedisValue>(
         Err(error) => {
             let unknown = errors::may_have_acted(&error).then_some(link);
             let error = errors::store_error(&error);
-            return Err(Failure { error, unknown });
+            return Err(Failure::new(error, unknown));
         }
     };
-    Ok(Answer { value, link })
+    Ok(Answer::new(value, link))
 }
 
 /// Rounded up: a hold never gets less than it asked for, and zero would delete the key.

@@ -79,6 +79,7 @@ async fn run(
             generation,
             opened,
             remaining,
+            ..
         }) => {
             let opened = nth(opened);
             let generation = nth(generation);

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, Claim, ClientId, Fenced, Link, Owner, Permits, Queue, Release, Renewal,
+    Acquire, Acquired, Busy, Claim, ClientId, Fenced, Granted, Owner, Permits, Queue, Release,
+    Renewal,
 };
 
 use crate::{
@@ -52,27 +53,24 @@ enum Verb {
 async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
     let store = std::sync::Arc::clone(&side.stores[request.through]);
     let key = request.acquire.claim.key.clone();
-    let claim = Claim {
-        permits: request.claims,
-        ..request.acquire.claim.clone()
-    };
+    let mut claim = request.acquire.claim.clone();
+    claim.permits = request.claims;
     match verb {
         Verb::Acquire(queue) => {
-            let acquire = Acquire {
-                queue: *queue,
-                ..request.acquire.clone()
-            };
+            let mut acquire = request.acquire.clone();
+            acquire.queue = *queue;
             match store.acquire(acquire, by()).await.unwrap().value {
-                Acquired::Granted { token, limit } => {
+                Acquired::Granted(Granted { token, limit, .. }) => {
                     side.note_token(key.as_str(), token);
                     format!("granted {} {limit:?}", token.is_some())
                 }
-                Acquired::Busy {
+                Acquired::Busy(Busy {
                     remaining,
                     queued,
                     holder,
                     limit,
-                } => {
+                    ..
+                }) => {
                     // If several holds end at the same time, the two stores name different ones.
                     let exclusive = holder.filter(|_| claim.permits.is_none());
                     let holder = (holder.is_some(), exclusive);
@@ -85,17 +83,14 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
             }
         }
         Verb::Renew(lease) => {
-            let renewal = Renewal {
-                claim,
-                lease: *lease,
-            };
+            let renewal = Renewal::new(claim, *lease);
             format!(
                 "{:?}",
                 store.renew(vec![renewal], by()).await.unwrap().value
             )
         }
         Verb::Release(keep) => {
-            let release = Release { claim, keep: *keep };
+            let release = Release::new(claim, *keep);
             format!(
                 "{:?}",
                 store.release(vec![release], by()).await.unwrap().value
@@ -151,23 +146,23 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
     };
     Request {
         through,
-        acquire: Acquire {
-            claim: Claim {
-                key: key.into(),
-                owner: Owner {
-                    client: ClientId(client),
-                    request: number,
-                },
-                permits,
-            },
-            lease: Duration::from_secs(random.of(&LEASES)),
-            first_lease: FIRST_LEASE,
-            wait: random.of(&WAITS),
-            tokens: random.of(&[0, 0, 1, 3]),
-            queue: Queue::Join,
-            instead_of: None,
-            via: Link(0),
-            patience: None,
+        acquire: {
+            let mut request = Acquire::new(
+                Claim::new(
+                    key.into(),
+                    Owner {
+                        client: ClientId(client),
+                        request: number,
+                    },
+                    permits,
+                ),
+                Duration::from_secs(random.of(&LEASES)),
+            );
+            request.first_lease = FIRST_LEASE;
+            request.wait = random.of(&WAITS);
+            request.tokens = random.of(&[0, 0, 1, 3]);
+            request.queue = Queue::Join;
+            request
         },
         claims: permits,
     }

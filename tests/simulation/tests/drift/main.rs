@@ -20,7 +20,7 @@ use std::time::Duration;
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, Instant, Listener, Owner, Store};
-use lock_testkit::{Heard, PATIENT, RedisServer};
+use lock_testkit::{Heard, PATIENT, RedisServer, context};
 use tokio::runtime::{Builder, Runtime};
 
 /// Leases end halfway between the instants to which time is set. So the test's own duration changes
@@ -164,7 +164,7 @@ impl<'g> Both<'g> {
                     lock_testkit::redis_store(&url, &namespace, id, &listener, clock, PATIENT)
                 } else {
                     let clock = Clock::simulated(ground.paused.handle().clone());
-                    embedded.connect(&namespace, id, &listener, clock)
+                    embedded.connect(context(&namespace, id, &listener, clock))
                 }
             };
             Side {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lock_runtime::LockKey;
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Claim, ClientId, Fenced, Link, Owner, Queue, Release, Renewal,
+    Acquire, Acquired, AcquiredAll, Busy, Claim, ClientId, Fenced, Granted, Owner, Queue, Release,
+    Renewal,
 };
 
 use crate::{
@@ -43,13 +44,15 @@ fn request(random: &mut Random, number: u64) -> Request {
     let client = ClientId(through as u128 + 1);
     let first = random.index(KEYS.len());
     let last = first + 1 + random.index(KEYS.len() - first);
-    let claim = |(at, key): (usize, &&str)| Claim {
-        key: LockKey::from(*key),
-        owner: Owner {
-            client,
-            request: number * 10 + at as u64,
-        },
-        permits: None,
+    let claim = |(at, key): (usize, &&str)| {
+        Claim::new(
+            LockKey::from(*key),
+            Owner {
+                client,
+                request: number * 10 + at as u64,
+            },
+            None,
+        )
     };
     Request {
         through,
@@ -76,17 +79,12 @@ fn verb(random: &mut Random, request: &Request) -> Verb {
 
 impl Request {
     fn acquire(&self, at: usize, queue: Queue) -> Acquire {
-        Acquire {
-            claim: self.claims[at].clone(),
-            lease: self.lease,
-            first_lease: FIRST_LEASE,
-            wait: WAITS[1],
-            tokens: self.tokens,
-            queue,
-            instead_of: None,
-            via: Link(0),
-            patience: None,
-        }
+        let mut request = Acquire::new(self.claims[at].clone(), self.lease);
+        request.first_lease = FIRST_LEASE;
+        request.wait = WAITS[1];
+        request.tokens = self.tokens;
+        request.queue = queue;
+        request
     }
 }
 
@@ -98,7 +96,7 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
         Verb::AcquireAll(queue) => {
             let all = (0..request.claims.len()).map(|at| request.acquire(at, *queue));
             match store.acquire_all(all.collect(), by()).await.unwrap().value {
-                AcquiredAll::Granted { tokens } => {
+                AcquiredAll::Granted { tokens, .. } => {
                     let mut given = Vec::new();
                     for (claim, token) in request.claims.iter().zip(tokens) {
                         side.note_token(claim.key.as_str(), token);
@@ -112,13 +110,13 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
         Verb::Acquire(at) => {
             let acquire = request.acquire(*at, Queue::Join);
             match store.acquire(acquire, by()).await.unwrap().value {
-                Acquired::Granted { token, .. } => {
+                Acquired::Granted(Granted { token, .. }) => {
                     side.note_token(key(*at).as_str(), token);
                     format!("granted {}", token.is_some())
                 }
-                Acquired::Busy {
+                Acquired::Busy(Busy {
                     remaining, queued, ..
-                } => {
+                }) => {
                     format!("busy {:?} {queued}", rounded(remaining))
                 }
                 Acquired::Conflict => "conflict".to_owned(),
@@ -140,13 +138,13 @@ async fn run(side: &mut Side, request: &Request, verb: &Verb) -> String {
         }
         Verb::Renew => {
             let lease = request.lease;
-            let holds = claims.map(|claim| Renewal { claim, lease });
+            let holds = claims.map(|claim| Renewal::new(claim, lease));
             let renewed = store.renew(holds.collect(), by()).await.unwrap();
             format!("{:?}", renewed.value)
         }
         Verb::Release(keep) => {
             let keep = *keep;
-            let holds = claims.map(|claim| Release { claim, keep });
+            let holds = claims.map(|claim| Release::new(claim, keep));
             let released = store.release(holds.collect(), by()).await.unwrap();
             format!("{:?}", released.value)
         }

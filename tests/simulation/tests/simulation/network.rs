@@ -8,10 +8,11 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use lock_runtime::{LockKey, StoreErrorKind};
 use lock_store::{
-    AcquiredAll, Answer, Clock, Failure, Instant, Link, Listener, Release, Released, Renewal,
-    Renewed, Store, StoreFuture,
+    AcquiredAll, Answer, Capabilities, Clock, Failure, Instant, Link, Listener, Release, Released,
+    Renewal, Renewed, Store, StoreFuture,
 };
 use lock_store::{ClientId, Pause};
+use lock_testkit::context;
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use tokio::runtime::Handle;
 
@@ -60,7 +61,9 @@ impl Network {
             let listener: Arc<dyn Listener> = Arc::new(Told(Arc::downgrade(&wire)));
             let clock = Clock::simulated(Handle::current()).ahead(server.ahead());
             let id: ClientId = id(client);
-            let store = server.memory().connect(namespace, id, &listener, clock);
+            let store = server
+                .memory()
+                .connect(context(namespace, id, &listener, clock));
             let store = server.serve(store);
             wire.start(&store);
             world.wires.lock().unwrap().push(Arc::downgrade(&wire));
@@ -126,10 +129,7 @@ impl Network {
         }
         match failed {
             Some(failure) if links.is_empty() => Err(failure),
-            _ => Ok(Answer {
-                value: Reply::Renew(replies),
-                link: of_all(&links),
-            }),
+            _ => Ok(Answer::new(Reply::Renew(replies), of_all(&links))),
         }
     }
 
@@ -157,12 +157,12 @@ impl Network {
             return Err(failure.clone());
         }
         let value = each.into_iter();
-        Ok(Answer {
-            value: value
+        Ok(Answer::new(
+            value
                 .map(|one| one.unwrap_or(Renewed::Unanswered))
                 .collect(),
-            link: Link::SEVERAL,
-        })
+            Link::SEVERAL,
+        ))
     }
 
     async fn release(&self, requests: Vec<Release>, by: Instant) -> Result<Answer<Reply>, Failure> {
@@ -187,10 +187,7 @@ impl Network {
                 replies[at] = reply;
             }
         }
-        Ok(Answer {
-            value: Reply::Release(replies),
-            link: of_all(&links),
-        })
+        Ok(Answer::new(Reply::Release(replies), of_all(&links)))
     }
 
     /// Asks each server for a sign of life.
@@ -203,10 +200,7 @@ impl Network {
         for outcome in join_all(pings).await {
             links.push(outcome?.link);
         }
-        Ok(Answer {
-            value: Reply::Ping(()),
-            link: of_all(&links),
-        })
+        Ok(Answer::new(Reply::Ping(()), of_all(&links)))
     }
 }
 
@@ -244,7 +238,7 @@ impl Interceptor for Network {
                 if keys.iter().any(|key| !Arc::ptr_eq(self.to(key), &wires)) {
                     let value = Reply::AcquireAll(AcquiredAll::Apart);
                     let link = Link::SEVERAL;
-                    return Box::pin(std::future::ready(Ok(Answer { value, link })));
+                    return Box::pin(std::future::ready(Ok(Answer::new(value, link))));
                 }
                 Box::pin(async move { wires.exchange(request, by).await })
             }
@@ -258,8 +252,9 @@ impl Interceptor for Network {
         }
     }
 
-    fn fails_over(&self, _: bool) -> bool {
-        self.wires.len() > 1
+    fn capabilities(&self, mut own: Capabilities) -> Capabilities {
+        own.fails_over = self.wires.len() > 1;
+        own
     }
 
     fn link_of(&self, key: &LockKey, _: Link) -> Link {

@@ -90,8 +90,12 @@ pub(crate) async fn connect(
     let client = builder
         .store({
             let pause = pause.clone();
-            move |namespace, _, listener, _| {
-                Network::connect(&network, &wires, number, &pause, listener, namespace)
+            move |context| {
+                let listener = context.listener.upgrade().unwrap();
+                let namespace = context.namespace.as_str();
+                Ok(Network::connect(
+                    &network, &wires, number, &pause, &listener, namespace,
+                ))
             }
         })
         .wait(wait)

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use lock_runtime::{LockKey, StoreError};
 use lock_store::memory::MemoryStore;
-use lock_store::{ClientId, Clock, Instant, Link, Listener, Owner, Store, StoreFuture, WakeUp};
-use lock_testkit::runtime_now;
+use lock_store::{ClientId, Clock, HandedOver, Instant, Listener, Store, StoreFuture, WakeUp};
 use lock_testkit::store_decorator::{Reply, Request, decorated};
+use lock_testkit::{context, runtime_now};
 use tokio::runtime::Handle;
 
 use crate::refusals::Refusals;
@@ -89,7 +89,9 @@ impl Server {
     pub(crate) fn places(&self, keys: &[LockKey]) -> usize {
         let deaf: Arc<dyn Listener> = Arc::new(Deaf);
         let clock = Clock::simulated(Handle::current()).ahead(self.ahead());
-        let store = self.memory.connect("lock", ClientId(0), &deaf, clock);
+        let store = self
+            .memory
+            .connect(context("lock", ClientId(0), &deaf, clock));
         let inspect = |key: &LockKey| answer(store.inspect(key.clone(), now()));
         let found = keys.iter().filter_map(inspect);
         found.map(|found| found.waiting).sum()
@@ -149,7 +151,7 @@ impl Server {
 struct Deaf;
 
 impl Listener for Deaf {
-    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
 

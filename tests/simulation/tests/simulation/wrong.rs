@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lock_runtime::{LockKey, Mend};
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Claim, Fenced, Instant, Link, Owner, Permits, Queue,
+    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Fenced, Instant, Owner, Permits, Queue,
     Release, Released, Renewal, Renewed, Store, StoreFuture,
 };
 use lock_testkit::store_decorator::{Interceptor, Reply, Request};
@@ -170,7 +170,7 @@ impl Wrong {
         let mut state = self.state();
         let key = &request.claim.key;
         match reply {
-            Acquired::Busy { queued, .. } => {
+            Acquired::Busy(Busy { queued, .. }) => {
                 if queued {
                     let line = state.queued.entry(key.clone()).or_default();
                     line.push(request.claim.owner);
@@ -182,11 +182,11 @@ impl Wrong {
                 }
                 reply
             }
-            Acquired::Granted { token, limit } => {
+            Acquired::Granted(mut granted) => {
                 state.granted.insert(key.clone(), reply);
                 drop(state);
-                let token = self.token(token);
-                Acquired::Granted { token, limit }
+                granted.token = self.token(granted.token);
+                Acquired::Granted(granted)
             }
             Acquired::Conflict => reply,
         }
@@ -201,38 +201,33 @@ impl Wrong {
     fn acquire_all(&self, store: &dyn Store, requests: &[Acquire]) -> AcquiredAll {
         let wrong = requests.iter().map(|one| self.wrong_acquire(one));
         match answer(store.acquire_all(wrong.collect(), now())) {
-            AcquiredAll::Granted { tokens } => AcquiredAll::Granted {
+            AcquiredAll::Granted { tokens, until } => AcquiredAll::Granted {
                 tokens: tokens.into_iter().map(|token| self.token(token)).collect(),
+                until,
             },
             other => other,
         }
     }
 
     fn renew(&self, store: &dyn Store, holds: &[Renewal]) -> Vec<Renewed> {
-        let wrong = |hold: &Renewal| Renewal {
-            claim: self.wrong_claim(&hold.claim),
-            lease: if self.is(Mistake::GrantsForTooShort) {
-                hold.lease / 2
-            } else {
-                hold.lease
-            },
+        let wrong = |hold: &Renewal| {
+            Renewal::new(
+                self.wrong_claim(&hold.claim),
+                if self.is(Mistake::GrantsForTooShort) {
+                    hold.lease / 2
+                } else {
+                    hold.lease
+                },
+            )
         };
         let wrong = holds.iter().map(wrong).collect();
         let mut replies = answer(store.renew(wrong, now()));
         for (hold, reply) in holds.iter().zip(&mut replies) {
             if *reply == Renewed::Gone && self.is(Mistake::RenewsBySetting) {
                 Self::end_any(store, &hold.claim);
-                let request = Acquire {
-                    claim: hold.claim.clone(),
-                    lease: hold.lease,
-                    first_lease: hold.lease,
-                    wait: None,
-                    tokens: 0,
-                    queue: Queue::Barge,
-                    instead_of: None,
-                    via: Link(0),
-                    patience: None,
-                };
+                let mut request = Acquire::new(hold.claim.clone(), hold.lease);
+                request.first_lease = hold.lease;
+                request.queue = Queue::Barge;
                 let _ = answer(store.acquire(request, now()));
                 *reply = Renewed::Renewed;
             }
@@ -250,13 +245,8 @@ impl Wrong {
         let Some(owner) = owner.filter(|_| claim.permits.is_none()) else {
             return false;
         };
-        let request = Release {
-            claim: Claim {
-                owner,
-                ..claim.clone()
-            },
-            keep: Duration::ZERO,
-        };
+        let claim = Claim::new(claim.key.clone(), owner, None);
+        let request = Release::new(claim, Duration::ZERO);
         let _ = answer(store.release(vec![request], now()));
         true
     }
@@ -269,10 +259,8 @@ impl Wrong {
     }
 
     fn release(&self, store: &dyn Store, requests: &[Release]) -> Vec<Released> {
-        let wrong = |request: &Release| Release {
-            claim: self.wrong_claim(&request.claim),
-            keep: request.keep,
-        };
+        let wrong =
+            |request: &Release| Release::new(self.wrong_claim(&request.claim), request.keep);
         let wrong = requests.iter().map(wrong).collect();
         let mut replies = answer(store.release(wrong, now()));
         if self.is(Mistake::ReleasesWithoutOwnerCheck) {
@@ -290,10 +278,7 @@ impl Wrong {
             return Released::Released;
         }
         if self.is(Mistake::LeavesThePlace) {
-            let release = Release {
-                claim: request.claim.clone(),
-                keep: Duration::ZERO,
-            };
+            let release = Release::new(request.claim.clone(), Duration::ZERO);
             return self.release(store, &[release])[0];
         }
         answer(store.abandon(self.wrong_acquire(request), now()))
@@ -320,6 +305,6 @@ impl Interceptor for Wrong {
             right => return right.send(store, by),
         };
         let link = store.link();
-        Box::pin(std::future::ready(Ok(Answer { value, link })))
+        Box::pin(std::future::ready(Ok(Answer::new(value, link))))
     }
 }

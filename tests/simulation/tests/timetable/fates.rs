@@ -15,6 +15,9 @@ pub(crate) enum Fate {
     Replies(u64, u64),
     /// It is not carried out, and the client hears so at once.
     Fails(StoreErrorKind),
+    /// It is not carried out. The client hears at once that this is not known, and that it can't be
+    /// any more after so many milliseconds.
+    FailsLate(StoreErrorKind, u64),
     /// The store loses all its data. Then the command is carried out.
     LosesAll,
     /// It is carried out, and its reply is lost.

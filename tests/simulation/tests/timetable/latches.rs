@@ -166,12 +166,10 @@ fn name(reply: &LatchFound) -> String {
 }
 
 fn state(count: u32, generation: u64, opened: u64) -> LatchFound {
-    LatchFound::Is(LatchState {
-        count,
-        generation,
-        opened,
-        remaining: Some(of(60_000)),
-    })
+    let mut latch = LatchState::new(count, generation);
+    latch.opened = opened;
+    latch.remaining = Some(of(60_000));
+    LatchFound::Is(latch)
 }
 
 #[test]

@@ -30,4 +30,5 @@ mod renewing;
 mod rules;
 mod schedule;
 mod several;
+mod trust;
 mod waiting;

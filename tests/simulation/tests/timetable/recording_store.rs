@@ -7,7 +7,10 @@ use std::time::Duration;
 use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
-use lock_store::{Answer, Failure, Instant, Link, Listener, LockKey, Owner, Store, StoreFuture};
+use lock_store::{
+    Answer, Capabilities, Failure, HandedOver, Instant, Link, Listener, LockKey, Owner, Store,
+    StoreFuture, Trust,
+};
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
 use lock_testkit::{runtime_now, sleep_until};
 use tokio::runtime::{Builder, Handle};
@@ -31,6 +34,8 @@ pub(crate) struct RecordingStore {
     fates: Mutex<Fates>,
     pub(crate) listener: Mutex<Option<Arc<dyn Listener>>>,
     owners: Mutex<Vec<Owner>>,
+    /// What the store says that it can do.
+    can: Capabilities,
 }
 
 thread_local! {
@@ -98,6 +103,20 @@ impl RecordingStore {
     pub(crate) async fn open_with(
         settings: impl FnOnce(LockClientBuilder) -> LockClientBuilder,
     ) -> (Arc<Self>, LockClient) {
+        Self::open_both(settings, Capabilities::all()).await
+    }
+
+    /// The same, of a store that can't do everything.
+    pub(crate) async fn open_as(change: impl FnOnce(&mut Capabilities)) -> (Arc<Self>, LockClient) {
+        let mut can = Capabilities::all();
+        change(&mut can);
+        Self::open_both(|builder| builder, can).await
+    }
+
+    async fn open_both(
+        settings: impl FnOnce(LockClientBuilder) -> LockClientBuilder,
+        can: Capabilities,
+    ) -> (Arc<Self>, LockClient) {
         let memory = MemoryStore::new();
         let recorder = Arc::new(Self {
             memory: memory.clone(),
@@ -107,6 +126,7 @@ impl RecordingStore {
             fates: Mutex::default(),
             listener: Mutex::default(),
             owners: Mutex::default(),
+            can,
         });
         OPENED.with_borrow_mut(|opened| opened.push(Arc::clone(&recorder)));
         let behind = Arc::clone(&recorder);
@@ -114,10 +134,9 @@ impl RecordingStore {
             .simulated(Handle::current(), 7, Pause::default())
             // Patience with silence has a test of its own.
             .unavailable_after(Duration::from_secs(3600))
-            .store(move |namespace, id, listener, clock| {
-                *behind.listener.lock().unwrap() = Some(Arc::clone(listener));
-                let store = memory.connect(namespace, id, listener, clock);
-                decorated(store, Arc::clone(&behind))
+            .store(move |context| {
+                *behind.listener.lock().unwrap() = context.listener.upgrade();
+                Ok(decorated(memory.connect(context), Arc::clone(&behind)))
             });
         let client = settings(builder).connect().await.unwrap();
         *recorder.schedule.lock().unwrap() = Schedule::default();
@@ -129,9 +148,7 @@ impl RecordingStore {
         let memory = self.memory.clone();
         LockClient::builder()
             .simulated(Handle::current(), 8, Pause::default())
-            .store(move |namespace, id, listener, clock| {
-                memory.connect(namespace, id, listener, clock)
-            })
+            .store(move |context| Ok(memory.connect(context)))
             .connect()
             .await
             .unwrap()
@@ -243,9 +260,24 @@ impl RecordingStore {
     /// The same, over this link.
     pub(crate) fn tell_granted_over(&self, link: Link, at: usize, token: Option<u64>) {
         self.note(format!("told of a grant over link {}", link.0));
+        self.hears(Trust::Order(link), at, token);
+    }
+
+    /// The same, to be trusted so far.
+    pub(crate) fn tell_granted_with(&self, trust: Trust, at: usize, token: Option<u64>) {
+        self.note("told of a grant");
+        self.hears(trust, at, token);
+    }
+
+    fn hears(&self, trust: Trust, at: usize, token: Option<u64>) {
         let owner = self.owners.lock().unwrap()[at];
         let listener = self.listener.lock().unwrap();
-        drop(listener.as_ref().unwrap().granted(link, owner, token));
+        drop(
+            listener
+                .as_ref()
+                .unwrap()
+                .granted(HandedOver::new(owner, token, trust)),
+        );
     }
 
     fn came_to(&self, line: usize, outcome: Outcome) {
@@ -313,7 +345,7 @@ impl Interceptor for RecordingStore {
             dropped.0 = None;
             let at = self.now();
             let outcome = match &answer {
-                Ok(Answer { value, link }) => Outcome::Answered {
+                Ok(Answer { value, link, .. }) => Outcome::Answered {
                     at,
                     reply: value.clone(),
                     link: *link,
@@ -327,6 +359,10 @@ impl Interceptor for RecordingStore {
             self.came_to(line, outcome);
             answer
         })
+    }
+
+    fn capabilities(&self, _: Capabilities) -> Capabilities {
+        self.can.clone()
     }
 
     /// The key `k@9` is on a server of its own, with link 9.
@@ -348,7 +384,7 @@ impl RecordingStore {
         let link = store.link();
         let carried_out = async {
             match instead {
-                Some(value) => Ok(Answer { value, link }),
+                Some(value) => Ok(Answer::new(value, link)),
                 None => request.send(store, by).await,
             }
         };
@@ -362,9 +398,13 @@ impl RecordingStore {
                 let answer = carried_out.await?;
                 ms(after).await;
                 let link = Link(number);
-                Ok(Answer { link, ..answer })
+                Ok(Answer::new(answer.value, link))
             }
             Fate::Fails(kind) => Err(failure(kind, None)),
+            Fate::FailsLate(kind, after) => {
+                let until = runtime_now() + of(after);
+                Err(failure(kind, Some(link)).until(until))
+            }
             Fate::Lost => {
                 carried_out.await?;
                 sleep_until(by).await;

@@ -5,8 +5,8 @@ use std::fmt;
 
 use lock_runtime::StoreErrorKind;
 use lock_store::{
-    Acquired, AcquiredAll, Fenced, LatchCounted, LatchFound, LatchSet, Link, Rated, Released,
-    Renewed,
+    Acquired, AcquiredAll, Busy, Fenced, Granted, LatchCounted, LatchFound, LatchSet, Link, Rated,
+    Released, Renewed,
 };
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -128,11 +128,13 @@ impl Command {
 
 fn reply(reply: &Reply) -> String {
     match reply {
-        Reply::Acquire(Acquired::Granted { token: None, .. }) => "granted".to_owned(),
-        Reply::Acquire(Acquired::Granted { token: Some(_), .. }) => "granted, token".to_owned(),
-        Reply::Acquire(Acquired::Busy { queued: true, .. }) => "queued".to_owned(),
-        Reply::Acquire(Acquired::Busy { queued: false, .. }) => "busy".to_owned(),
-        Reply::AcquireAll(AcquiredAll::Granted { tokens }) => {
+        Reply::Acquire(Acquired::Granted(Granted { token: None, .. })) => "granted".to_owned(),
+        Reply::Acquire(Acquired::Granted(Granted { token: Some(_), .. })) => {
+            "granted, token".to_owned()
+        }
+        Reply::Acquire(Acquired::Busy(Busy { queued: true, .. })) => "queued".to_owned(),
+        Reply::Acquire(Acquired::Busy(Busy { queued: false, .. })) => "busy".to_owned(),
+        Reply::AcquireAll(AcquiredAll::Granted { tokens, .. }) => {
             let known = tokens.iter().flatten().count();
             format!("granted, tokens {known}")
         }
@@ -140,6 +142,9 @@ fn reply(reply: &Reply) -> String {
         Reply::AcquireAll(other) => format!("{other:?}").to_lowercase(),
         Reply::Renew(all) if all.iter().all(|one| *one == Renewed::Renewed) => "renewed".to_owned(),
         Reply::Renew(all) if all.iter().all(|one| *one == Renewed::Gone) => "gone".to_owned(),
+        Reply::Renew(all) if all.iter().all(|one| matches!(one, Renewed::Until(_))) => {
+            "renewed, with a limit".to_owned()
+        }
         Reply::Renew(all) => format!("{all:?}").to_lowercase(),
         Reply::Release(all) if all.iter().all(|one| *one == Released::Released) => {
             "released".to_owned()

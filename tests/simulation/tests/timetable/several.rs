@@ -106,7 +106,7 @@ fn replies_that_are_too_few_or_without_tokens_are_no_grant() {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("{tokens:?}"));
             let all = tokens.iter().copied().flatten().collect::<Vec<_>>();
-            store.answers(Reply::AcquireAll(AcquiredAll::Granted { tokens }));
+            store.answers(Reply::AcquireAll(AcquiredAll::granted(tokens)));
             let request = client.multi_lock(["a", "b"]).fenced().wait(of(0));
             let answer = store.asks(0, request.acquire()).await;
             let answer = answer.map(|guard| guard.fencing_tokens());

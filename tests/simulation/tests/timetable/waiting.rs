@@ -19,12 +19,7 @@ async fn taken() -> (Arc<RecordingStore>, LockClient, Guard) {
 }
 
 /// The reply to a request that has a place in the queue.
-const TAKEN: Acquired = Acquired::Busy {
-    remaining: None,
-    queued: true,
-    holder: None,
-    limit: None,
-};
+const TAKEN: Acquired = Acquired::busy(None, true);
 
 /// So many unusable grants end a wait without end.
 const GRANTS_TOO_LATE: usize = 5;

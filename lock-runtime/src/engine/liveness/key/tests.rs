@@ -13,14 +13,11 @@ const MS: Duration = Duration::from_millis(1);
 
 fn answer<T>(value: T) -> Result<Answer<T>, Failure> {
     let link = Link(1);
-    Ok(Answer { value, link })
+    Ok(Answer::new(value, link))
 }
 
 fn failed<T>(kind: StoreErrorKind) -> Result<Answer<T>, Failure> {
-    Err(Failure {
-        error: StoreError::new(kind, "a test"),
-        unknown: None,
-    })
+    Err(Failure::without_effect(StoreError::new(kind, "a test")))
 }
 
 fn busy() -> Result<Answer<Acquired>, Failure> {
@@ -28,12 +25,8 @@ fn busy() -> Result<Answer<Acquired>, Failure> {
 }
 
 fn found(holder: Option<&str>) -> Result<Answer<Option<Inspection>>, Failure> {
-    answer(Some(Inspection {
-        holder: holder.map(str::to_owned),
-        holders: holder.iter().count(),
-        remaining: None,
-        waiting: 0,
-    }))
+    let held = |holder: &str| Inspection::held(holder.to_owned(), None, 0);
+    answer(Some(holder.map_or(Inspection::free(0), held)))
 }
 
 fn now<T>(future: Pin<&mut impl Future<Output = T>>) -> Option<T> {

@@ -171,7 +171,10 @@ fn a_request_awaits_a_handoff_for_a_tenure_or_a_quarter_of_its_wait() {
 #[test]
 fn a_hold_is_renewed_at_a_third_of_its_lease() {
     let sent = Instant::now();
-    assert_eq!(renewal_at(sent, 30_000 * MS), sent + 10_000 * MS);
+    let at = |until| renewal_at(sent, 30_000 * MS, until);
+    assert_eq!(at(None), sent + 10_000 * MS);
+    assert_eq!(at(Some(sent + 6_000 * MS)), sent + 2_000 * MS);
+    assert_eq!(at(Some(sent + 60_000 * MS)), sent + 10_000 * MS);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::iter::once;
 
 use lock_store::timing::QUEUE_TTL;
 use lock_store::{
-    Acquire, Acquired, Answer, Failure, FencingToken, Holder, Instant, Permits, Queue,
+    Acquire, Acquired, Answer, Busy, Failure, FencingToken, Granted, Holder, Instant, Permits,
+    Queue,
 };
 use redis::{Cmd, FromRedisValue, Value};
 
@@ -44,7 +45,8 @@ impl RedisStore {
         let acquire = acquire.repeated().patient(self.patience(request));
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
         let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
-        let answer = reply.map(|value| value.map_or(Acquired::Conflict, acquired));
+        let answer = reply
+            .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
         self.confirmed(request, answer, by).await
     }
 
@@ -83,7 +85,7 @@ impl RedisStore {
         answer: Answer<Acquired>,
         by: Instant,
     ) -> Result<Answer<Acquired>, Failure> {
-        if let Acquired::Granted { .. } = answer.value {
+        if let Acquired::Granted(_) = answer.value {
             self.confirm(once(request), answer.link, by).await?;
         }
         Ok(answer)
@@ -118,20 +120,22 @@ pub(super) fn rest_of_place(request: &Acquire) -> String {
     }
 }
 
-fn acquired(reply: Vec<Value>) -> Acquired {
+fn acquired(reply: Vec<Value>, reserved: u32) -> Acquired {
     let mut reply = reply.into_iter();
     let mut next = || reply.next().unwrap_or(Value::Nil);
     match next() {
-        Value::Int(1) => Acquired::Granted {
-            token: token(next()),
-            limit: limit(next()),
-        },
-        _ => Acquired::Busy {
-            remaining: i64::from_redis_value(next()).ok().and_then(remaining),
-            queued: next() == Value::Int(1),
-            holder: holder(next()),
-            limit: limit(next()),
-        },
+        Value::Int(1) => {
+            let mut granted = Granted::new(token(next()), reserved);
+            granted.limit = limit(next());
+            Acquired::Granted(granted)
+        }
+        _ => {
+            let remaining = i64::from_redis_value(next()).ok().and_then(remaining);
+            let mut busy = Busy::new(remaining, next() == Value::Int(1));
+            busy.holder = holder(next());
+            busy.limit = limit(next());
+            Acquired::Busy(busy)
+        }
     }
 }
 

@@ -16,18 +16,15 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<AcquiredAll>, Failure> {
         let Some(first) = requests.first() else {
-            return Ok(Answer {
-                value: AcquiredAll::Granted { tokens: Vec::new() },
-                link: self.servers.link(),
-            });
+            return Ok(Answer::new(
+                AcquiredAll::granted(Vec::new()),
+                self.servers.link(),
+            ));
         };
         let key = &first.claim.key;
         let keys = requests.iter().map(|request| &request.claim.key);
         if !self.is_together(keys.clone()) {
-            return Ok(Answer {
-                value: AcquiredAll::Apart,
-                link: Link::SEVERAL,
-            });
+            return Ok(Answer::new(AcquiredAll::Apart, Link::SEVERAL));
         }
         let reply: Reply<Vec<Value>> = self
             .script(
@@ -59,9 +56,7 @@ fn acquired_all(reply: Vec<Value>) -> AcquiredAll {
     let mut reply = reply.into_iter();
     let outcome = reply.next();
     if outcome == Some(Value::Int(1)) {
-        return AcquiredAll::Granted {
-            tokens: reply.map(token).collect(),
-        };
+        return AcquiredAll::granted(reply.map(token).collect());
     }
     // Lua counts from one.
     let at = reply.next().and_then(|at| usize::from_redis_value(at).ok());

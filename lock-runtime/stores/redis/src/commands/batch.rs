@@ -36,10 +36,7 @@ impl RedisStore {
         );
         let parts = parts.await;
         // A node that does not answer must not spoil the others' answers.
-        Ok(Answer {
-            value: renewed_each(parts.outcomes)?,
-            link: parts.link,
-        })
+        Ok(Answer::new(renewed_each(parts.outcomes)?, parts.link))
     }
 
     pub(crate) async fn release_batch(
@@ -58,10 +55,7 @@ impl RedisStore {
         );
         let parts = parts.await;
         let released: Result<Vec<_>, _> = parts.outcomes.into_iter().collect();
-        Ok(Answer {
-            value: released?,
-            link: parts.link,
-        })
+        Ok(Answer::new(released?, parts.link))
     }
 
     /// True if one command can name all these keys.
@@ -89,7 +83,9 @@ impl RedisStore {
         let (mut outcomes, mut link) = (BTreeMap::new(), None);
         for (group, answer) in groups.iter().zip(join_all(running).await) {
             match answer {
-                Ok(Answer { value, link: over }) => {
+                Ok(Answer {
+                    value, link: over, ..
+                }) => {
                     link = Some(link.map_or(over, |link| match link == over {
                         true => link,
                         false => Link::SEVERAL,
@@ -113,18 +109,15 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<Vec<Renewed>>, Failure> {
         let Some(first) = holds.first() else {
-            return Ok(Answer {
-                value: Vec::new(),
-                link: self.servers.link(),
-            });
+            return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
         if let Some(replication) = &self.replication {
             let slot = self.slot(&first.claim.key);
             let holds = holds.iter().map(|hold| (*hold).clone()).collect();
-            return Ok(Answer {
-                value: replication.renew(slot, holds, by).await?,
-                link: Link::SEVERAL,
-            });
+            return Ok(Answer::new(
+                replication.renew(slot, holds, by).await?,
+                Link::SEVERAL,
+            ));
         }
         let renew = renew::request(self.servers.is_cluster(), &self.namespace, holds).repeated();
         let slot = self.slot(&first.claim.key);
@@ -150,11 +143,6 @@ impl RedisStore {
             Ok(one.value.first().copied().unwrap_or(Renewed::Unanswered))
         });
         let each = join_all(each);
-        Box::pin(async move {
-            Ok(Answer {
-                value: renewed_each(each.await)?,
-                link: Link::SEVERAL,
-            })
-        })
+        Box::pin(async move { Ok(Answer::new(renewed_each(each.await)?, Link::SEVERAL)) })
     }
 }

@@ -16,12 +16,11 @@ impl RedisStore {
             self.one(by, &scripts::INSPECT, &key, |_| ()).await?;
         Ok(reply.map(|value| {
             let (holder, pttl, waiting, holders) = value.ok()?;
-            Some(Inspection {
-                holder: holder.map(|value| String::from_utf8_lossy(&value).into_owned()),
-                holders,
-                remaining: remaining(pttl),
-                waiting,
-            })
+            let mut found = Inspection::free(waiting);
+            found.holder = holder.map(|value| String::from_utf8_lossy(&value).into_owned());
+            found.holders = holders;
+            found.remaining = remaining(pttl);
+            Some(found)
         }))
     }
 }

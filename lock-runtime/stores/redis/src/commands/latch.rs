@@ -84,12 +84,10 @@ impl RedisStore {
             let (Ok(generation), Ok(opened)) = (generation.parse(), opened.parse()) else {
                 return LatchFound::Conflict;
             };
-            LatchFound::Is(LatchState {
-                count,
-                generation,
-                opened,
-                remaining: remaining(pttl),
-            })
+            let mut latch = LatchState::new(count, generation);
+            latch.opened = opened;
+            latch.remaining = remaining(pttl);
+            LatchFound::Is(latch)
         }))
     }
 

@@ -21,7 +21,7 @@ impl RedisStore {
                 Link::SEVERAL
             }
         };
-        Ok(Answer { value: (), link })
+        Ok(Answer::new((), link))
     }
 }
 

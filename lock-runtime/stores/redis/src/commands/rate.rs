@@ -33,10 +33,7 @@ impl RedisStore {
                 retry_after: Duration::from_nanos(retry_after),
             },
         };
-        Ok(Answer {
-            value,
-            link: answer.link,
-        })
+        Ok(Answer::new(value, answer.link))
     }
 }
 

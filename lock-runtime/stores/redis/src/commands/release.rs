@@ -26,10 +26,7 @@ impl RedisStore {
         by: Instant,
     ) -> Result<Answer<Vec<Released>>, Failure> {
         let Some(first) = requests.first() else {
-            return Ok(Answer {
-                value: Vec::new(),
-                link: self.servers.link(),
-            });
+            return Ok(Answer::new(Vec::new(), self.servers.link()));
         };
         let keys = requests.iter().map(|request| &request.claim.key);
         let is_plain = |one: &Release| one.claim.permits.is_none() && one.keep.is_zero();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, trusted};
-use lock_store::{Acquire, Acquired, Answer, Failure, Holder, Instant, Queue};
+use lock_store::{Acquire, Acquired, Answer, Busy, Failure, Granted, Holder, Instant, Queue};
 
 use super::majority::too_few;
 use super::round::Round;
@@ -30,7 +30,7 @@ impl QuorumStore {
     ) -> Result<Answer<Acquired>, Failure> {
         self.uses(&request.claim.key);
         let owner = request.claim.owner;
-        let answer = |value| Answer { value, link: LINK };
+        let answer = |value| Answer::new(value, LINK);
         let previous = request.instead_of;
         let previous = previous.and_then(|owner| Some((owner, self.round_of(owner)?)));
         if let Some((before, previous)) = previous {
@@ -70,7 +70,8 @@ impl QuorumStore {
                 verdict => (verdict, None),
             };
             if let Verdict::Granted { .. } = verdict {
-                return Ok(answer(Acquired::granted(token)));
+                let granted = Granted::new(token, request.tokens);
+                return Ok(answer(Acquired::Granted(granted)));
             }
             self.forget(owner, &round);
             // Servers that refused need not be asked, so a busy lock is reported at once.
@@ -111,12 +112,11 @@ impl QuorumStore {
                     let remaining = Some(now.saturating_duration_since(started) + pause);
                     Acquired::busy(remaining, false)
                 }
-                Verdict::Busy { remaining, holder } => Acquired::Busy {
-                    remaining,
-                    queued: false,
-                    holder,
-                    limit: None,
-                },
+                Verdict::Busy { remaining, holder } => {
+                    let mut busy = Busy::new(remaining, false);
+                    busy.holder = holder;
+                    Acquired::Busy(busy)
+                }
                 Verdict::Conflict => Acquired::Conflict,
                 // The quorum itself ends what the round left.
                 Verdict::Failed(error) => return Err(without_effect(error)),

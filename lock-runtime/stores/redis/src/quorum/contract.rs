@@ -1,13 +1,12 @@
 //! The methods of the contract, each decided by a majority.
 
+use std::borrow::Cow;
 use std::pin::Pin;
-use std::time::Duration;
 
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Asked, Claim, ClientId, ClientMessage, Failure, Fenced,
-    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, RateRequest,
-    Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind,
-    StoreFuture, Wish,
+    Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
+    Fenced, Inspection, Instant, LeaseLimits, Link, LockKey, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -27,6 +26,11 @@ const LATCH: &str = "\
     latches are not available on a quorum: each server would count down for other calls; use one \
     server, sentinels or a cluster for them";
 
+const LEASES: &str = "\
+    a server of this quorum counts again that long after a restart, when it may have forgotten \
+    who has a key; ask for less, or write a longer `?rejoin_after=…` in the URL of all clients";
+
+/// Several keys are taken one after the other: each has a majority of its own.
 impl Store for QuorumStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(async move {
@@ -84,11 +88,6 @@ impl Store for QuorumStore {
         Box::pin(async move { self.renew_all(&holds, by).await })
     }
 
-    fn acquire_all(&self, _: Vec<Acquire>, _: Instant) -> StoreFuture<'_, AcquiredAll> {
-        // Each of them has a majority of its own.
-        Box::pin(async { Ok(said(AcquiredAll::Apart)) })
-    }
-
     fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
         Box::pin(async move {
             let Some(round) = self.round_of(claim.owner) else {
@@ -137,10 +136,6 @@ impl Store for QuorumStore {
         })
     }
 
-    fn shrink(&self, _: Claim, _: u32, _: Instant) -> StoreFuture<'_, Released> {
-        Box::pin(async { refused(SHARES) })
-    }
-
     fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
         Box::pin(async move {
             let owner = request.claim.owner;
@@ -161,57 +156,20 @@ impl Store for QuorumStore {
         Box::pin(self.force_release_all(key, by))
     }
 
-    fn rate(&self, _: RateRequest, _: Instant) -> StoreFuture<'_, Rated> {
-        Box::pin(async { refused(RATE) })
-    }
-
-    fn latch_set(
-        &self,
-        _: LatchCall,
-        _: u32,
-        _: Duration,
-        _: Instant,
-    ) -> StoreFuture<'_, LatchSet> {
-        Box::pin(async { refused(LATCH) })
-    }
-
-    fn latch_count_down(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, LatchCounted> {
-        Box::pin(async { refused(LATCH) })
-    }
-
-    fn latch_look(&self, _: LockKey, _: Instant) -> StoreFuture<'_, LatchFound> {
-        Box::pin(async { refused(LATCH) })
-    }
-
-    fn latch_wait(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, LatchFound> {
-        Box::pin(async { refused(LATCH) })
-    }
-
-    fn latch_leave(&self, _: LatchCall, _: Instant) -> StoreFuture<'_, ()> {
-        Box::pin(async { refused(LATCH) })
-    }
-
-    fn refuses(&self, wish: Wish) -> Option<String> {
+    fn capabilities(&self) -> Capabilities {
+        let mut can = Capabilities::all();
+        can.shares = Ability::no(SHARES);
+        can.fair = Ability::no(FAIR);
+        can.rate = Ability::no(RATE);
+        can.latch = Ability::no(LATCH);
         let longest = self.members.rejoin_after();
-        let outlives = |time: Duration| time > longest && !longest.is_zero();
-        match wish {
-            Wish::Shares => Some(SHARES.to_owned()),
-            Wish::Fair => Some(FAIR.to_owned()),
-            Wish::Rate => Some(RATE.to_owned()),
-            Wish::Latch => Some(LATCH.to_owned()),
-            Wish::Lease(lease) if outlives(lease) => Some(format!(
-                "the lease is {lease:?}, and a server of this quorum counts again {longest:?} \
-                 after a restart, when it may have forgotten who has it: ask for a shorter lease, \
-                 or write a longer `?rejoin_after=…` in the URL of all clients"
-            )),
-            Wish::Kept(keep) if outlives(keep) => Some(format!(
-                "`hold_at_least` is {keep:?}, and a server of this quorum counts again \
-                 {longest:?} after a restart, when it may have forgotten that the key is still \
-                 taken: ask for less, or write a longer `?rejoin_after=…` in the URL of all \
-                 clients"
-            )),
-            Wish::Lease(_) | Wish::Kept(_) => None,
+        if !longest.is_zero() {
+            can.leases = LeaseLimits {
+                range: *can.leases.range.start()..=longest.min(*can.leases.range.end()),
+                advice: Cow::Borrowed(LEASES),
+            };
         }
+        can
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
@@ -225,10 +183,6 @@ impl Store for QuorumStore {
             let heard = self.decide(replies, decide).await;
             heard.map_err(without_effect)
         })
-    }
-
-    fn tells_namespaces_apart(&self) -> bool {
-        true
     }
 
     fn link(&self) -> Link {

@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use lock_store::{ClientMessage, Clock, Ended, Link, Listener, Mutex, Owner, StoreError, WakeUp};
+use lock_store::{
+    ClientMessage, Clock, Ended, HandedOver, Listener, Mutex, Owner, StoreError, WakeUp,
+};
 
 use super::majority::majority;
 use crate::names::Prefix;
@@ -74,7 +76,7 @@ impl ServerListener {
 }
 
 impl Listener for ServerListener {
-    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: HandedOver) -> WakeUp {
         // No single server can grant the lock.
         WakeUp::default()
     }
@@ -103,7 +105,7 @@ impl Listener for ServerListener {
         }
     }
 
-    fn freed(&self, ended: Ended) {
+    fn freed(&self, mut ended: Ended) {
         let hints = &self.hints;
         if !hints.is_free(self.at, ended.owner) {
             return;
@@ -112,8 +114,7 @@ impl Listener for ServerListener {
         let slots = ended.told.clamp(1, SLOTS);
         let slot = random::below(SLOT * slots).as_micros() / SLOT.as_micros();
         let wait = SLOT * u32::try_from(slot).unwrap_or(0);
-        let key = hints.namespace.own(ended.key);
-        let ended = Ended { key, ..ended };
+        ended.key = hints.namespace.own(ended.key);
         let (clock, listener) = (hints.clock.clone(), Weak::clone(&hints.listener));
         hints.clock.spawn(async move {
             if !wait.is_zero() {

@@ -42,23 +42,14 @@ impl QuorumStore {
             {
                 // How long a majority of the parts lasts. A part without lease lasts longest.
                 remaining.sort_by_key(|one| std::cmp::Reverse(one.unwrap_or(Duration::MAX)));
-                return Ok(said(Some(Inspection {
-                    holder: Some(holder.clone()),
-                    holders: 1,
-                    remaining: remaining[enough - 1],
-                    waiting: 0,
-                })));
+                let found = Inspection::held(holder.clone(), remaining[enough - 1], 0);
+                return Ok(said(Some(found)));
             }
             let held: usize = holders.values().map(Vec::len).sum();
             let answered = held + free + conflicts;
             // A server that has not answered may have a part as well.
             if parts + (servers - answered) < enough {
-                return Ok(said(Some(Inspection {
-                    holder: None,
-                    holders: 0,
-                    remaining: None,
-                    waiting: 0,
-                })));
+                return Ok(said(Some(Inspection::free(0))));
             }
         }
         // The owner of a part may have another on a server that did not answer. Report it as the
@@ -67,12 +58,8 @@ impl QuorumStore {
         match most {
             Some((holder, remaining)) if failures.len() <= servers - enough => {
                 let longest = |one: &Option<Duration>| one.unwrap_or(Duration::MAX);
-                Ok(said(Some(Inspection {
-                    holder: Some(holder),
-                    holders: 1,
-                    remaining: remaining.into_iter().max_by_key(longest).flatten(),
-                    waiting: 0,
-                })))
+                let remaining = remaining.into_iter().max_by_key(longest).flatten();
+                Ok(said(Some(Inspection::held(holder, remaining, 0))))
             }
             _ => self.too_few(&failures),
         }

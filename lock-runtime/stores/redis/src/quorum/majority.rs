@@ -44,5 +44,5 @@ pub(crate) fn too_few(
             let _ = write!(text, "; {} {what}: {}", details.len(), details.join(", "));
         }
     }
-    StoreError::new(told.kind(), text)
+    errors::advised(StoreError::new(told.kind(), text))
 }

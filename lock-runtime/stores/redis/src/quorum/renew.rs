@@ -52,7 +52,7 @@ impl QuorumStore {
                     Ok(answer) => {
                         for (tally, renewed) in tallies.iter_mut().zip(answer.value) {
                             match renewed {
-                                Renewed::Renewed => tally.renewed += 1,
+                                Renewed::Renewed | Renewed::Until(_) => tally.renewed += 1,
                                 Renewed::Gone => tally.gone += 1,
                                 Renewed::Unanswered => {}
                             }

@@ -209,5 +209,5 @@ impl QuorumStore {
 
 /// An answer of the quorum.
 pub(super) fn said<T>(value: T) -> Answer<T> {
-    Answer { value, link: LINK }
+    Answer::new(value, LINK)
 }

@@ -200,10 +200,7 @@ mod tests {
     }
 
     fn failed(kind: StoreErrorKind) -> Result<Taken, Failure> {
-        Err(Failure {
-            error: StoreError::new(kind, "x"),
-            unknown: None,
-        })
+        Err(Failure::without_effect(StoreError::new(kind, "x")))
     }
 
     /// The verdict of this many servers, and the number of replies that it took.

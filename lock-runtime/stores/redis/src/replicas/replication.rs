@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use futures_util::future::join_all;
 use lock_store::timing::Timeouts;
 use lock_store::{
-    Clock, Failure, Instant, Link, Listener, Mutex, Owner, Renewal, Renewed, StoreError,
+    Clock, Failure, HandedOver, Instant, Link, Listener, Mutex, Renewal, Renewed, StoreError,
     StoreErrorKind, WakeUp,
 };
 use redis::{FromRedisValue, RedisError, Value};
@@ -103,10 +103,8 @@ impl Replication {
             // The hold may exist, whatever is known of the cluster.
             (Servers::Cluster(cluster), Some(slot)) => {
                 let address = cluster.owner(slot, by).await;
-                Some(address.map_err(|failure| Failure {
-                    unknown: Some(Link::SEVERAL),
-                    ..failure
-                })?)
+                let unknown = |failure: Failure| Failure::unknown(failure.error, Link::SEVERAL);
+                Some(address.map_err(unknown)?)
             }
             _ => None,
         };
@@ -327,7 +325,7 @@ impl Nobody {
 }
 
 impl Listener for Nobody {
-    fn granted(&self, _: Link, _: Owner, _: Option<u64>) -> WakeUp {
+    fn granted(&self, _: HandedOver) -> WakeUp {
         WakeUp::default()
     }
 

@@ -179,5 +179,5 @@ fn client(info: ConnectionInfo) -> Result<Client, ConfigError> {
 
 fn demoted() -> StoreError {
     let text = "it is a replica, and its sentinels have not named a new master yet";
-    StoreError::new(StoreErrorKind::ReadOnly, text)
+    errors::advised(StoreError::new(StoreErrorKind::ReadOnly, text))
 }

@@ -79,7 +79,7 @@ pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
                 "{}; the user and password are those of the credentials provider",
                 error.detail()
             );
-            StoreError::new(StoreErrorKind::Denied, text)
+            errors::advised(StoreError::new(StoreErrorKind::Denied, text))
         }
         _ => error,
     }

@@ -27,11 +27,10 @@ pub(super) fn granted(payload: &[u8]) -> Option<(Owner, Option<u64>)> {
 /// <key>`.
 pub(super) fn ended(payload: &[u8]) -> Option<Ended> {
     let mut parts = body(payload, "freed")?.splitn(3, ' ');
-    Some(Ended {
-        owner: Owner::parse(parts.next()?)?,
-        told: parts.next()?.parse().ok()?,
-        key: parts.next()?.into(),
-    })
+    let owner = Owner::parse(parts.next()?)?;
+    let told = parts.next()?.parse().ok()?;
+    let key = parts.next()?;
+    Some(Ended::new(key.into(), owner, told))
 }
 
 /// Longer names are not shown.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_store::{ClientMessage, Ended, Link, Listener, StoreError, StoreErrorKind};
+use lock_store::{ClientMessage, HandedOver, Link, Listener, StoreError, StoreErrorKind, Trust};
 use redis::{AsyncConnectionConfig, PushInfo, PushKind, Value};
 
 use super::client_channels::ClientChannels;
@@ -21,6 +21,7 @@ pub(super) struct PushHandler {
     /// Whether a caller's runtime drives it, beside the one of the client's thread.
     pub(super) of_runtime: bool,
     pub(super) listener: Weak<dyn Listener>,
+    pub(super) messages_are_hints: bool,
     pub(super) connection: Weak<Connection>,
     pub(super) believes: Option<Believes>,
     pub(super) subscriptions: Arc<Subscriptions>,
@@ -82,10 +83,11 @@ impl PushHandler {
             return self.granted(channel, payload);
         }
         // Over any connection: it is a hint.
-        if let (Some(ended), Some(listener)) = (messages::ended(payload), self.listener.upgrade()) {
+        let heard = (messages::ended(payload), self.listener.upgrade());
+        if let (Some(mut ended), Some(listener)) = heard {
             let namespace = Prefix::namespace_of_freed(channel);
-            let key = ended.key.in_namespace(namespace);
-            listener.freed(Ended { key, ..ended });
+            ended.key = ended.key.in_namespace(namespace);
+            listener.freed(ended);
         }
     }
 
@@ -106,7 +108,11 @@ impl PushHandler {
         }
         let granted = (messages::granted(payload), self.listener.upgrade());
         if let (Some((owner, token)), Some(listener)) = granted {
-            drop(listener.granted(self.link, owner, token));
+            let trust = match self.messages_are_hints {
+                true => Trust::Ask(self.link),
+                false => Trust::Order(self.link),
+            };
+            drop(listener.granted(HandedOver::new(owner, token, trust)));
         }
     }
 }

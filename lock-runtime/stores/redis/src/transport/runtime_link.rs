@@ -104,6 +104,7 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
         link,
         of_runtime: true,
         listener: context.listener.clone(),
+        messages_are_hints: context.messages_are_hints,
         connection: own.connection.clone(),
         believes: None,
         subscriptions: Arc::clone(&subscriptions),
@@ -125,7 +126,8 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         if hello.is_replica {
             let text = "the server is a replica by now";
-            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+            let error = StoreError::new(StoreErrorKind::ReadOnly, text);
+            return Err(errors::advised(error));
         }
         Ok(made)
     };

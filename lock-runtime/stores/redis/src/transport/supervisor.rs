@@ -191,6 +191,7 @@ impl Supervisor {
             link,
             of_runtime: false,
             listener: self.context.listener.clone(),
+            messages_are_hints: self.context.messages_are_hints,
             connection: self.connection.clone(),
             believes: self.believes.clone(),
             subscriptions: Arc::clone(&subscriptions),

@@ -101,17 +101,15 @@ impl Wires {
                 }
             };
             let cut = wire.ends.until_cut();
-            let unknown = |kind, detail: &'static str| Failure {
-                error: StoreError::new(kind, detail),
-                unknown: Some(link),
-            };
+            let unknown =
+                |kind, detail: &'static str| Failure::unknown(StoreError::new(kind, detail), link);
             tokio::select! {
                 biased;
                 answer = answer => {
                     wires.state().silent = 0;
                     match answer {
-                        Ok(value) => Ok(Answer { value, link }),
-                        Err(error) => Err(Failure { error, unknown: None }),
+                        Ok(value) => Ok(Answer::new(value, link)),
+                        Err(error) => Err(Failure::without_effect(error)),
                     }
                 }
                 () = cut => {
@@ -131,10 +129,8 @@ impl Wires {
 
     /// The connection that is up, as soon as there is one.
     async fn wire(&self, by: Instant) -> Result<Wire, Failure> {
-        let failure = |kind, detail: &'static str| Failure {
-            error: StoreError::new(kind, detail),
-            unknown: None,
-        };
+        let failure =
+            |kind, detail: &'static str| Failure::without_effect(StoreError::new(kind, detail));
         loop {
             let up = self.up.notified();
             {

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 use std::time::Duration;
 
-use lock_store::{Link, Listener, Owner, WakeUp};
+use lock_store::{HandedOver, Link, Listener, Owner, Trust, WakeUp};
 
 use super::{Wire, Wires, id};
 use crate::couriers::Parcel;
@@ -14,7 +14,8 @@ use crate::world::now;
 pub(crate) struct Told(pub(crate) Weak<Wires>);
 
 impl Listener for Told {
-    fn granted(&self, _: Link, owner: Owner, token: Option<u64>) -> WakeUp {
+    fn granted(&self, grant: HandedOver) -> WakeUp {
+        let (owner, token) = (grant.owner, grant.token);
         if let Some(wires) = self.0.upgrade() {
             wires.push(owner, token);
         }
@@ -68,7 +69,7 @@ impl Wires {
         let lines = Weak::clone(&self.lines);
         let deliver = move || {
             if let Some(lines) = lines.upgrade() {
-                drop(lines.granted(link, owner, token));
+                drop(lines.granted(HandedOver::new(owner, token, Trust::Order(link))));
             }
         };
         let _ = wire.to_client.send(Parcel {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lock_store::{Acquired, AcquiredAll, Owner, Renewed};
+use lock_store::{Acquired, AcquiredAll, Busy, Granted, Owner, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use super::commands;
@@ -45,11 +45,11 @@ pub(crate) fn means(command: &Command, at: usize, lease: u64) -> Means {
         (false, _) => Means::Unknown,
     };
     match (reply, &command.request) {
-        (Reply::Acquire(Acquired::Granted { token, .. }), Request::Acquire(request)) => {
+        (Reply::Acquire(Acquired::Granted(Granted { token, .. })), Request::Acquire(request)) => {
             granted(token.is_some() || request.tokens == 0)
         }
-        (Reply::Acquire(Acquired::Busy { queued: true, .. }), _) => Means::Queued,
-        (Reply::AcquireAll(AcquiredAll::Granted { tokens }), Request::AcquireAll(requests)) => {
+        (Reply::Acquire(Acquired::Busy(Busy { queued: true, .. })), _) => Means::Queued,
+        (Reply::AcquireAll(AcquiredAll::Granted { tokens, .. }), Request::AcquireAll(requests)) => {
             let all = tokens.len() == requests.len();
             let wanted = requests.iter().all(|request| request.tokens > 0);
             granted(all && (!wanted || tokens.iter().all(Option::is_some)))

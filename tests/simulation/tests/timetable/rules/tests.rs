@@ -25,29 +25,22 @@ const DOWN: Outcome = Outcome::Failed {
 };
 
 fn claim() -> Claim {
-    Claim {
-        key: "k".into(),
-        owner: Owner {
+    Claim::new(
+        "k".into(),
+        Owner {
             client: ClientId(7),
             request: 1,
         },
-        permits: None,
-    }
+        None,
+    )
 }
 
 /// A request with a lease of three seconds.
 fn request() -> Acquire {
-    Acquire {
-        claim: claim(),
-        lease: Duration::from_secs(3),
-        first_lease: Duration::from_secs(2),
-        wait: None,
-        tokens: 0,
-        queue: Queue::Join,
-        instead_of: None,
-        via: Link(0),
-        patience: None,
-    }
+    let mut request = Acquire::new(claim(), Duration::from_secs(3));
+    request.first_lease = Duration::from_secs(2);
+    request.queue = Queue::Join;
+    request
 }
 
 fn answered(reply: Reply) -> Outcome {
@@ -75,10 +68,7 @@ fn acquire(at: u64, reply: Acquired) -> Line {
 
 fn renew(at: u64, within: u64, reply: Renewed) -> Line {
     let lease = Duration::from_secs(3);
-    let hold = Renewal {
-        claim: claim(),
-        lease,
-    };
+    let hold = Renewal::new(claim(), lease);
     let outcome = answered(Reply::Renew(vec![reply]));
     command(at, within, Request::Renew(vec![hold]), outcome)
 }
@@ -86,7 +76,7 @@ fn renew(at: u64, within: u64, reply: Renewed) -> Line {
 fn release(at: u64) -> Line {
     let (claim, keep) = (claim(), Duration::ZERO);
     let outcome = answered(Reply::Release(vec![Released::Released]));
-    let request = Request::Release(vec![Release { claim, keep }]);
+    let request = Request::Release(vec![Release::new(claim, keep)]);
     command(at, 500, request, outcome)
 }
 

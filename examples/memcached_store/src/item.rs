@@ -1,0 +1,61 @@
+//! [`Item`]: what the server has under a lock's name.
+
+use std::time::Duration;
+
+use lock_store::{Holder, LockKey, Namespace};
+
+use crate::protocol::Reply;
+
+/// The longest name that memcached takes, in bytes.
+const LONGEST_NAME: usize = 250;
+
+/// A lock that somebody has.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) value: String,
+    /// Changes with each write.
+    pub(crate) cas: u64,
+    /// The rest of its time, in seconds. `None` if it has no end.
+    pub(crate) seconds: Option<u64>,
+}
+
+impl Item {
+    /// The item in this reply. `None` if there is none.
+    pub(crate) fn of(reply: Reply) -> Option<Self> {
+        let Reply::Item { value, flags } = reply else {
+            return None;
+        };
+        let flag = |name: char| flags.split(' ').find_map(|flag| flag.strip_prefix(name));
+        Some(Self {
+            value: String::from_utf8_lossy(&value).into_owned(),
+            cas: flag('c')?.parse().ok()?,
+            seconds: flag('t').and_then(|seconds| seconds.parse().ok()),
+        })
+    }
+
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        self.seconds.map(Duration::from_secs)
+    }
+
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::parse(self.value.as_bytes())
+    }
+}
+
+/// The name of a lock. White space and control characters are written as `%XX`, and so is `%`, so
+/// that no two keys have one name. `None` if it is too long for memcached.
+pub(crate) fn name(key: &LockKey, own: &Namespace) -> Option<String> {
+    let namespace = key.namespace().unwrap_or(own);
+    let mut name = format!("{}:", namespace.as_str());
+    for character in key.as_str().chars() {
+        if character == '%' || character.is_whitespace() || character.is_control() {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                name.push_str(&format!("%{byte:02X}"));
+            }
+        } else {
+            name.push(character);
+        }
+    }
+    (name.len() <= LONGEST_NAME).then_some(name)
+}

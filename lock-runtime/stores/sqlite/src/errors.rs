@@ -1,0 +1,84 @@
+//! What SQLite's errors mean to a client.
+
+use std::path::Path;
+
+use lock_store::{StoreError, StoreErrorKind};
+use rusqlite::ErrorCode;
+
+/// The error for the user. `path` says which database.
+pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
+    let (kind, advice) = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            StoreErrorKind::Timeout,
+            "another process writes to it; look for one that stands still",
+        ),
+        Some(ErrorCode::DiskFull) => (
+            StoreErrorKind::ReadOnly,
+            "its disk is full; free some space",
+        ),
+        Some(ErrorCode::ReadOnly) => (
+            StoreErrorKind::ReadOnly,
+            "it can't be written; check the rights of the file and its folder, and its file system",
+        ),
+        Some(ErrorCode::SystemIoFailure) => (
+            StoreErrorKind::ReadOnly,
+            "its disk does not work, or is full",
+        ),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
+            StoreErrorKind::Misconfigured,
+            "give this user the right to read and write the file and to create files in its folder",
+        ),
+        Some(ErrorCode::NotADatabase) => (
+            StoreErrorKind::Misconfigured,
+            "it is no SQLite database; name another file",
+        ),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            StoreErrorKind::Refused,
+            "the file is damaged; end all processes that use it, and delete it with the files \
+             beside it",
+        ),
+        _ => (StoreErrorKind::Refused, "see SQLite's own message"),
+    };
+    StoreError::new(kind, format!("{}: {error}", path.display())).advise(advice)
+}
+
+/// The same for a file beside the database.
+pub(crate) fn of_io(error: &std::io::Error, path: &Path) -> StoreError {
+    use std::io::ErrorKind;
+    let (kind, advice) = match error.kind() {
+        ErrorKind::PermissionDenied => (
+            StoreErrorKind::Misconfigured,
+            "give this user the right to create files in its folder",
+        ),
+        ErrorKind::ReadOnlyFilesystem => {
+            (StoreErrorKind::ReadOnly, "its file system can't be written")
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
+            StoreErrorKind::ReadOnly,
+            "its disk is full; free some space",
+        ),
+        _ => (StoreErrorKind::Refused, "see the system's own message"),
+    };
+    StoreError::new(kind, format!("{}: {error}", path.display())).advise(advice)
+}
+
+/// True if another connection has what this one needs, for a moment.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+/// True if a failed commit may have taken effect.
+pub(crate) fn is_unknown(error: &rusqlite::Error) -> bool {
+    !matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+        )
+    )
+}

@@ -1,0 +1,81 @@
+//! [`SqliteStore`]: a client's handle to its thread.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use lock_store::{
+    Clock, Failure, Instant, LockKey, Mutex, Namespace, StoreError, StoreErrorKind, StoreFuture,
+};
+use tokio::sync::oneshot;
+
+use crate::job::{Begun, Call, Job};
+use crate::mailbox::LINK;
+use crate::step::Step;
+use crate::worker::State;
+
+/// A client's handle. The thread ends when it is closed or dropped.
+pub(crate) struct SqliteStore {
+    pub(crate) path: PathBuf,
+    pub(crate) namespace: Namespace,
+    pub(crate) clock: Clock,
+    /// `None` when it is closed.
+    pub(crate) jobs: Mutex<Option<Sender<Box<dyn Job>>>>,
+    pub(crate) state: Arc<State>,
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("SqliteStore");
+        debug.field("path", &self.path);
+        debug.field("namespace", &self.namespace);
+        debug.finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// The name of a lock, a latch or a bucket in the tables.
+    pub(crate) fn name(&self, key: &LockKey) -> String {
+        let namespace = key.namespace().unwrap_or(&self.namespace);
+        format!("{namespace}:{}", key.as_str())
+    }
+
+    fn error(&self, kind: StoreErrorKind, what: &str) -> StoreError {
+        StoreError::new(kind, format!("{}: {what}", self.path.display()))
+    }
+
+    /// Sends a request to the thread, now.
+    pub(crate) fn call<T, V>(&self, by: Instant, verb: V) -> StoreFuture<'_, T>
+    where
+        T: Send + 'static,
+        V: FnMut(&mut Step<'_>) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let begun = Begun::default();
+        let call: Box<dyn Job> = Box::new(Call {
+            verb,
+            by,
+            begun: begun.clone(),
+            reply,
+            value: None,
+        });
+        // Without the channel's other end, the request is dropped and its answer with it.
+        if let Some(jobs) = &*self.jobs.lock() {
+            let _ = jobs.send(call);
+        }
+        Box::pin(async move {
+            let error = match self.clock.by(by, answer).await {
+                Some(Ok(result)) => return result,
+                Some(Err(_)) => self.error(StoreErrorKind::Disconnected, "it is closed"),
+                None => self.error(
+                    StoreErrorKind::Timeout,
+                    "other processes write to it, or its disk is slow",
+                ),
+            };
+            // A request that was not begun never will be.
+            let unknown = (!begun.is_first()).then_some(LINK);
+            Err(Failure::new(error, unknown))
+        })
+    }
+}

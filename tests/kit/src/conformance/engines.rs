@@ -1,0 +1,36 @@
+//! The engines of this workspace.
+
+use lock_store::{Ability, Capabilities};
+
+use super::engine::Engine;
+#[cfg(target_os = "linux")]
+use crate::SqliteFile;
+use crate::{MemoryBackend, RedisBackend};
+
+/// The embedded store.
+pub const MEMORY: Engine = Engine::new("memory", || Box::pin(MemoryBackend::start()));
+/// A SQLite database.
+#[cfg(target_os = "linux")]
+pub const SQLITE: Engine = Engine::new("sqlite", || Box::pin(SqliteFile::start())).at_once(2);
+/// One Redis server.
+pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()))
+    .at_once(2)
+    .on_one_redis();
+/// Three independent Redis servers.
+pub const QUORUM: Engine =
+    Engine::new("quorum", || Box::pin(RedisBackend::quorum())).that_can(of_a_quorum);
+/// A Redis server, and a replica that confirms each hold.
+pub const REPLICATED: Engine =
+    Engine::new("replicated", || Box::pin(RedisBackend::replicated())).at_once(2);
+/// Redis under sentinels.
+pub const SENTINELS: Engine =
+    Engine::new("sentinels", || Box::pin(RedisBackend::sentinels())).at_once(2);
+/// A Redis cluster.
+pub const CLUSTER: Engine = Engine::new("cluster", || Box::pin(RedisBackend::cluster())).at_once(2);
+
+fn of_a_quorum() -> Capabilities {
+    let mut can = Capabilities::all();
+    let lacks = || Ability::no("a quorum has no queue, and can't count");
+    (can.shares, can.fair, can.rate, can.latch) = (lacks(), lacks(), lacks(), lacks());
+    can
+}

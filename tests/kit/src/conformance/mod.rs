@@ -1,0 +1,109 @@
+//! The contract: behaviours that are written once and run against every engine. A test program
+//! without a harness runs them, with one line for the engines:
+//!
+//! ```text
+//! lock_testkit::conformance!(MEMORY, REDIS);
+//! ```
+//!
+//! Each behaviour is a test of its own on each engine,
+//! `cluster::turns::other_processes_have_their_turn`. What needs something that an engine
+//! [lacks](lock_store::Capabilities) is left out there, and the program says so. Filters, `--skip`,
+//! `--exact` and `--list` work as usual. Many tests share a server, and each finds it empty.
+//! `CONFORMANCE_REPEAT=100` runs each chosen test a hundred times, side by side.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod arguments;
+mod bodies;
+mod engine;
+mod engines;
+mod lists;
+mod servers;
+mod trials;
+
+mod cancellation;
+mod exclusion;
+mod fencing;
+mod holders;
+mod keys;
+mod latch;
+mod latch_verbs;
+mod losing;
+mod multi_hold;
+mod multi_lock;
+mod multi_verbs;
+mod rates;
+mod reentrancy;
+mod releasing;
+mod rw_lock;
+mod rw_lock_holds;
+mod semaphore;
+mod semaphore_holds;
+mod shares;
+mod stored;
+mod stored_latch;
+mod turns;
+mod verbs;
+mod views;
+mod waiting;
+
+pub use self::engine::Engine;
+#[cfg(target_os = "linux")]
+pub use self::engines::SQLITE;
+pub use self::engines::{CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS};
+pub use self::trials::run;
+
+use std::pin::Pin;
+
+use crate::Backend;
+
+/// The `main` of a test program that runs every behaviour on these [engines](Engine).
+#[macro_export]
+macro_rules! conformance {
+    ($($engine:expr),+ $(,)?) => {
+        fn main() -> ::std::process::ExitCode {
+            $crate::conformance::run(&[$($engine),+])
+        }
+    };
+}
+
+/// One promise, and its test.
+#[derive(Clone, Copy)]
+struct Behaviour {
+    /// With the module's path.
+    name: &'static str,
+    test: fn(Backend) -> Pin<Box<dyn Future<Output = ()>>>,
+}
+
+/// Names a list of behaviours.
+macro_rules! behaviours {
+    ($list:ident: $($behaviour:ident),+ $(,)?) => {
+        pub(in $crate::conformance) const $list: &[$crate::conformance::Behaviour] =
+            &[$($crate::conformance::Behaviour {
+                name: concat!(module_path!(), "::", stringify!($behaviour)),
+                test: |backend| Box::pin($behaviour(backend)),
+            }),+];
+    };
+}
+
+/// All behaviours of a module.
+macro_rules! on_every_store {
+    ($($behaviour:ident),+ $(,)?) => {
+        $crate::conformance::behaviours!(BEHAVIOURS: $($behaviour),+);
+    };
+}
+
+/// Those behaviours that need no queue, no order of arrival and no shares.
+macro_rules! on_a_quorum {
+    ($($behaviour:ident),+ $(,)?) => {
+        $crate::conformance::behaviours!(ON_A_QUORUM: $($behaviour),+);
+    };
+}
+
+/// Behaviours of the scripts of Redis.
+macro_rules! on_one_server {
+    ($($behaviour:ident),+ $(,)?) => {
+        $crate::conformance::behaviours!(ON_ONE_SERVER: $($behaviour),+);
+    };
+}
+
+use {behaviours, on_a_quorum, on_every_store, on_one_server};

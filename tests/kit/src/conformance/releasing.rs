@@ -1,0 +1,187 @@
+//! Every way out of a hold releases it, and only its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::{Backend, eventually};
+use lock_runtime::{LockClient, LockError};
+
+super::on_every_store!(
+    a_dropped_guard_is_released_before_later_requests_of_its_client,
+    a_panic_in_the_body_releases,
+    a_cancelled_body_releases,
+    a_guard_dropped_on_a_plain_thread_releases,
+    a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all,
+    hold_at_least_keeps_the_key_after_return_failure_and_panic,
+    a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
+    a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
+    shutdown_ends_waiting_requests_and_holds,
+);
+
+super::on_a_quorum!(
+    a_cancelled_body_releases,
+    a_dropped_guard_is_released_before_later_requests_of_its_client,
+    a_guard_dropped_on_a_plain_thread_releases,
+    hold_at_least_keeps_the_key_after_return_failure_and_panic,
+    shutdown_ends_waiting_requests_and_holds,
+    a_panic_in_the_body_releases,
+    a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
+);
+
+async fn a_dropped_guard_is_released_before_later_requests_of_its_client(store: Backend) {
+    let client = store.client().await;
+    for round in 0..200 {
+        let guard = client.lock("k").try_acquire().await.unwrap();
+        drop(guard.unwrap_or_else(|| panic!("busy in round {round}")));
+    }
+    store.until_empty().await;
+}
+
+async fn a_panic_in_the_body_releases(store: Backend) {
+    let client = store.client().await;
+    let body = client.lock("k").run(async { panic!("on purpose") });
+    assert!(tokio::spawn(body).await.unwrap_err().is_panic());
+    assert!(client.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+async fn a_cancelled_body_releases(store: Backend) {
+    let client = store.client().await;
+    let body = tokio::spawn(client.lock("k").run(std::future::pending::<()>()));
+    eventually("it is held", async || {
+        client.inspect("k").await.unwrap().holder.is_some()
+    })
+    .await;
+    body.abort();
+    assert!(body.await.unwrap_err().is_cancelled());
+    assert!(client.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+async fn a_guard_dropped_on_a_plain_thread_releases(store: Backend) {
+    let client = store.client().await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    std::thread::spawn(move || drop(guard)).join().unwrap();
+    assert!(client.lock("k").try_acquire().await.unwrap().is_some());
+}
+
+async fn a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all(store: Backend) {
+    let client = store.client().await;
+    let (held, mut all_held) = tokio::sync::mpsc::channel(1000);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    for number in 0..1000 {
+        let (client, held) = (client.clone(), held.clone());
+        runtime.spawn(async move {
+            let _guard = client.lock(format!("k:{number}")).acquire().await.unwrap();
+            held.send(()).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+    }
+    for _ in 0..1000 {
+        all_held.recv().await.unwrap();
+    }
+    assert_eq!(client.health().await.unwrap().held, 1000);
+    runtime.shutdown_background();
+    store.until_empty().await;
+    assert_eq!(client.health().await.unwrap().held, 0);
+}
+
+async fn hold_at_least_keeps_the_key_after_return_failure_and_panic(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let keep = Duration::from_secs(2);
+    let job = |client: &LockClient, key: &str| client.lock(key).hold_at_least(keep);
+    let started = std::time::Instant::now();
+    job(&client, "returns").run(async {}).await.unwrap();
+    job(&client, "fails")
+        .run(async { Err::<(), _>("on purpose") })
+        .await
+        .unwrap()
+        .unwrap_err();
+    tokio::spawn(job(&client, "panics").run(async { panic!("on purpose") }))
+        .await
+        .unwrap_err();
+    drop(job(&client, "dropped").acquire().await.unwrap());
+    assert!(started.elapsed() < keep, "the call returns at once");
+    let keys = ["returns", "fails", "panics", "dropped"];
+    for key in keys {
+        assert!(
+            client.lock(key).try_acquire().await.unwrap().is_none(),
+            "{key}"
+        );
+    }
+    assert!(started.elapsed() < keep, "this machine is too slow to tell");
+    for key in keys {
+        drop(other.lock(key).acquire().await.unwrap());
+        assert!(started.elapsed() >= keep, "{key}");
+    }
+}
+
+async fn a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold(store: Backend) {
+    let (a, b) = (store.client().await, store.client().await);
+    let first = a.lock("k").acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("k").acquire());
+    eventually("the waiter queues", async || {
+        a.inspect("k").await.unwrap().waiting == 1
+    })
+    .await;
+    first.release().await.unwrap();
+    let second = waiter.await.unwrap().unwrap();
+    assert_eq!(a.inspect("k").await.unwrap().waiting, 0);
+    // The first lease of a hand-over is short. The watchdog must have asked for the whole lease.
+    eventually("the lease is whole", async || {
+        second.remaining() > Duration::from_secs(20)
+    })
+    .await;
+    assert!(a.inspect("k").await.unwrap().remaining.unwrap() > Duration::from_secs(20));
+    second.release().await.unwrap();
+}
+
+async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let held = Arc::new(client.lock("k").acquire().await.unwrap());
+    let body = tokio::spawn(client.lock("body").run(std::future::pending::<()>()));
+    // This client's task may learn of the hold later than the store, so the client itself is asked.
+    eventually("the body runs", async || {
+        client.health().await.unwrap().held == 2
+    })
+    .await;
+    let quick = client.lock("quick").acquire().await.unwrap();
+    let waiter = tokio::spawn(client.lock("k").wait_forever().acquire());
+    eventually("the waiter waits", async || {
+        client.health().await.unwrap().waiting == 1
+    })
+    .await;
+    let shutdown = tokio::spawn({
+        let client = client.clone();
+        async move { client.shutdown(Duration::from_secs(2)).await }
+    });
+    assert!(matches!(waiter.await.unwrap(), Err(LockError::Shutdown)));
+    assert!(matches!(
+        client.lock("new").acquire().await,
+        Err(LockError::Shutdown)
+    ));
+    assert!(held.is_held(), "bodies have until the timeout");
+    quick
+        .release()
+        .await
+        .expect("a hold can be released during the shutdown");
+    shutdown.await.unwrap();
+    assert!(!held.is_held());
+    assert!(matches!(body.await.unwrap(), Err(LockError::Lost { .. })));
+    for key in ["k", "body", "quick"] {
+        assert!(
+            other.lock(key).try_acquire().await.unwrap().is_some(),
+            "{key}"
+        );
+    }
+}
+
+async fn a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let nested = client
+        .lock("k")
+        .hold_at_least(Duration::from_secs(60))
+        .run(async {});
+    client.lock("k").run(nested).await.unwrap().unwrap();
+    assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+    let remaining = other.inspect("k").await.unwrap().remaining.unwrap();
+    assert!(remaining > Duration::from_secs(40), "{remaining:?}");
+}

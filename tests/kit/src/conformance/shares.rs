@@ -1,0 +1,592 @@
+//! The store contract for holds in shares, verb by verb. `drift` in `lock-simulation` shows that
+//! both stores agree.
+
+use std::time::Duration;
+
+use crate::{Backend, eventually};
+use lock_store::{
+    Acquire, Acquired, Busy, Claim, Fenced, Granted, Inspection, Owner, Permits, Queue, Release,
+    Released, Renewal, Renewed,
+};
+
+use super::verbs::{LEASE, Two, by, owner, store_of};
+
+super::on_every_store!(
+    a_share_repeated_by_its_owner_counts_once,
+    a_waiting_writer_is_not_overtaken_by_later_readers,
+    readers_that_wait_next_to_each_other_enter_together_in_their_order,
+    a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in,
+    a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look,
+    a_share_vanishes_with_its_own_lease_while_others_are_renewed,
+    a_big_request_is_not_starved_by_small_ones,
+    kinds_of_locks_conflict_in_both_orders,
+    each_request_says_how_many_permits_there_are,
+    the_first_of_the_queue_blocks_requests_with_a_larger_number,
+    a_downgrade_lets_readers_in_and_no_writer_between,
+    a_downgrade_may_be_repeated_and_raced_by_any_other_command,
+    a_kept_share_stays_taken_and_has_no_owner,
+    a_forced_release_takes_all_shares_and_serves_the_queue,
+    a_forced_release_to_a_client_that_is_gone_leaves_nothing_in_use,
+    tokens_rise_over_readers_writers_and_nested_fences,
+    a_renewal_of_a_share_concerns_its_owner_only,
+    a_place_of_another_kind_holds_up_no_request,
+);
+
+const READ: Option<Permits> = Some(Permits::READ);
+const WRITE: Option<Permits> = Some(Permits::WRITE);
+
+fn permits(permits: u32, of: u32) -> Option<Permits> {
+    Some(Permits { count: permits, of })
+}
+
+fn claim(owner: Owner, share: Option<Permits>) -> Claim {
+    Claim::new("k".into(), owner, share)
+}
+
+fn request(owner: Owner, share: Option<Permits>, queue: Queue) -> Acquire {
+    let mut request = Acquire::new(claim(owner, share), LEASE);
+    request.first_lease = LEASE / 5;
+    request.queue = queue;
+    request
+}
+
+impl Two {
+    async fn ask(&self, request: Acquire) -> Acquired {
+        let store = &self.stores[store_of(request.claim.owner)];
+        store.acquire(request, by()).await.unwrap().value
+    }
+
+    async fn join(&self, owner: Owner, share: Option<Permits>) -> Acquired {
+        self.ask(request(owner, share, Queue::Join)).await
+    }
+
+    /// Asks without queueing.
+    async fn would(&self, owner: Owner, share: Option<Permits>) -> Acquired {
+        self.ask(request(owner, share, Queue::Respect)).await
+    }
+
+    async fn takes(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.join(owner, share).await;
+        assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
+    }
+
+    async fn queues(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.join(owner, share).await;
+        let queued = matches!(reply, Acquired::Busy(Busy { queued: true, .. }));
+        assert!(queued, "{reply:?}");
+    }
+
+    async fn busy(&self, owner: Owner, share: Option<Permits>) {
+        let reply = self.would(owner, share).await;
+        let queued = matches!(reply, Acquired::Busy(Busy { queued: false, .. }));
+        assert!(queued, "{reply:?}");
+    }
+
+    async fn ends(&self, owner: Owner, share: Option<Permits>, keep: Duration) -> Released {
+        let release = Release::new(claim(owner, share), keep);
+        let store = &self.stores[store_of(owner)];
+        store.release(vec![release], by()).await.unwrap().value[0]
+    }
+
+    async fn frees(&self, owner: Owner, share: Option<Permits>) {
+        let released = self.ends(owner, share, Duration::ZERO).await;
+        assert_eq!(released, Released::Released);
+    }
+
+    async fn leaves(&self, owner: Owner, share: Option<Permits>) -> Released {
+        let request = request(owner, share, Queue::Join);
+        let store = &self.stores[store_of(owner)];
+        store.abandon(request, by()).await.unwrap().value
+    }
+
+    async fn renews(&self, owner: Owner, share: Option<Permits>, lease: Duration) -> Renewed {
+        let claim = claim(owner, share);
+        let store = &self.stores[store_of(owner)];
+        let renewal = vec![Renewal::new(claim, lease)];
+        store.renew(renewal, by()).await.unwrap().value[0]
+    }
+
+    async fn shrinks(&self, owner: Owner, share: Option<Permits>) -> Released {
+        let store = &self.stores[store_of(owner)];
+        let shrunk = store.shrink(claim(owner, share), 1, by()).await;
+        shrunk.unwrap().value
+    }
+
+    async fn found(&self) -> Inspection {
+        let found = self.stores[0].inspect("k".into(), by()).await;
+        found.unwrap().value.unwrap()
+    }
+
+    async fn hears(&self, client: usize, owners: &[Owner]) {
+        eventually("it hears of its grants", async || {
+            let heard = self.heard[client].0.lock().unwrap();
+            heard
+                .iter()
+                .map(|(owner, _)| *owner)
+                .eq(owners.iter().copied())
+        })
+        .await;
+    }
+
+    /// The second client's process ends.
+    async fn second_dies(&mut self, backend: &Backend) {
+        self.stores[1] = self.stores[0].clone();
+        self.heard[1] = self.heard[0].clone();
+        eventually("the server noticed", async || backend.channels().await <= 1).await;
+    }
+}
+
+async fn a_share_repeated_by_its_owner_counts_once(backend: Backend) {
+    let two = Two::new(&backend);
+    let of3 = permits(1, 3);
+    for _ in 0..5 {
+        two.takes(owner(0, 1), of3).await;
+    }
+    two.takes(owner(1, 1), permits(2, 3)).await;
+    two.takes(owner(1, 1), permits(2, 3)).await;
+    two.busy(owner(0, 2), of3).await;
+    assert_eq!(two.found().await.holders, 2);
+    two.frees(owner(0, 1), of3).await;
+    assert_eq!(
+        two.ends(owner(0, 1), of3, Duration::ZERO).await,
+        Released::NotHeld
+    );
+    two.takes(owner(0, 2), of3).await;
+    two.busy(owner(0, 3), of3).await;
+    two.frees(owner(0, 2), of3).await;
+    two.frees(owner(1, 1), permits(2, 3)).await;
+    assert_eq!(backend.leftovers().await, 0);
+}
+
+async fn a_waiting_writer_is_not_overtaken_by_later_readers(backend: Backend) {
+    let two = Two::new(&backend);
+    let (first, writer, late, tries) = (owner(0, 1), owner(1, 1), owner(0, 2), owner(0, 3));
+    two.takes(first, READ).await;
+    two.queues(writer, WRITE).await;
+    for _ in 0..3 {
+        two.queues(late, READ).await;
+        two.busy(tries, READ).await;
+    }
+    assert_eq!(two.found().await.waiting, 2);
+    two.frees(first, READ).await;
+    two.hears(1, &[writer]).await;
+    two.queues(late, READ).await;
+    two.takes(writer, WRITE).await;
+    two.frees(writer, WRITE).await;
+    two.hears(0, &[late]).await;
+    two.takes(late, READ).await;
+    two.takes(tries, READ).await;
+}
+
+async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(backend: Backend) {
+    let two = Two::new(&backend);
+    let (writer, last) = (owner(0, 100), owner(1, 100));
+    two.takes(writer, WRITE).await;
+    let readers: Vec<Owner> = (0..20).map(|number| owner(number % 2, 1)).collect();
+    let readers: Vec<Owner> = readers
+        .into_iter()
+        .zip(1..)
+        .map(|(reader, request)| Owner { request, ..reader })
+        .collect();
+    for reader in &readers {
+        two.queues(*reader, READ).await;
+    }
+    two.queues(last, WRITE).await;
+    two.queues(owner(0, 101), READ).await;
+    two.frees(writer, WRITE).await;
+    for client in [0, 1] {
+        let theirs = readers.iter().filter(|reader| store_of(**reader) == client);
+        two.hears(client, &theirs.copied().collect::<Vec<_>>())
+            .await;
+    }
+    let found = two.found().await;
+    assert_eq!(
+        (found.holders, found.waiting),
+        (20, 2),
+        "no reader behind the writer"
+    );
+    for reader in &readers {
+        two.takes(*reader, READ).await;
+        two.frees(*reader, READ).await;
+    }
+    two.takes(last, WRITE).await;
+}
+
+async fn a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in(backend: Backend) {
+    let two = Two::new(&backend);
+    let (first, writer, late) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    two.takes(first, READ).await;
+    two.queues(writer, WRITE).await;
+    two.queues(late, READ).await;
+    assert_eq!(two.leaves(writer, WRITE).await, Released::NotHeld);
+    // At once, without a look.
+    two.hears(0, &[late]).await;
+    assert_eq!(two.found().await.holders, 2);
+}
+
+async fn a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look(backend: Backend) {
+    let mut two = Two::new(&backend);
+    let (first, writer, late, other) = (owner(0, 1), owner(1, 1), owner(0, 2), owner(0, 3));
+    two.takes(first, READ).await;
+    two.queues(writer, WRITE).await;
+    two.queues(late, READ).await;
+    two.second_dies(&backend).await;
+    // A look also serves the places in front of it.
+    two.takes(other, READ).await;
+    two.hears(0, &[late]).await;
+    let found = two.found().await;
+    assert_eq!((found.holders, found.waiting), (3, 0));
+}
+
+async fn a_share_vanishes_with_its_own_lease_while_others_are_renewed(backend: Backend) {
+    let two = Two::new(&backend);
+    let (dead, live, writer) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    let brief = LEASE / 20;
+    let mut request = request(dead, READ, Queue::Join);
+    request.lease = brief;
+    assert!(matches!(
+        two.ask(request).await,
+        Acquired::Granted(Granted { token: None, .. })
+    ));
+    two.takes(live, READ).await;
+    let Acquired::Busy(Busy {
+        remaining: Some(left),
+        ..
+    }) = two.join(writer, WRITE).await
+    else {
+        panic!()
+    };
+    assert!(
+        left <= brief,
+        "the writer looks when the first lease ends: {left:?}"
+    );
+    eventually("the dead reader vanishes", async || {
+        assert_eq!(two.renews(live, READ, LEASE).await, Renewed::Renewed);
+        two.found().await.holders == 1
+    })
+    .await;
+    assert_eq!(two.renews(dead, READ, LEASE).await, Renewed::Gone);
+    assert_eq!(
+        two.ends(dead, READ, Duration::ZERO).await,
+        Released::NotHeld
+    );
+    two.queues(writer, WRITE).await;
+    two.frees(live, READ).await;
+    two.hears(1, &[writer]).await;
+}
+
+async fn a_big_request_is_not_starved_by_small_ones(backend: Backend) {
+    let two = Two::new(&backend);
+    let (one, big) = (permits(1, 3), permits(3, 3));
+    two.takes(owner(0, 1), one).await;
+    two.takes(owner(0, 2), one).await;
+    two.queues(owner(1, 1), big).await;
+    for small in 3..8 {
+        two.busy(owner(0, small), one).await;
+        two.queues(owner(0, small), one).await;
+    }
+    two.frees(owner(0, 1), one).await;
+    two.busy(owner(0, 9), one).await;
+    two.frees(owner(0, 2), one).await;
+    two.hears(1, &[owner(1, 1)]).await;
+    two.takes(owner(1, 1), big).await;
+    two.frees(owner(1, 1), big).await;
+    // As many as there are permits, in their order.
+    two.hears(0, &[owner(0, 3), owner(0, 4), owner(0, 5)]).await;
+    two.leaves(owner(0, 6), one).await;
+    two.frees(owner(0, 4), one).await;
+    two.hears(0, &[owner(0, 3), owner(0, 4), owner(0, 5), owner(0, 7)])
+        .await;
+}
+
+async fn kinds_of_locks_conflict_in_both_orders(backend: Backend) {
+    let kinds = [None, READ, WRITE, permits(1, 1), permits(2, 5)];
+    for holds in kinds {
+        for asks in kinds {
+            let two = Two::new(&backend);
+            let (holder, other) = (owner(0, 1), owner(1, 1));
+            two.takes(holder, holds).await;
+            let same = match (holds, asks) {
+                (None, None) => true,
+                (Some(holds), Some(asks)) => holds.is_read_write() == asks.is_read_write(),
+                _ => false,
+            };
+            for queue in [Queue::Respect, Queue::Join] {
+                let reply = two.ask(request(other, asks, queue)).await;
+                assert_eq!(reply == Acquired::Conflict, !same, "{holds:?} {asks:?}");
+            }
+            if !same {
+                assert_eq!(two.renews(holder, holds, LEASE).await, Renewed::Renewed);
+                assert_eq!(two.found().await.waiting, 0);
+            }
+            two.leaves(other, asks).await;
+            two.frees(holder, holds).await;
+            assert_eq!(backend.leftovers().await, 0, "{holds:?} {asks:?}");
+            two.takes(other, asks).await;
+            two.frees(other, asks).await;
+        }
+    }
+}
+
+async fn each_request_says_how_many_permits_there_are(backend: Backend) {
+    let two = Two::new(&backend);
+    let (holder, other, third) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    two.takes(holder, permits(2, 3)).await;
+    let reply = two.would(other, permits(2, 3)).await;
+    assert!(
+        matches!(reply, Acquired::Busy(Busy { limit: None, .. })),
+        "{reply:?}"
+    );
+    // Four of five. A later request with another number is told the number of the last one.
+    let reply = two.ask(request(other, permits(2, 5), Queue::Respect)).await;
+    assert!(
+        matches!(reply, Acquired::Granted(Granted { limit: Some(3), .. })),
+        "{reply:?}"
+    );
+    let reply = two.would(third, permits(1, 3)).await;
+    assert!(
+        matches!(reply, Acquired::Busy(Busy { limit: Some(5), .. })),
+        "{reply:?}"
+    );
+    two.busy(third, permits(2, 5)).await;
+    two.takes(third, permits(1, 5)).await;
+    // Each hold keeps the number that it was taken with.
+    assert_eq!(
+        two.renews(holder, permits(2, 3), LEASE).await,
+        Renewed::Renewed
+    );
+    two.takes(holder, permits(2, 3)).await;
+    two.frees(other, permits(2, 5)).await;
+    two.frees(third, permits(1, 5)).await;
+    two.frees(holder, permits(2, 3)).await;
+    // The kind stays: a read-write lock is no semaphore.
+    two.takes(holder, READ).await;
+    assert_eq!(two.would(other, permits(1, 5)).await, Acquired::Conflict);
+    two.frees(holder, READ).await;
+}
+
+async fn the_first_of_the_queue_blocks_requests_with_a_larger_number(backend: Backend) {
+    let two = Two::new(&backend);
+    two.takes(owner(0, 1), permits(1, 6)).await;
+    two.takes(owner(0, 2), permits(2, 6)).await;
+    two.queues(owner(1, 1), permits(1, 2)).await;
+    two.queues(owner(1, 2), permits(1, 6)).await;
+    two.frees(owner(0, 1), permits(1, 6)).await;
+    two.queues(owner(1, 2), permits(1, 6)).await;
+    two.frees(owner(0, 2), permits(2, 6)).await;
+    two.hears(1, &[owner(1, 1), owner(1, 2)]).await;
+}
+
+async fn a_downgrade_lets_readers_in_and_no_writer_between(backend: Backend) {
+    let two = Two::new(&backend);
+    let (holder, reader, writer) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    let (behind, late) = (owner(1, 3), owner(1, 4));
+    two.takes(holder, WRITE).await;
+    two.queues(reader, READ).await;
+    two.queues(writer, WRITE).await;
+    two.queues(behind, READ).await;
+    assert_eq!(two.shrinks(holder, WRITE).await, Released::Released);
+    two.hears(1, &[reader]).await;
+    two.queues(writer, WRITE).await;
+    two.queues(behind, READ).await;
+    two.busy(late, READ).await;
+    assert_eq!(two.renews(holder, READ, LEASE).await, Renewed::Renewed);
+    two.frees(reader, READ).await;
+    two.queues(writer, WRITE).await;
+    two.frees(holder, READ).await;
+    two.hears(1, &[reader, writer]).await;
+}
+
+async fn a_downgrade_may_be_repeated_and_raced_by_any_other_command(backend: Backend) {
+    let two = Two::new(&backend);
+    let (holder, reader) = (owner(0, 1), owner(1, 1));
+    for (sent_before, sent_after) in [(WRITE, READ), (READ, WRITE), (READ, READ), (WRITE, WRITE)] {
+        two.takes(holder, WRITE).await;
+        // Commands that name the share of after the downgrade, sent before it.
+        assert_eq!(
+            two.renews(holder, sent_before, LEASE).await,
+            Renewed::Renewed
+        );
+        two.busy(reader, READ).await;
+        for _ in 0..2 {
+            assert_eq!(two.shrinks(holder, sent_before).await, Released::Released);
+        }
+        two.takes(reader, READ).await;
+        // And commands that name the share of before it, sent after.
+        assert_eq!(
+            two.renews(holder, sent_after, LEASE).await,
+            Renewed::Renewed
+        );
+        let fenced = two.stores[0].fence(claim(holder, sent_after), by()).await;
+        assert!(matches!(fenced.unwrap().value, Fenced::Token(_)));
+        two.takes(holder, sent_after).await;
+        let found = two.found().await;
+        assert_eq!(found.holders, 2, "an acquire that comes late changes it");
+        two.frees(holder, sent_after).await;
+        let again = two.ends(holder, sent_after, Duration::ZERO).await;
+        assert_eq!(again, Released::NotHeld);
+        two.frees(reader, READ).await;
+        assert_eq!(backend.leftovers().await, 0);
+        assert_eq!(two.shrinks(holder, sent_before).await, Released::NotHeld);
+    }
+}
+
+async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
+    let two = Two::new(&backend);
+    let one = permits(1, 2);
+    two.takes(owner(0, 1), one).await;
+    assert_eq!(
+        two.ends(owner(0, 1), one, LEASE).await,
+        Released::Released,
+        "kept"
+    );
+    assert_eq!(two.renews(owner(0, 1), one, LEASE * 6).await, Renewed::Gone);
+    assert_eq!(two.ends(owner(0, 1), one, LEASE).await, Released::NotHeld);
+    two.takes(owner(1, 1), one).await;
+    two.busy(owner(1, 2), one).await;
+    assert!(two.found().await.remaining <= Some(LEASE));
+    two.frees(owner(1, 1), one).await;
+    // The same owner may come again, by a late command. What it leaves is kept once.
+    two.takes(owner(0, 1), one).await;
+    assert_eq!(two.found().await.holders, 2);
+    assert_eq!(
+        two.ends(owner(0, 1), one, LEASE / 20).await,
+        Released::Released
+    );
+    two.takes(owner(1, 1), one).await;
+    two.frees(owner(1, 1), one).await;
+    eventually("it is free in time", async || {
+        two.found().await.holders == 0
+    })
+    .await;
+    two.takes(owner(1, 1), permits(2, 2)).await;
+}
+
+async fn a_forced_release_takes_all_shares_and_serves_the_queue(backend: Backend) {
+    let two = Two::new(&backend);
+    for reader in 1..4 {
+        two.takes(owner(0, reader), READ).await;
+    }
+    two.queues(owner(1, 1), WRITE).await;
+    let forced = two.stores[0].force_release("k".into(), by()).await;
+    assert_eq!(forced.unwrap().value, Some(true));
+    two.hears(1, &[owner(1, 1)]).await;
+    assert_eq!(two.renews(owner(0, 1), READ, LEASE).await, Renewed::Gone);
+    two.takes(owner(1, 1), WRITE).await;
+    assert_eq!(
+        two.ends(owner(0, 2), READ, Duration::ZERO).await,
+        Released::NotHeld
+    );
+    two.frees(owner(1, 1), WRITE).await;
+    let forced = two.stores[0].force_release("k".into(), by()).await;
+    assert_eq!(forced.unwrap().value, Some(false));
+}
+
+async fn a_forced_release_to_a_client_that_is_gone_leaves_nothing_in_use(backend: Backend) {
+    let mut two = Two::new(&backend);
+    two.takes(owner(0, 1), WRITE).await;
+    two.queues(owner(1, 1), READ).await;
+    two.second_dies(&backend).await;
+    let forced = two.stores[0].force_release("k".into(), by()).await;
+    assert_eq!(forced.unwrap().value, Some(true));
+    two.takes(owner(0, 2), READ).await;
+    two.frees(owner(0, 2), READ).await;
+    two.takes(owner(0, 3), WRITE).await;
+}
+
+async fn tokens_rise_over_readers_writers_and_nested_fences(backend: Backend) {
+    let two = Two::new(&backend);
+    let mut last = 0;
+    let mut rises = |token: Option<u64>| {
+        let token = token.expect("a token");
+        assert!(token > last, "{token} after {last}");
+        last = token;
+    };
+    for round in 0..5 {
+        for (number, share) in [(1, READ), (2, READ), (3, READ)] {
+            let mut request = request(owner(0, 10 * round + number), share, Queue::Join);
+            request.tokens = 1;
+            let Acquired::Granted(Granted { token, .. }) = two.ask(request).await else {
+                panic!()
+            };
+            rises(token);
+        }
+        let mut writer = request(owner(1, round), WRITE, Queue::Join);
+        writer.tokens = 1;
+        assert!(matches!(
+            two.ask(writer.clone()).await,
+            Acquired::Busy(Busy { queued: true, .. })
+        ));
+        let fence = two.stores[0].fence(claim(owner(0, 10 * round + 1), READ), by());
+        let Fenced::Token(token) = fence.await.unwrap().value else {
+            panic!()
+        };
+        rises(Some(token));
+        for number in 1..4 {
+            two.frees(owner(0, 10 * round + number), READ).await;
+        }
+        eventually("the writer hears of its grant", async || {
+            two.heard[1].0.lock().unwrap().len() as u64 == round + 1
+        })
+        .await;
+        let (granted, token) = *two.heard[1].0.lock().unwrap().last().unwrap();
+        assert_eq!(granted, owner(1, round));
+        rises(token);
+        two.frees(owner(1, round), WRITE).await;
+    }
+}
+
+async fn a_renewal_of_a_share_concerns_its_owner_only(backend: Backend) {
+    let two = Two::new(&backend);
+    let (mine, other) = (owner(0, 1), owner(1, 1));
+    two.takes(mine, READ).await;
+    assert_eq!(two.renews(other, READ, LEASE).await, Renewed::Gone);
+    two.takes(other, READ).await;
+    assert_eq!(two.renews(mine, READ, LEASE * 6).await, Renewed::Renewed);
+    assert!(two.found().await.remaining > Some(LEASE * 5));
+    assert_eq!(two.renews(mine, READ, LEASE / 10).await, Renewed::Renewed);
+    assert!(
+        two.found().await.remaining > Some(LEASE * 5),
+        "never shorter"
+    );
+    // A repeated acquire neither shortens nor adds up.
+    two.takes(mine, READ).await;
+    let left = two.found().await.remaining.unwrap();
+    assert!(left > LEASE * 5 && left <= LEASE * 6, "{left:?}");
+    two.frees(mine, READ).await;
+    let left = two.found().await.remaining.unwrap();
+    assert!(left <= LEASE, "the other's own: {left:?}");
+    two.frees(other, READ).await;
+    assert_eq!(two.renews(mine, READ, LEASE).await, Renewed::Gone);
+    assert_eq!(backend.leftovers().await, 0);
+}
+
+async fn a_place_of_another_kind_holds_up_no_request(backend: Backend) {
+    let two = Two::new(&backend);
+    // A reader waits, the writer's lease ends, and an exclusive lock takes the key with the plain
+    // command.
+    let (writer, reader, barges) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    let mut brief = request(writer, WRITE, Queue::Join);
+    brief.lease = LEASE / 20;
+    two.ask(brief).await;
+    two.queues(reader, READ).await;
+    eventually("the key is taken", async || {
+        let reply = two.ask(request(barges, None, Queue::Barge)).await;
+        matches!(reply, Acquired::Granted(_))
+    })
+    .await;
+    assert_eq!(two.join(reader, READ).await, Acquired::Conflict);
+    two.queues(owner(0, 3), None).await;
+    // The reader has kept its place: the first request is served first, of whatever kind.
+    two.frees(barges, None).await;
+    two.hears(1, &[reader]).await;
+    // Now an exclusive waiter stands behind a reader. It is told so, and the readers behind it
+    // don't wait for it.
+    let mut hears = vec![reader];
+    for late in 2..4 {
+        two.takes(owner(1, late), READ).await;
+        hears.push(owner(1, late));
+    }
+    assert_eq!(two.join(owner(0, 3), None).await, Acquired::Conflict);
+    assert_eq!(two.found().await.waiting, 0);
+}

@@ -1,0 +1,269 @@
+//! Places of requests that no longer wait, and of processes that stand still. Time passes by hand:
+//! all stamps of the queue become older.
+
+use std::time::Duration;
+
+use crate::Backend;
+use lock_store::{Acquire, Acquired, Owner, Permits, Queue};
+
+use super::{QUEUE, Stored, permits, request};
+use crate::conformance::verbs::owner;
+
+crate::conformance::on_one_server!(
+    a_place_whose_wait_has_ended_is_not_served,
+    a_client_that_is_not_heard_is_passed_over_until_it_looks_and_then_has_its_places_back,
+    one_look_confirms_all_places_of_its_client,
+    a_new_place_is_served_in_its_turn,
+    a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back,
+    a_writer_that_stands_still_stops_no_readers,
+    a_writer_whose_wait_has_ended_stops_no_readers,
+    a_clock_set_back_costs_no_place,
+    places_of_a_client_that_is_gone_are_not_kept,
+    of_a_queue_without_places_nothing_is_left,
+    a_place_that_was_passed_over_is_kept_for_a_minute,
+    clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue,
+);
+
+/// A little longer than a client may be silent.
+const SILENCE: Duration = Duration::from_millis(2100);
+
+impl Stored {
+    /// Makes all stamps in the queue so much older.
+    async fn ages(&self, by: i64) {
+        let script = "local all = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+            for i = 1, #all, 2 do
+                local in_millis = all[i + 1] - 6000000000000000
+                local passed_over = in_millis > 0 and in_millis < 100000000000000
+                local by = ARGV[1] / (passed_over and 1000 or 1)
+                redis.call('ZADD', KEYS[1], all[i + 1] - by, all[i])
+            end";
+        let by = by.to_string();
+        self.server()
+            .command(&["EVAL", script, "1", QUEUE, &by])
+            .await;
+    }
+
+    async fn passes(&self, time: Duration) {
+        self.ages(time.as_micros().try_into().unwrap()).await;
+    }
+
+    async fn holder(&self) -> Option<String> {
+        let found = self.two.stores[0].inspect("k".into(), super::by()).await;
+        found.unwrap().value.unwrap().holder
+    }
+
+    async fn is_held_by(&self, owner: Owner) -> bool {
+        self.holder()
+            .await
+            .is_some_and(|it| it.starts_with(&owner.to_string()))
+    }
+
+    async fn waiting(&self) -> usize {
+        let found = self.two.stores[0].inspect("k".into(), super::by()).await;
+        found.unwrap().value.unwrap().waiting
+    }
+}
+
+fn for_a_second(owner: Owner, share: Option<Permits>) -> Acquire {
+    let mut request = request(owner, share, Queue::Join);
+    request.wait = Some(Duration::from_secs(1));
+    request
+}
+
+async fn a_place_whose_wait_has_ended_is_not_served(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, late, next) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    stored.takes(holder, None).await;
+    stored.ask(for_a_second(late, None)).await;
+    stored.queues(next, None, 0).await;
+    stored.passes(Duration::from_millis(1100)).await;
+    stored.frees(holder, None).await;
+    assert!(stored.is_held_by(next).await);
+    assert_eq!(stored.waiting().await, 0);
+}
+
+async fn a_client_that_is_not_heard_is_passed_over_until_it_looks_and_then_has_its_places_back(
+    backend: Backend,
+) {
+    let stored = Stored::on(backend);
+    let (holder, silent, too, runs) = (owner(0, 1), owner(1, 1), owner(1, 2), owner(0, 2));
+    for share in [None, Some(Permits::WRITE), permits(5, 5)] {
+        stored.takes(holder, share).await;
+        stored.queues(silent, share, 0).await;
+        stored.queues(too, share, 0).await;
+        stored.passes(SILENCE).await;
+        stored.queues(runs, share, 0).await;
+        stored.frees(holder, share).await;
+        assert!(stored.is_held_by(runs).await, "{share:?}");
+        stored.frees(runs, share).await;
+        assert_eq!(stored.holder().await, None, "no other client runs");
+        assert_eq!(stored.waiting().await, 2, "their places are kept");
+        let reply = stored.ask(request(silent, share, Queue::Join)).await;
+        assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
+        // The other place has not moved: it is in front of later ones.
+        stored.queues(runs, share, 0).await;
+        stored.frees(silent, share).await;
+        assert!(stored.is_held_by(too).await, "{share:?}");
+        stored.frees(too, share).await;
+        assert!(stored.is_held_by(runs).await, "{share:?}");
+        stored.frees(runs, share).await;
+        assert!(stored.server().keys("*").await.is_empty());
+    }
+}
+
+async fn one_look_confirms_all_places_of_its_client(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, first, second) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    stored.takes(holder, None).await;
+    stored.queues(first, None, 0).await;
+    stored.queues(second, None, 0).await;
+    stored.queues(owner(0, 2), None, 0).await;
+    stored.passes(SILENCE).await;
+    stored.queues(first, None, 0).await;
+    stored.passes(SILENCE / 2).await;
+    stored.frees(holder, None).await;
+    assert!(stored.is_held_by(first).await);
+    stored.frees(first, None).await;
+    assert!(stored.is_held_by(second).await);
+}
+
+async fn a_new_place_is_served_in_its_turn(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, silent, new) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    stored.takes(holder, None).await;
+    stored.queues(silent, None, 0).await;
+    stored.passes(SILENCE).await;
+    stored.queues(new, None, 0).await;
+    stored.frees(holder, None).await;
+    assert!(stored.is_held_by(new).await);
+    assert_eq!(stored.waiting().await, 1);
+}
+
+async fn a_writer_that_stands_still_stops_no_readers(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (reader, writer, another) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    stored.takes(reader, Some(Permits::READ)).await;
+    stored.queues(writer, Some(Permits::WRITE), 0).await;
+    stored.queues(another, Some(Permits::READ), 0).await;
+    stored.passes(SILENCE).await;
+    let look = request(another, Some(Permits::READ), Queue::Join);
+    let reply = stored.ask(look).await;
+    assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
+    // The writer is heard again, and is next.
+    stored.queues(writer, Some(Permits::WRITE), 0).await;
+    stored.queues(owner(0, 3), Some(Permits::READ), 0).await;
+}
+
+async fn a_writer_whose_wait_has_ended_stops_no_readers(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (reader, writer) = (owner(0, 1), owner(1, 1));
+    stored.takes(reader, Some(Permits::READ)).await;
+    stored.ask(for_a_second(writer, Some(Permits::WRITE))).await;
+    stored.queues(owner(0, 2), Some(Permits::READ), 0).await;
+    stored.passes(Duration::from_millis(1100)).await;
+    stored.takes(owner(0, 3), Some(Permits::READ)).await;
+}
+
+async fn a_clock_set_back_costs_no_place(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, first, second) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    stored.takes(holder, None).await;
+    stored.ask(for_a_second(first, None)).await;
+    stored.ask(for_a_second(second, None)).await;
+    stored.ages(-60_000_000).await;
+    stored.frees(holder, None).await;
+    assert!(stored.is_held_by(first).await);
+    stored.passes(SILENCE).await;
+    stored.frees(first, None).await;
+    assert!(stored.is_held_by(second).await, "its stamp is ahead still");
+}
+
+async fn places_of_a_client_that_is_gone_are_not_kept(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, next) = (owner(0, 1), owner(0, 2));
+    stored.takes(holder, None).await;
+    // A client that was never heard.
+    stored.places(&format!("{}:1000:0", owner(9, 1))).await;
+    stored.passes(SILENCE).await;
+    stored.queues(next, None, 0).await;
+    stored.frees(holder, None).await;
+    assert!(stored.is_held_by(next).await);
+    assert_eq!(stored.waiting().await, 0);
+}
+
+async fn of_a_queue_without_places_nothing_is_left(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, one, two) = (owner(0, 1), owner(1, 1), owner(1, 2));
+    stored.takes(holder, None).await;
+    for _ in 0..2 {
+        stored.queues(one, None, 0).await;
+        stored.queues(two, None, 0).await;
+    }
+    // Behind the places stands when their client was heard.
+    assert_eq!(stored.number(&format!("ZCARD {QUEUE}")).await, 3);
+    assert_eq!(stored.waiting().await, 2);
+    stored.abandons(one, None).await;
+    stored.abandons(two, None).await;
+    assert_eq!(stored.number(&format!("EXISTS {QUEUE}")).await, 0);
+    for _ in 0..2 {
+        stored.queues(one, None, 0).await;
+        stored.queues(two, None, 0).await;
+    }
+    stored.frees(holder, None).await;
+    stored.frees(one, None).await;
+    assert_eq!(stored.number(&format!("EXISTS {QUEUE}")).await, 0);
+}
+
+async fn a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, silent, runs) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    for share in [None, Some(Permits::WRITE)] {
+        stored.takes(holder, share).await;
+        stored.queues(silent, share, 0).await;
+        stored.passes(SILENCE).await;
+        stored.queues(runs, share, 0).await;
+        stored.frees(holder, share).await;
+        assert!(stored.is_held_by(runs).await);
+        stored.queues(owner(0, 3), share, 0).await;
+        stored.queues(owner(1, 2), share, 0).await;
+        stored.frees(runs, share).await;
+        assert!(stored.is_held_by(silent).await, "{share:?}");
+        stored.command("FLUSHALL").await;
+    }
+}
+
+async fn a_place_that_was_passed_over_is_kept_for_a_minute(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (holder, silent, runs) = (owner(0, 1), owner(1, 1), owner(0, 2));
+    for (minute, kept) in [(Duration::from_secs(59), 1), (Duration::from_secs(61), 0)] {
+        stored.takes(holder, None).await;
+        stored.queues(silent, None, 0).await;
+        stored.passes(SILENCE).await;
+        stored.frees(holder, None).await;
+        assert_eq!(stored.waiting().await, 1);
+        stored.passes(minute).await;
+        stored.takes(holder, None).await;
+        stored.queues(runs, None, 0).await;
+        stored.queues(runs, None, 0).await;
+        assert_eq!(stored.waiting().await, 1 + kept, "{minute:?}");
+        stored.command("FLUSHALL").await;
+    }
+}
+
+async fn clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue(backend: Backend) {
+    let stored = Stored::on(backend);
+    stored.takes(owner(0, 1), None).await;
+    stored.queues(owner(0, 2), None, 0).await;
+    // A reader is there at every moment, while others come and go.
+    for client in 5..25 {
+        let entry = 6_000_000_000_000_000 + super::micros() - 61_000_000;
+        let member = format!("{client:032x}");
+        stored
+            .command(&format!("ZADD {QUEUE} {entry} {member}"))
+            .await;
+    }
+    for _ in 0..20 {
+        stored.queues(owner(0, 2), None, 0).await;
+    }
+    assert_eq!(stored.number(&format!("ZCARD {QUEUE}")).await, 2);
+}

@@ -1,0 +1,67 @@
+//! Many waiters whose turn comes at once are served in portions, because a script stops the whole
+//! server.
+
+use std::ops::Range;
+
+use crate::Backend;
+use lock_store::Permits;
+
+use super::{LOCK, QUEUE, Stored};
+use crate::conformance::verbs::owner;
+
+crate::conformance::on_one_server!(readers_that_can_all_have_their_turn_get_it_in_portions);
+
+const READERS: u64 = 1200;
+/// How many permits a read-write lock has.
+const WRITE: u32 = Permits::WRITE.of;
+
+async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (first, writer) = (owner(0, 1), owner(0, 2));
+    let (read, write) = (Some(Permits::READ), Some(Permits::WRITE));
+    // From now on the server knows the scripts.
+    stored.takes(first, write).await;
+    stored.frees(first, write).await;
+    stored.abandons(first, write).await;
+    for ends in ["the release of a writer", "a waiting writer gives up"] {
+        let is_release = ends.contains("release");
+        let holds = if is_release { write } else { read };
+        stored.takes(first, holds).await;
+        if !is_release {
+            stored.queues(writer, write, 0).await;
+        }
+        // All at once: a writer that does not look for two seconds would be passed over.
+        stored.readers_queue(100..100 + READERS).await;
+        stored.queues(owner(0, 100), read, 0).await;
+        let before = stored.server().command_calls("evalsha").await;
+        if is_release {
+            stored.frees(first, holds).await;
+        } else {
+            stored.abandons(writer, write).await;
+        }
+        let scripts = stored.server().command_calls("evalsha").await - before;
+        assert_eq!(scripts, 3, "{ends}: 500 at a time");
+        assert_eq!(stored.number(&format!("EXISTS {QUEUE}")).await, 0, "{ends}");
+        let used = stored.number(&format!("ZSCORE {LOCK} used")).await;
+        let others = if is_release { 0 } else { 1 };
+        assert_eq!(used, -i64::try_from(READERS + others).unwrap(), "{ends}");
+        stored.command("FLUSHALL").await;
+    }
+}
+
+impl Stored {
+    /// Takes places for these requests of the first client, in one script.
+    async fn readers_queue(&self, requests: Range<u64>) {
+        let places = requests
+            .map(|number| format!("{}:2000:0:0:1:{WRITE}", owner(0, number)))
+            .collect::<Vec<_>>();
+        let script = "local time = redis.call('TIME')
+            for i = 1, #ARGV do
+              redis.call('ZADD', KEYS[1], time[1] * 1000000 + time[2] + i, ARGV[i])
+            end
+            return redis.call('PEXPIRE', KEYS[1], 60000)";
+        let mut words = vec!["EVAL", script, "1", QUEUE];
+        words.extend(places.iter().map(String::as_str));
+        self.server().command(&words).await;
+    }
+}

@@ -1,0 +1,195 @@
+//! Stores that say for themselves how far their replies are to be trusted, and when to ask again.
+
+use lock_runtime::LockError;
+use lock_store::{Ability, Acquired, Busy, Granted, Renewed, StoreErrorKind, Trust};
+use lock_testkit::runtime_now;
+use lock_testkit::store_decorator::Reply;
+
+use crate::fates::Fate;
+use crate::recording_store::{RecordingStore, ms, of, simulated};
+
+/// A grant that can be trusted for so long.
+fn granted_for(milliseconds: u64) -> Reply {
+    let mut granted = Granted::new(None, 0);
+    granted.until = Some(runtime_now() + of(milliseconds));
+    Reply::Acquire(Acquired::Granted(granted))
+}
+
+#[test]
+fn a_grant_is_trusted_for_as_long_as_the_store_says() {
+    simulated(async {
+        for (allowed, trusted) in [(600, 600), (60_000, 2968)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{allowed} ms of 3000"));
+            store.answers(granted_for(allowed));
+            let request = client.lock("k").lease(of(3000)).acquire();
+            let guard = store.asks(10_000, request).await.unwrap();
+            assert_eq!(guard.remaining(), of(trusted));
+            ms(trusted - 1).await;
+            assert!(guard.is_held());
+            ms(1).await;
+            assert!(!guard.is_held());
+        }
+    });
+}
+
+#[test]
+fn a_hold_that_is_trusted_for_less_is_renewed_sooner() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.answers(granted_for(600));
+        let guard = store.asks(10_000, client.lock("k").acquire());
+        let guard = guard.await.unwrap();
+        store.answers(Reply::Renew(vec![Renewed::Until(runtime_now() + of(1100))]));
+        ms(201).await;
+        assert_eq!(store.when("renew"), [200]);
+        assert_eq!(guard.remaining(), of(899));
+        store.answers(Reply::Renew(vec![Renewed::Renewed]));
+        ms(300).await;
+        assert_eq!(store.when("renew"), [500]);
+        assert_eq!(guard.remaining(), of(29_697));
+    });
+}
+
+#[test]
+fn a_store_that_tells_of_no_release_says_when_to_ask() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        for _ in 0..3 {
+            let mut busy = Busy::new(None, true);
+            busy.look_in = Some(of(70));
+            store.answers(Reply::Acquire(Acquired::Busy(busy)));
+        }
+        let request = store.asks(10_000, client.lock("k").acquire());
+        drop(request.await.unwrap());
+        // A key that is taken is asked for once more, with a place in the queue.
+        assert_eq!(store.when("acquire"), [0, 0, 70, 140]);
+    });
+}
+
+#[test]
+fn the_message_of_a_hand_over_is_believed_as_far_as_it_says() {
+    simulated(async {
+        let until = |milliseconds| Trust::Until(runtime_now() + of(milliseconds));
+        for (name, trust, left, asks) in [
+            ("until then", until(1300), Some(999), 0),
+            ("too short to begin with", until(700), None, 1),
+            ("not at all", Trust::Ask(lock_store::Link(0)), None, 1),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(name);
+            let held = store.other().await.lock("k").acquire().await.unwrap();
+            let waiting = tokio::spawn(store.asks(10_000, client.lock("k").acquire()));
+            ms(300).await;
+            store.seen();
+            store.tell_granted_with(trust, 1, None);
+            ms(1).await;
+            assert_eq!(store.when("acquire").len(), asks, "{name}");
+            if let Some(left) = left {
+                let guard = waiting.await.unwrap().unwrap();
+                assert_eq!(guard.remaining(), of(left), "{name}");
+            }
+            drop(held);
+        }
+    });
+}
+
+#[test]
+fn a_late_command_is_undone_for_as_long_as_the_store_says() {
+    simulated(async {
+        for (late, undone_until) in [(None, 30_000), (Some(of(2000)), 2000)] {
+            let (store, client) = RecordingStore::open_as(|can| can.late = late).await;
+            store.title(format!("{late:?}"));
+            store.next("acquire", &[Fate::Lost]);
+            store.always("abandon", Fate::Replies(0, 9));
+            let request = client.lock("k").wait(of(0)).acquire();
+            let error: LockError = store.asks(0, request).await.unwrap_err();
+            assert!(error.is_unavailable());
+            ms(40_000).await;
+            assert_eq!(store.when("abandon").last(), Some(&undone_until));
+        }
+    });
+}
+
+#[test]
+fn what_a_store_lacks_is_refused_with_its_reason() {
+    simulated(async {
+        let lacks = |what: &str| Ability::no(format!("no {what} here"));
+        let (store, client) = RecordingStore::open_as(|can| {
+            can.shares = lacks("shares");
+            can.fair = lacks("order");
+            can.fencing = lacks("tokens");
+            can.rate = lacks("rates");
+            can.latch = lacks("latches");
+            can.leases.range = of(1000)..=of(60_000);
+            can.leases.advice = "ask for another".into();
+        })
+        .await;
+        let asked = [
+            (client.rw_lock("k").read(), "no shares here"),
+            (client.lock("k").fair(), "no order here"),
+            (client.lock("k").fenced(), "no tokens here"),
+            (
+                client.lock("k").lease(of(999)),
+                "at least 1s: ask for another",
+            ),
+            (
+                client.lock("k").lease(of(60_001)),
+                "at most 60s: ask for another",
+            ),
+            (client.lock("k").hold_at_least(of(60_001)), "at most 60s"),
+        ];
+        for (request, says) in asked {
+            let error = store.asks(10_000, request.acquire()).await.unwrap_err();
+            assert!(matches!(error, LockError::Config { .. }), "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        let latch = client.latch("k").count().await.unwrap_err();
+        assert!(latch.to_string().contains("no latches here"), "{latch}");
+        let request = client.lock("k").hold_at_least(of(1)).acquire();
+        let guard = store.asks(10_000, request).await.unwrap();
+        let token = guard.extend(of(60_001)).await.unwrap_err();
+        assert!(token.to_string().contains("at most 60s"), "{token}");
+        assert_eq!(store.calls(), [(0, "acquire")]);
+    });
+}
+
+/// One that reserves one token only: each hand-over to a fenced request goes through it.
+#[test]
+fn a_grant_says_how_many_tokens_it_has_reserved() {
+    simulated(async {
+        for (reserved, commands) in [(1, 2), (65, 1)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{reserved} reserved"));
+            let request = || store.asks(10_000, client.lock("k").fenced().acquire());
+            let first = tokio::spawn(request());
+            let second = tokio::spawn(request());
+            let granted = Granted::new(Some(7), reserved);
+            store.answers(Reply::Acquire(Acquired::Granted(granted)));
+            let guard = first.await.unwrap().unwrap();
+            ms(1).await;
+            drop(guard);
+            let guard = second.await.unwrap();
+            if commands == 1 {
+                assert_eq!(guard.unwrap().fencing_token().map(u64::from), Some(8));
+            }
+            assert_eq!(store.when("acquire").len(), commands);
+        }
+    });
+}
+
+#[test]
+fn a_failure_knows_when_its_command_is_over() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next(
+            "acquire",
+            &[Fate::FailsLate(StoreErrorKind::Disconnected, 1500)],
+        );
+        let request = client.lock("k").wait(of(0)).acquire();
+        store.always("abandon", Fate::Replies(0, 9));
+        assert!(store.asks(0, request).await.unwrap_err().is_unavailable());
+        ms(40_000).await;
+        assert_eq!(store.when("abandon").last(), Some(&1500));
+    });
+}

@@ -1,0 +1,18 @@
+//! The behaviours of the contract, on each engine of this workspace.
+
+use lock_testkit::conformance::{CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS};
+
+#[cfg(target_os = "linux")]
+lock_testkit::conformance!(
+    MEMORY,
+    lock_testkit::conformance::SQLITE,
+    REDIS,
+    QUORUM,
+    REPLICATED,
+    SENTINELS,
+    CLUSTER,
+);
+
+// The store for SQLite needs Linux.
+#[cfg(not(target_os = "linux"))]
+lock_testkit::conformance!(MEMORY, REDIS, QUORUM, REPLICATED, SENTINELS, CLUSTER);

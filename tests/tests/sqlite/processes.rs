@@ -1,0 +1,188 @@
+//! Several processes, some of which die or stand still.
+
+use std::time::Duration;
+
+use lock_testkit::{ChildProcess, SqliteFile, eventually};
+
+use crate::{AT_ONCE, client, is_free, takes, until_waiting, worker};
+
+/// The numbers of an event such as `turn 17 1234 1250`.
+fn numbers(text: &str) -> Vec<u64> {
+    text.split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect()
+}
+
+async fn contended(processes: usize, tasks: usize, options: &str) {
+    let file = SqliteFile::new();
+    let mut workers = Vec::new();
+    for _ in 0..processes {
+        workers.push(worker(&file.url()).await);
+    }
+    for worker in &mut workers {
+        worker.send(&format!("contend k {tasks} 4000 {options}"));
+    }
+    let mut turns = Vec::new();
+    for (process, worker) in workers.iter_mut().enumerate() {
+        worker.wait_for("contended").await;
+        for event in worker.take_events() {
+            if let Some(turn) = event.text.strip_prefix("turn ") {
+                let [task, from, to] = numbers(turn)[..] else {
+                    panic!("{turn}")
+                };
+                turns.push((from, to, process, task));
+            }
+        }
+    }
+    turns.sort_unstable();
+    for pair in turns.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+    }
+    let mut all: Vec<_> = turns
+        .iter()
+        .map(|(_, _, process, task)| (process, task))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), processes * tasks, "every task gets its turn");
+    println!("{} turns {options}", turns.len());
+}
+
+/// A worker ends with an error if any of its requests fails.
+#[tokio::test]
+async fn twenty_processes_never_hold_at_once_and_get_no_errors() {
+    contended(20, 2, "").await;
+    contended(20, 2, "stays=2").await;
+}
+
+#[tokio::test]
+async fn fair_tasks_of_many_processes_never_hold_at_once_and_get_no_errors() {
+    contended(6, 4, "fair").await;
+}
+
+#[tokio::test]
+async fn fenced_tasks_of_many_processes_never_hold_at_once_and_get_no_errors() {
+    contended(4, 4, "fenced").await;
+}
+
+/// The worker's leases are 30 s long.
+#[tokio::test]
+async fn all_locks_of_a_killed_process_are_over_at_once() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let mut holder = worker(&file.url()).await;
+    for hold in [
+        "a k renew",
+        "b r read",
+        "c w write",
+        "d s permits=2/2",
+        "e m,n",
+    ] {
+        holder.send(&format!("hold {hold}"));
+        holder.wait_for(&format!("held {}", &hold[..1])).await;
+    }
+    let waits = tokio::spawn({
+        let client = client.clone();
+        async move { takes(&client, "k").await }
+    });
+    until_waiting(&client, "k", 1).await;
+    holder.kill();
+    let killed = std::time::Instant::now();
+    waits.await.unwrap();
+    // Before the waiting request asks again, a second after it has asked.
+    assert!(killed.elapsed() < AT_ONCE / 10, "{:?}", killed.elapsed());
+    for key in ["r", "w", "s", "m", "n"] {
+        assert!(is_free(&client, key).await, "{key}");
+        let took = takes(&client, key).await;
+        assert!(took < AT_ONCE, "{key}: {took:?}");
+    }
+    client.rw_lock("r").write().run(async {}).await.unwrap();
+    assert_eq!(file.number("SELECT count(*) FROM client"), 1);
+    drop(client);
+    eventually("nothing is left", async || {
+        let files = std::fs::read_dir(file.folder().join("locks.db-clients"));
+        file.leftovers() == 0 && files.unwrap().count() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_first_waiter_is_passed_over_at_the_release() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let held = client.lock("k").acquire().await.unwrap();
+    let (mut first, mut second) = (worker(&file.url()).await, worker(&file.url()).await);
+    for (places, (id, worker)) in [("a", &mut first), ("b", &mut second)]
+        .into_iter()
+        .enumerate()
+    {
+        worker.send(&format!("hold {id} k fair wait=60000"));
+        until_waiting(&client, "k", places + 1).await;
+    }
+    first.kill();
+    let released = std::time::Instant::now();
+    held.release().await.unwrap();
+    let event = second.wait_for("held b").await;
+    let took = event.at.saturating_duration_since(released);
+    // A hand-over to a process that is gone would cost its first lease, of 2 s.
+    assert!(took < Duration::from_millis(900), "{took:?}");
+}
+
+/// The kernel keeps the lock on a parent's file as long as a forked child has it.
+#[tokio::test]
+async fn a_forked_child_is_refused_and_keeps_nothing_of_its_killed_parent() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let mut parent = worker(&file.url()).await;
+    parent.send("hold a k");
+    parent.wait_for("held a").await;
+    parent.send(&format!("fork 8000 {}", file.url()));
+    let child = parent.wait_for("child").await;
+    assert!(child.text.contains("this process was forked"), "{child:?}");
+    parent.kill();
+    let took = takes(&client, "k").await;
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+#[tokio::test]
+async fn the_copy_of_a_client_in_a_child_process_is_refused_and_takes_nothing() {
+    let file = SqliteFile::new();
+    let program = env!("CARGO_BIN_EXE_forking-worker");
+    let worker = ChildProcess::start(program, &[&file.url()]);
+    let (status, events) = worker.finish().await;
+    assert!(status.success(), "{events:?}");
+    let said: Vec<_> = events.iter().map(|event| event.text.as_str()).collect();
+    for expected in [
+        "child try refused",
+        "child release refused",
+        "child done",
+        "parent kept held",
+        "parent released held",
+        "parent dropped held",
+        "parent next held",
+    ] {
+        assert!(said.contains(&expected), "{expected}: {said:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_process_keeps_its_lock_for_its_lease_and_no_longer() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let mut holder = worker(&file.url()).await;
+    holder.send("hold a k lease=1500 ticks");
+    holder.wait_for("held a").await;
+    holder.pause();
+    let stopped = std::time::Instant::now();
+    let left = client.inspect("k").await.unwrap().remaining.unwrap();
+    takes(&client, "k").await;
+    assert!(
+        stopped.elapsed() >= left,
+        "{:?} {left:?}",
+        stopped.elapsed()
+    );
+    assert!(stopped.elapsed() < AT_ONCE);
+    holder.resume();
+    let failed = holder.wait_for("failed a").await;
+    assert!(failed.text.contains("Lost"), "{failed:?}");
+}
