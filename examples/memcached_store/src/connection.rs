@@ -16,6 +16,8 @@ use crate::protocol::{Reply, read};
 /// A command, and where its reply goes.
 struct Job {
     command: String,
+    /// The one connection that it may go over.
+    only: Option<Link>,
     reply: oneshot::Sender<Result<(Reply, Link), Failure>>,
 }
 
@@ -98,17 +100,28 @@ impl Connection {
     }
 
     /// Sends one command and waits for its reply. If the caller stops waiting before the command is
-    /// sent, it is not sent.
-    pub(crate) async fn ask(&self, command: String, by: Instant) -> Result<(Reply, Link), Failure> {
+    /// sent, it is not sent. `only` is the one connection that it may go over.
+    pub(crate) async fn ask(
+        &self,
+        command: String,
+        only: Option<Link>,
+        by: Instant,
+    ) -> Result<(Reply, Link), Failure> {
         let (reply, answer) = oneshot::channel();
         let link = self.link();
-        let closed = || Failure::without_effect(error(StoreErrorKind::Refused, "it was closed"));
-        if self.is_closed() || self.jobs.send(Job { command, reply }).is_err() {
-            return Err(closed());
+        let closed = || error(StoreErrorKind::Refused, "it was closed").of(self.address());
+        let job = Job {
+            command,
+            only,
+            reply,
+        };
+        if self.is_closed() || self.jobs.send(job).is_err() {
+            return Err(Failure::without_effect(closed()));
         }
         match self.clock.by(by, answer).await {
             Some(Ok(answer)) => answer,
-            Some(Err(_)) => Err(closed()),
+            // The task has ended, with the runtime: perhaps in the middle of this command.
+            Some(Err(_)) => Err(Failure::unknown(closed(), Link::SEVERAL)),
             // The link of a connection that may be made meanwhile is not known.
             None => {
                 let late = error(StoreErrorKind::Timeout, "the command was not answered");
@@ -125,11 +138,16 @@ impl Connection {
 
 impl Worker {
     async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
-        while let Some(Job { command, reply }) = jobs.recv().await {
+        while let Some(Job {
+            command,
+            only,
+            reply,
+        }) = jobs.recv().await
+        {
             if reply.is_closed() {
                 continue;
             }
-            let answer = self.carry_out(&command).await;
+            let answer = self.carry_out(&command, only).await;
             let _ = reply.send(answer);
             if self.state.is_closed.load(Ordering::Acquire) && jobs.is_empty() {
                 self.hang_up(None);
@@ -137,9 +155,18 @@ impl Worker {
         }
     }
 
-    async fn carry_out(&mut self, command: &str) -> Result<(Reply, Link), Failure> {
+    async fn carry_out(
+        &mut self,
+        command: &str,
+        only: Option<Link>,
+    ) -> Result<(Reply, Link), Failure> {
         self.connect().await.map_err(Failure::without_effect)?;
         let link = Link(self.state.made.load(Ordering::Acquire));
+        if only.is_some_and(|only| only != link) {
+            let text = "the connection was lost between a question and the change that needs it";
+            let error = error(StoreErrorKind::Disconnected, text).of(&self.state.address);
+            return Err(Failure::without_effect(error));
+        }
         let Some(stream) = &mut self.stream else {
             let text = "the connection was closed";
             let error = error(StoreErrorKind::Disconnected, text).of(&self.state.address);
@@ -153,6 +180,14 @@ impl Worker {
         // Longer than those who ask wait, so that each of them gets an answer of its own.
         let by = self.clock.now() + 2 * self.timeouts.command;
         let failed = match self.clock.by(by, exchange).await {
+            Some(Ok(Reply::Refused(why))) => {
+                let kind = match why.contains("out of memory") {
+                    true => StoreErrorKind::OutOfMemory,
+                    false => StoreErrorKind::Refused,
+                };
+                let error = error(kind, &why).of(&self.state.address);
+                return Err(Failure::without_effect(error));
+            }
             Some(Ok(reply)) => return Ok((reply, link)),
             Some(Err(failed)) => error(StoreErrorKind::Disconnected, &failed.to_string()),
             None => error(StoreErrorKind::Timeout, "the command was not answered"),

@@ -1,6 +1,5 @@
 //! The contract. What is not here memcached can't do.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use lock_store::{
@@ -24,9 +23,18 @@ impl Store for MemcachedStore {
         Box::pin(async move {
             let (mut replies, mut link) = (Vec::with_capacity(holds.len()), self.link());
             for hold in &holds {
-                let (renewed, over) = self.renew_one(hold, by).await?;
-                replies.push(renewed);
-                link = over;
+                match self.renew_one(hold, by).await {
+                    Ok((renewed, over)) => {
+                        replies.push(renewed);
+                        link = over;
+                    }
+                    // Those that were renewed are not to be lost with the others.
+                    Err(_) if !replies.is_empty() => {
+                        replies.resize(holds.len(), Renewed::Unanswered);
+                        break;
+                    }
+                    Err(failure) => return Err(failure),
+                }
             }
             Ok(Answer::new(replies, link))
         })
@@ -66,14 +74,14 @@ impl Store for MemcachedStore {
     fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
         Box::pin(async move {
             let delete = format!("md {}\r\n", self.name(&key)?);
-            let (reply, link) = self.connection.ask(delete, by).await?;
+            let (reply, link) = self.connection.ask(delete, None, by).await?;
             Ok(Answer::new(Some(is_done(&reply)), link))
         })
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let (_, link) = self.connection.ask("mn\r\n".to_owned(), by).await?;
+            let (_, link) = self.connection.ask("mn\r\n".to_owned(), None, by).await?;
             Ok(Answer::new((), link))
         })
     }
@@ -91,28 +99,32 @@ impl Store for MemcachedStore {
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
         Box::pin(async move {
-            let asked = self.connection.ask("stats settings\r\n".to_owned(), by);
+            let asked = self
+                .connection
+                .ask("stats settings\r\n".to_owned(), None, by);
             let (reply, _) = asked.await.map_err(|failure| failure.error)?;
             let mut server = ServerHealth::new(self.connection.address().to_owned());
             server.role = Role::Master;
             server.findings.push(Finding::other(
                 "it keeps nothing on disk, so a restart frees every lock that is held".to_owned(),
             ));
-            let evicts = "STAT evictions on";
-            if matches!(&reply, Reply::Lines(lines) if lines.iter().any(|line| line == evicts)) {
+            let set = |setting: &str| matches!(&reply, Reply::Lines(all) if all.iter().any(|one| one == setting));
+            if set("STAT evictions on") {
                 server.findings.push(Finding::other(
                     "it evicts locks when its memory is full; start it with \
                      `--disable-evictions`"
                         .to_owned(),
                 ));
             }
+            if set("STAT cas_enabled no") {
+                server.findings.push(Finding::other(
+                    "it runs without CAS numbers, so that no lock can be renewed or released; \
+                     start it without `-C`"
+                        .to_owned(),
+                ));
+            }
             Ok(vec![server])
         })
-    }
-
-    fn log_findings(&self, _by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        // They are the same for each server, and in the client's health.
-        Box::pin(async { true })
     }
 
     fn link(&self) -> Link {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::{Holder, LockKey, Namespace};
+use lock_store::{Holder, Link, LockKey, Namespace};
 
 use crate::protocol::Reply;
 
@@ -13,15 +13,18 @@ const LONGEST_NAME: usize = 250;
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) value: String,
-    /// Changes with each write.
+    /// Changes with each write. A server that was started again counts anew, so that it is worth
+    /// nothing over a later connection.
     pub(crate) cas: u64,
+    /// The connection that it was read over.
+    pub(crate) link: Link,
     /// The rest of its time, in seconds. `None` if it has no end.
     pub(crate) seconds: Option<u64>,
 }
 
 impl Item {
     /// The item in this reply. `None` if there is none.
-    pub(crate) fn of(reply: Reply) -> Option<Self> {
+    pub(crate) fn of(reply: Reply, link: Link) -> Option<Self> {
         let Reply::Item { value, flags } = reply else {
             return None;
         };
@@ -29,6 +32,7 @@ impl Item {
         Some(Self {
             value: String::from_utf8_lossy(&value).into_owned(),
             cas: flag('c')?.parse().ok()?,
+            link,
             seconds: flag('t').and_then(|seconds| seconds.parse().ok()),
         })
     }

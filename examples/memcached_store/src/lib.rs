@@ -15,8 +15,8 @@
 //! first, by the item's CAS number (memcached's *meta commands*, `doc/protocol.txt` there).
 //!
 //! What it guarantees: mutual exclusion as long as the server runs and keeps the item; only the
-//! owner renews and releases; after a crash the lock is free when its lease ends, up to 2 s later,
-//! because memcached counts in whole seconds.
+//! owner renews and releases; after a crash the lock is free when its lease ends, up to 4 s later,
+//! because memcached counts in whole seconds, and its clock moves once a second.
 //!
 //! What it lacks, and a client refuses:
 //! - fencing tokens: a counter could be evicted, and would begin anew;
@@ -25,14 +25,19 @@
 //! - messages: errors do not name the holder's process;
 //! - shares, latches, rate limiters.
 //!
-//! What loses locks: a restart, and eviction when the memory is full. Run memcached with
-//! `--disable-evictions`; [`health`](https://docs.rs/lock-runtime) says so otherwise.
+//! What loses locks: a restart, `flush_all`, and eviction when the memory is full. Run memcached with
+//! `--disable-evictions`, and not without CAS numbers (`-C`): the client's log and its
+//! [`health`](https://docs.rs/lock-runtime) say so otherwise.
 
 mod connection;
 mod contract;
 mod item;
 mod protocol;
 mod store;
+
+// So that unit tests can use the same server as the others.
+#[cfg(test)]
+extern crate self as lock_example_memcached;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +51,7 @@ use self::store::MemcachedStore;
 pub fn capabilities() -> Capabilities {
     let mut can = Capabilities::none("memcached");
     can.namespaces = true;
-    can.rounds_up = Duration::from_secs(2);
+    can.rounds_up = Duration::from_secs(4);
     can
 }
 

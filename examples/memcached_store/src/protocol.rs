@@ -16,6 +16,8 @@ pub(crate) enum Reply {
     Code(String),
     /// The lines of `stats`.
     Lines(Vec<String>),
+    /// It did nothing, and says why.
+    Refused(String),
 }
 
 /// Takes an item that is not there.
@@ -40,10 +42,10 @@ pub(crate) fn get(name: &str) -> String {
     format!("mg {name} v c t\r\n")
 }
 
-/// A lease in whole seconds, never too short: the server's clock moves once a second, so that an
-/// item may end nearly a second early.
+/// A lease in whole seconds, never too short. The server's clock counts whole seconds, and moves
+/// once a second: what it says is up to 2 s old, so that an item may end nearly 2 s early.
 pub(crate) fn seconds(lease: Duration) -> u64 {
-    lease.as_secs() + u64::from(lease.subsec_nanos() > 0) + 1
+    lease.as_secs() + u64::from(lease.subsec_nanos() > 0) + 2
 }
 
 /// Reads the reply to one command.
@@ -68,8 +70,9 @@ pub(crate) async fn read(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<R
             lines.push(next);
         }
     }
+    // Such as `SERVER_ERROR out of memory storing object`.
     if line.contains("ERROR") {
-        return Err(io::Error::other(line));
+        return Ok(Reply::Refused(line));
     }
     Ok(Reply::Code(line))
 }
@@ -93,6 +96,6 @@ mod tests {
     #[test]
     fn a_lease_is_never_too_short() {
         let of = |millis| seconds(Duration::from_millis(millis));
-        assert_eq!([of(10), of(1000), of(1001)], [2, 2, 3]);
+        assert_eq!([of(10), of(1000), of(1001)], [3, 3, 4]);
     }
 }

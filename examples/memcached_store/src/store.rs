@@ -51,13 +51,39 @@ impl MemcachedStore {
         name: &str,
         by: Instant,
     ) -> Result<(Option<Item>, Link), Failure> {
-        let (reply, link) = self.connection.ask(get(name), by).await?;
-        Ok((Item::of(reply), link))
+        let (reply, link) = self.connection.ask(get(name), None, by).await?;
+        let item = Item::of(reply, link);
+        if matches!(&item, Some(Item { cas: 0, .. })) {
+            let text = "memcached runs without CAS numbers, so that nobody can tell whether a lock \
+                is still the owner's; start it without `-C`";
+            let error = StoreError::new(StoreErrorKind::Misconfigured, text);
+            return Err(Failure::without_effect(error));
+        }
+        Ok((item, link))
     }
 
-    /// Whether a write was carried out.
-    async fn is_done(&self, command: String, by: Instant) -> Result<(bool, Link), Failure> {
-        let (reply, link) = self.connection.ask(command, by).await?;
+    /// Takes an item that is not there. True if it was taken.
+    async fn add(
+        &self,
+        name: &str,
+        owner: &str,
+        lease: Duration,
+        by: Instant,
+    ) -> Result<(bool, Link), Failure> {
+        let command = add(name, owner, lease);
+        let (reply, link) = self.connection.ask(command, None, by).await?;
+        Ok((is_done(&reply), link))
+    }
+
+    /// Changes an item that was read, by a command that compares its number. True if it was changed.
+    async fn compared(
+        &self,
+        item: &Item,
+        command: String,
+        by: Instant,
+    ) -> Result<(bool, Link), Failure> {
+        let asked = self.connection.ask(command, Some(item.link), by);
+        let (reply, link) = asked.await?;
         Ok((is_done(&reply), link))
     }
 
@@ -71,7 +97,7 @@ impl MemcachedStore {
         let mut busy = (Busy::new(None, false), self.connection.link());
         for _ in 0..TRIES {
             if request.instead_of.is_none() {
-                let (done, link) = self.is_done(add(&name, &owner, request.lease), by).await?;
+                let (done, link) = self.add(&name, &owner, request.lease, by).await?;
                 if done {
                     return Ok(Answer::new(Acquired::granted(None), link));
                 }
@@ -79,7 +105,7 @@ impl MemcachedStore {
             let (item, link) = self.item(&name, by).await?;
             let Some(item) = item else {
                 // It has ended meanwhile; what was to be ended has ended, too.
-                let (done, link) = self.is_done(add(&name, &owner, request.lease), by).await?;
+                let (done, link) = self.add(&name, &owner, request.lease, by).await?;
                 if done {
                     return Ok(Answer::new(Acquired::granted(None), link));
                 }
@@ -88,7 +114,7 @@ impl MemcachedStore {
             let instead = request.instead_of.map(|owner| owner.to_string());
             if Some(&item.value) == instead.as_ref() {
                 // Other processes have their turn: they ask until this one asks again.
-                let (done, link) = self.is_done(delete(&name, item.cas), by).await?;
+                let (done, link) = self.compared(&item, delete(&name, item.cas), by).await?;
                 if done {
                     busy = (Busy::new(None, false), link);
                     break;
@@ -98,7 +124,7 @@ impl MemcachedStore {
             if item.value == owner {
                 let seconds = seconds(request.lease);
                 let write = replace(&name, &owner, seconds, item.cas);
-                let (done, link) = self.is_done(write, by).await?;
+                let (done, link) = self.compared(&item, write, by).await?;
                 if done {
                     return Ok(Answer::new(Acquired::granted(None), link));
                 }
@@ -133,7 +159,7 @@ impl MemcachedStore {
             let Some(item) = item.filter(|item| item.value == owner) else {
                 return Ok((false, link));
             };
-            let (done, link) = self.is_done(to(&name, &item), by).await?;
+            let (done, link) = self.compared(&item, to(&name, &item), by).await?;
             if done {
                 return Ok((true, link));
             }
@@ -194,4 +220,57 @@ fn scattered(least: Duration, more: Duration) -> Duration {
     // Without random numbers the clients ask at the same time, which only costs commands.
     let _ = getrandom::fill(&mut byte);
     least + more * u32::from(byte[0]) / 255
+}
+
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a test that can't go on has failed")]
+#[path = "../tests/server/mod.rs"]
+mod server;
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+    use std::sync::Arc;
+
+    use lock_store::{ClientId, Clock, Listener, Store};
+    use lock_testkit::{Heard, StoreUnderTest, context};
+    use tokio::runtime::Handle;
+
+    use super::server::Memcached;
+    use super::*;
+
+    /// A server that was started again gives the same numbers to other items.
+    #[tokio::test]
+    async fn a_number_from_before_a_restart_changes_nothing_after_it() {
+        let server = Memcached::start_with(&["--disable-evictions"]).await;
+        let listener: Arc<dyn Listener> = Arc::new(Heard::default());
+        let clock = Clock::new(Handle::current());
+        let by = clock.now() + Duration::from_secs(10);
+        let context = context("lock", ClientId(1), &listener, clock);
+        let store = MemcachedStore::new(&server.address, context);
+        let lease = Duration::from_secs(60);
+        assert!(store.add("lock:k", "mine", lease, by).await.unwrap().0);
+        let (item, _) = store.item("lock:k", by).await.unwrap();
+        let mine = item.unwrap();
+
+        assert!(server.kill());
+        server.restart().await;
+        // The first command finds out that the old connection is gone.
+        while store.ping(by).await.is_err() {}
+        assert!(store.add("lock:k", "another's", lease, by).await.unwrap().0);
+        let (item, _) = store.item("lock:k", by).await.unwrap();
+        assert_eq!(
+            item.unwrap().cas,
+            mine.cas,
+            "the test needs the same number"
+        );
+
+        let write = replace("lock:k", "mine", 60, mine.cas);
+        let failure = store.compared(&mine, write, by).await.unwrap_err();
+        assert_eq!(failure.error.kind(), StoreErrorKind::Disconnected);
+        assert_eq!(failure.unknown, None);
+        let (item, _) = store.item("lock:k", by).await.unwrap();
+        assert_eq!(item.unwrap().value, "another's");
+    }
 }

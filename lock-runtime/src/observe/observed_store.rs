@@ -169,7 +169,7 @@ impl Store for ObservedStore {
         self.store.is_connected()
     }
 
-    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
         self.store.log_findings(by)
     }
 

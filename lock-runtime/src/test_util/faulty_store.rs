@@ -139,7 +139,7 @@ macro_rules! verbs {
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)
             }
-            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
                 self.store.log_findings(by)
             }
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {

@@ -146,10 +146,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         true
     }
 
-    /// Logs what endangers locks, for servers whose findings were not logged yet. True when the
-    /// findings of all servers were logged.
-    fn log_findings(&self, _by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        Box::pin(async { true })
+    /// Logs what endangers locks, for servers whose findings were not logged yet, and will be of
+    /// servers that are met later. True when the findings of all servers were logged. `None` if the
+    /// engine leaves it to the client, which logs the findings of [`servers`](Self::servers) once.
+    fn log_findings(
+        &self,
+        _by: Instant,
+    ) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+        Box::pin(async { None })
     }
 
     /// What each of the store's servers reports about itself. This question is separate from the

@@ -31,6 +31,25 @@ pub trait StoreUnderTest: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// The server stands still: connections stay open, and nothing is answered. False: it can't be
+    /// paused, or has no server.
+    fn pause(&self) -> bool {
+        false
+    }
+
+    /// The server goes on, and carries out what it was sent meanwhile.
+    fn resume(&self) {}
+
+    /// The server crashes. False: it can't be killed, or has no server.
+    fn kill(&self) -> bool {
+        false
+    }
+
+    /// Starts a server that was killed again, at the same address. Returns when it listens.
+    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {})
+    }
+
     /// Empties it for the next test, when all clients are gone. False: it can't be emptied, and the
     /// next test gets another.
     fn is_emptied(&self) -> Pin<Box<dyn Future<Output = bool> + '_>> {

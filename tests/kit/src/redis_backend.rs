@@ -32,9 +32,13 @@ pub enum RedisBackend {
 }
 
 impl RedisBackend {
-    /// A new `redis-server`.
+    /// A new `redis-server`, which knows the clients' user when it is started again.
     pub async fn redis() -> Backend {
-        let server = RedisServer::start().await;
+        let mut builder = RedisServer::builder().arg("--user");
+        for word in user_rule() {
+            builder = builder.arg(word);
+        }
+        let server = builder.start().await;
         Self::Redis(server).with_documented_rights().await
     }
 
@@ -65,10 +69,7 @@ impl RedisBackend {
     }
 
     async fn with_documented_rights(self) -> Backend {
-        let user = ["ACL", "SETUSER", USER, "on", ">word"];
-        let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
-        let rights = crate::all_documented_rights();
-        let rule: Vec<_> = user.into_iter().chain(keys).chain(rights).collect();
+        let rule: Vec<_> = ["ACL", "SETUSER"].into_iter().chain(user_rule()).collect();
         for server in self.servers() {
             server.command(&rule).await;
         }
@@ -122,6 +123,14 @@ impl RedisBackend {
     }
 }
 
+/// The clients' user, and what it may do.
+fn user_rule() -> impl Iterator<Item = &'static str> {
+    let user = [USER, "on", ">word"];
+    let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
+    let rights = crate::all_documented_rights();
+    user.into_iter().chain(keys).chain(rights)
+}
+
 impl StoreUnderTest for RedisBackend {
     fn builder(&self) -> LockClientBuilder {
         match self {
@@ -158,6 +167,26 @@ impl StoreUnderTest for RedisBackend {
             Self::Redis(server) => Some(server),
             _ => None,
         }
+    }
+
+    fn pause(&self) -> bool {
+        self.one_redis().map(RedisServer::pause).is_some()
+    }
+
+    fn resume(&self) {
+        self.one_redis().map(RedisServer::resume);
+    }
+
+    fn kill(&self) -> bool {
+        self.one_redis().map(RedisServer::kill).is_some()
+    }
+
+    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(async {
+            if let Some(server) = self.one_redis() {
+                server.restart().await;
+            }
+        })
     }
 
     /// On a quorum, several servers have it.

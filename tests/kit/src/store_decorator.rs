@@ -159,7 +159,7 @@ macro_rules! verbs {
             fn is_connected(&self) -> bool {
                 self.store.is_connected()
             }
-            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
                 self.store.log_findings(by)
             }
             fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {

@@ -99,13 +99,13 @@ impl Store for RedisStore {
         Box::pin(self.diagnose(by))
     }
 
-    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
         Box::pin(async move {
             if !self.is_diagnosed().await {
                 // If this fails, the first request reports it.
                 let _ = self.diagnose(by).await.map(drop);
             }
-            self.is_diagnosed().await
+            Some(self.is_diagnosed().await)
         })
     }
 

@@ -19,6 +19,8 @@ pub struct Engine {
     pub start: fn() -> Pin<Box<dyn Future<Output = Backend>>>,
     /// What its stores can do. They must say the same.
     pub can: fn() -> Capabilities,
+    /// Whether its stores can be paused, killed and started again.
+    pub fails: bool,
     /// Whether the behaviours run as well that look into one Redis server.
     pub is_one_redis: bool,
 }
@@ -41,6 +43,7 @@ impl Engine {
             at_once: 1,
             start,
             can: Capabilities::all,
+            fails: false,
             is_one_redis: false,
         }
     }
@@ -55,6 +58,16 @@ impl Engine {
     #[must_use]
     pub const fn that_can(self, can: fn() -> Capabilities) -> Self {
         Self { can, ..self }
+    }
+
+    /// Whose stores can be [paused](crate::StoreUnderTest::pause),
+    /// [killed](crate::StoreUnderTest::kill) and [started again](crate::StoreUnderTest::restart).
+    #[must_use]
+    pub const fn that_fails(self) -> Self {
+        Self {
+            fails: true,
+            ..self
+        }
     }
 
     /// Of one Redis server each.

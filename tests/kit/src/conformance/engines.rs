@@ -15,6 +15,7 @@ pub const SQLITE: Engine = Engine::new("sqlite", || Box::pin(SqliteFile::start()
 /// One Redis server.
 pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()))
     .at_once(2)
+    .that_fails()
     .on_one_redis();
 /// Three independent Redis servers.
 pub const QUORUM: Engine =

@@ -7,8 +7,9 @@ use lock_store::{Capabilities, Wish};
 use super::engine::Engine;
 use super::{
     Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, losing,
-    multi_hold, multi_lock, multi_verbs, rates, reentrancy, releasing, rw_lock, rw_lock_holds,
-    semaphore, semaphore_holds, shares, stored, stored_latch, turns, verbs, views, waiting,
+    multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, rw_lock,
+    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, turns, verbs, views,
+    waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -38,6 +39,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (multi_hold::BEHAVIOURS, multi_hold::ON_A_QUORUM, QUEUE),
     (multi_lock::BEHAVIOURS, multi_lock::ON_A_QUORUM, QUEUE),
     (multi_verbs::BEHAVIOURS, &[], QUEUE),
+    (outages::BEHAVIOURS, outages::BEHAVIOURS, &[]),
     (rates::BEHAVIOURS, &[], RATE),
     (reentrancy::BEHAVIOURS, reentrancy::ON_A_QUORUM, QUEUE),
     (releasing::BEHAVIOURS, releasing::ON_A_QUORUM, QUEUE),
@@ -57,6 +59,7 @@ const BESIDES: &[(&str, Needs)] = &[
     ("fenc", Needs::Wish(Wish::Fencing)),
     ("token", Needs::Wish(Wish::Fencing)),
     ("views::a_view_has_the_locks", Needs::Wish(Wish::Fencing)),
+    ("outages::", Needs::Failures),
     ("holders::a_request_that_has_waited", Needs::Messages),
     ("holders::an_inspection_tells", Needs::Messages),
     ("holders::the_clients_of_a_view", Needs::Messages),
@@ -69,15 +72,18 @@ enum Needs {
     Wish(Wish),
     /// Between clients.
     Messages,
+    /// Of the server, on purpose.
+    Failures,
     /// That last in the store as long as was asked, and no longer.
     ExactLeases,
 }
 
 impl Needs {
-    fn are_met(self, can: &Capabilities) -> bool {
+    fn are_met(self, engine: &Engine, can: &Capabilities) -> bool {
         match self {
             Self::Wish(wish) => can.refuses(wish).is_none(),
             Self::Messages => can.tells,
+            Self::Failures => engine.fails,
             Self::ExactLeases => can.rounds_up.is_zero(),
         }
     }
@@ -113,7 +119,7 @@ pub(super) fn of(engine: &Engine) -> (Vec<Behaviour>, BTreeMap<String, usize>) {
                 .filter(|(name, _)| behaviour.name.contains(name));
             let besides = besides.map(|(_, needs)| *needs);
             let mut needs = needs.iter().copied().map(Needs::Wish).chain(besides);
-            match needs.find(|needs| !needs.are_met(&can)) {
+            match needs.find(|needs| !needs.are_met(engine, &can)) {
                 None => runs.push(*behaviour),
                 Some(lacks) => *left_out.entry(format!("{lacks:?}")).or_default() += 1,
             }

@@ -31,6 +31,7 @@ mod losing;
 mod multi_hold;
 mod multi_lock;
 mod multi_verbs;
+mod outages;
 mod rates;
 mod reentrancy;
 mod releasing;

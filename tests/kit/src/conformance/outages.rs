@@ -1,0 +1,115 @@
+//! A store that stands still, and one that crashes: never "busy", and used again when it is back.
+
+use std::time::Duration;
+
+use crate::Backend;
+use lock_runtime::{LockClient, LockError, LostReason};
+
+super::on_every_store!(
+    a_store_that_stands_still_is_unavailable_and_never_busy,
+    a_hold_that_can_not_be_renewed_is_lost_before_its_lease_ends_in_the_store,
+    a_store_that_crashed_is_unavailable_and_used_again_when_it_is_back,
+    those_who_wait_go_on_when_a_store_that_stood_still_goes_on,
+);
+
+const LEASE: Duration = Duration::from_secs(2);
+
+/// A client that soon says that the store does not answer. What it did not learn the outcome of it
+/// forgets when the lease has ended.
+async fn impatient(store: &Backend) -> LockClient {
+    let builder = store.builder().command_timeout(Duration::from_millis(300));
+    builder.lease(LEASE).connect().await.unwrap()
+}
+
+fn assert_unavailable<T: std::fmt::Debug>(result: Result<T, LockError>) {
+    match result {
+        Err(LockError::Unavailable { .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_store_that_stands_still_is_unavailable_and_never_busy(store: Backend) {
+    let client = impatient(&store).await;
+    // Of a taken key as of a free one.
+    let held = store.client().await.lock("held").acquire().await.unwrap();
+    assert!(store.pause());
+    for key in ["free", "held"] {
+        assert_unavailable(client.lock(key).wait(Duration::ZERO).acquire().await);
+        let waits = client.lock(key).wait(Duration::from_secs(1));
+        assert_unavailable(waits.acquire().await);
+    }
+    assert_unavailable(client.health().await);
+    store.resume();
+    let free = client.lock("free").wait(Duration::from_secs(30));
+    free.acquire().await.unwrap().release().await.unwrap();
+    // It was renewed again, or is lost by now; in either case its key becomes free.
+    let _ = held.release().await;
+    store.until_empty().await;
+}
+
+async fn a_hold_that_can_not_be_renewed_is_lost_before_its_lease_ends_in_the_store(store: Backend) {
+    let client = impatient(&store).await;
+    let began = std::time::Instant::now();
+    let (started, starts) = tokio::sync::oneshot::channel();
+    let lock = client.lock("k");
+    let body = tokio::spawn(async move {
+        let body = async {
+            started.send(()).unwrap();
+            std::future::pending::<()>().await;
+        };
+        (lock.run(body).await, std::time::Instant::now())
+    });
+    starts.await.unwrap();
+    assert!(store.pause());
+    let paused = began.elapsed();
+    let (result, ended) = body.await.unwrap();
+    match result {
+        Err(LockError::Lost { reason, .. }) => assert_eq!(reason, LostReason::NotRenewed),
+        other => panic!("{other:?}"),
+    }
+    // Nothing that was sent before the pause can have prolonged it further.
+    assert!(ended - began < paused + LEASE, "{:?}", ended - began);
+    store.resume();
+    let next = client.lock("k").wait(Duration::from_secs(30));
+    next.acquire().await.unwrap().release().await.unwrap();
+}
+
+async fn a_store_that_crashed_is_unavailable_and_used_again_when_it_is_back(store: Backend) {
+    let client = impatient(&store).await;
+    client
+        .lock("k")
+        .acquire()
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+    assert!(store.kill());
+    assert_unavailable(client.lock("k").wait(Duration::ZERO).acquire().await);
+    let waits = client.lock("k").wait(Duration::from_millis(500));
+    assert_unavailable(waits.acquire().await);
+    assert_unavailable(client.health().await);
+    store.restart().await;
+    let back = client.lock("k").wait(Duration::from_secs(30));
+    back.acquire().await.unwrap().release().await.unwrap();
+    store.until_empty().await;
+}
+
+async fn those_who_wait_go_on_when_a_store_that_stood_still_goes_on(store: Backend) {
+    let (a, b) = (store.client().await, store.client().await);
+    let held = a.lock("k").acquire().await.unwrap();
+    let (asked, asks) = tokio::sync::oneshot::channel();
+    let waiter = tokio::spawn(async move {
+        asked.send(()).unwrap();
+        let lock = b.lock("k").wait(Duration::from_secs(60));
+        lock.acquire().await.unwrap().release().await
+    });
+    asks.await.unwrap();
+    assert!(store.pause());
+    let release = tokio::spawn(held.release());
+    tokio::task::yield_now().await;
+    store.resume();
+    release.await.unwrap().unwrap();
+    waiter.await.unwrap().unwrap();
+    store.until_empty().await;
+}
