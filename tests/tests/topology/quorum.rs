@@ -227,6 +227,35 @@ async fn a_token_of_a_hold_that_exists_is_confirmed_as_well() {
     assert!(confirmed >= 2, "{confirmed}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_that_were_reserved_pass_from_task_to_task_without_the_servers() {
+    let quorum = RedisQuorum::start(3).await;
+    let builder = LockClient::builder().url(quorum.url());
+    let builder = builder.local_tenure(64, Duration::from_secs(60));
+    let client = builder.connect().await.unwrap();
+    let first = client.lock("k").fenced().acquire().await.unwrap();
+    let mut tasks = JoinSet::new();
+    for _ in 0..8 {
+        let lock = client.lock("k").fenced().wait(Duration::from_secs(60));
+        tasks.spawn(async move {
+            let guard = lock.acquire().await.unwrap();
+            let token = guard.fencing_token().map(u64::from).unwrap();
+            guard.release().await.unwrap();
+            token
+        });
+    }
+    eventually("all wait", async || {
+        client.health().await.unwrap().waiting == 8
+    })
+    .await;
+    first.release().await.unwrap();
+    let mut tokens = tasks.join_all().await;
+    tokens.sort_unstable();
+    // Servers that are asked give their clocks' microseconds. They were asked once, for all.
+    let one_more = tokens.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    assert!(one_more, "{tokens:?}");
+}
+
 /// A server's running time counts for the connection over which it was told, so no other connection
 /// is made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

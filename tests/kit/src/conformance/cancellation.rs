@@ -14,7 +14,7 @@ super::on_every_store!(
     a_release_dropped_after_any_number_of_polls_is_finished,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
     a_fenced_acquire_dropped_after_any_number_of_polls_leaves_nothing,
     a_run_dropped_after_any_number_of_polls_leaves_nothing,

@@ -16,7 +16,7 @@ super::on_every_store!(
     a_read_think_write_under_the_lock_loses_nothing,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     different_keys_and_namespaces_do_not_exclude_each_other,
     a_lease_that_ends_frees_the_lock,
     a_read_think_write_under_the_lock_loses_nothing,

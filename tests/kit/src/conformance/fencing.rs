@@ -10,7 +10,7 @@ super::on_every_store!(
     a_token_is_a_plain_number_that_a_double_can_hold,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_re_entry_has_the_token_of_its_hold,
     a_nested_request_can_ask_for_the_first_token_of_a_hold,
     a_token_is_a_plain_number_that_a_double_can_hold,

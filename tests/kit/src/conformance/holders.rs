@@ -16,11 +16,14 @@ super::on_every_store!(
     a_client_is_asked_about_all_of_its_holds,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_request_that_has_waited_is_told_the_name_of_the_holder,
     an_inspection_tells_the_name_of_the_holder,
     a_request_is_told_that_its_own_client_has_the_lock,
     the_clients_of_a_view_know_each_other,
+    a_holder_that_is_gone_or_of_another_library_is_told_apart,
+    a_kept_lock_has_no_owner,
+    a_request_without_a_wait_reports_what_is_known,
 );
 
 const WAIT: Duration = Duration::from_millis(600);

@@ -12,6 +12,13 @@ super::on_every_store!(
     options_outside_their_limits_are_config_errors,
 );
 
+super::without_a_queue!(
+    a_key_that_cannot_be_used_is_refused_and_the_body_does_not_run,
+    any_value_may_stand_first_in_a_key,
+    keys_of_different_values_differ,
+    options_outside_their_limits_are_config_errors,
+);
+
 struct Broken;
 
 impl std::fmt::Display for Broken {

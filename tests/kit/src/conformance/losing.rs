@@ -20,7 +20,7 @@ super::on_every_store!(
     a_fixed_lease_that_ended_says_what_to_write_and_guesses_nothing,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_body_that_outlives_its_lease_is_cancelled_and_the_call_returns_lost,
     a_lost_hold_stays_lost,
     a_renewed_lease_lasts_as_long_as_the_body,
@@ -29,6 +29,7 @@ super::on_a_quorum!(
     a_nested_call_is_cancelled_on_loss_although_the_outer_one_goes_on,
     on_lost_continue_lets_the_body_finish_and_returns_its_result,
     a_body_that_ended_after_its_lease_returns_lost_and_not_its_result,
+    a_fixed_lease_that_ended_says_what_to_write_and_guesses_nothing,
 );
 
 const SHORT: Duration = Duration::from_millis(100);

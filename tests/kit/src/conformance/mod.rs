@@ -94,9 +94,9 @@ macro_rules! on_every_store {
 }
 
 /// Those behaviours that need no queue, no order of arrival and no shares.
-macro_rules! on_a_quorum {
+macro_rules! without_a_queue {
     ($($behaviour:ident),+ $(,)?) => {
-        $crate::conformance::behaviours!(ON_A_QUORUM: $($behaviour),+);
+        $crate::conformance::behaviours!(WITHOUT_A_QUEUE: $($behaviour),+);
     };
 }
 
@@ -107,4 +107,4 @@ macro_rules! on_one_server {
     };
 }
 
-use {behaviours, on_a_quorum, on_every_store, on_one_server};
+use {behaviours, on_every_store, on_one_server, without_a_queue};

@@ -24,7 +24,7 @@ super::on_every_store!(
     shutdown_ends_waiting_requests_and_holds,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_body_that_goes_on_after_the_loss_keeps_the_others,
     a_dropped_guard_is_released_before_later_requests_of_its_client,
     siblings_inside_exclude_each_other,

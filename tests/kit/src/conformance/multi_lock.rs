@@ -29,10 +29,11 @@ super::on_every_store!(
     a_waiting_acquire_dropped_after_any_number_of_polls_leaves_nothing,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_wait_that_ends_gives_back_the_keys_that_it_got,
     an_acquire_dropped_after_any_number_of_polls_leaves_nothing,
     keys_and_tokens_are_as_listed,
+    no_key_is_a_mistake_and_a_bad_one_is_named,
 );
 
 const SHORT: Duration = Duration::from_millis(50);

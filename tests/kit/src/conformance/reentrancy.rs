@@ -18,7 +18,7 @@ super::on_every_store!(
     a_nested_request_of_a_lost_hold_is_lost,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     nested_calls_share_the_hold,
     siblings_exclude_each_other_at_the_top_and_inside_an_outer_hold,
     a_nested_body_may_enter_an_outer_guards_scope,

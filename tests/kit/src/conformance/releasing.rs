@@ -18,7 +18,7 @@ super::on_every_store!(
     shutdown_ends_waiting_requests_and_holds,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_cancelled_body_releases,
     a_dropped_guard_is_released_before_later_requests_of_its_client,
     a_guard_dropped_on_a_plain_thread_releases,
@@ -26,6 +26,7 @@ super::on_a_quorum!(
     shutdown_ends_waiting_requests_and_holds,
     a_panic_in_the_body_releases,
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
+    a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all,
 );
 
 async fn a_dropped_guard_is_released_before_later_requests_of_its_client(store: Backend) {

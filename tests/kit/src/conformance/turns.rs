@@ -35,13 +35,21 @@ super::on_every_store!(
     a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     tokens_rise_and_are_unique_over_all_hand_offs,
     other_processes_have_their_turn,
     a_passed_hold_is_renewed_and_lost_as_any_other,
     a_panic_passes_the_hold_on,
     a_passed_hold_lives_as_long_as_its_own_lease_and_no_longer,
     a_shutdown_ends_a_hand_off_to_a_request_that_is_not_polled,
+    a_hold_passed_to_a_dropped_request_goes_to_the_next,
+    a_kept_key_is_not_passed_on,
+    a_lost_hold_is_not_passed_on,
+    a_request_that_wakes_before_its_successor_takes_nothing_from_it,
+    a_shutdown_ends_a_hold_that_is_passed_on,
+    holds_dropped_at_once_are_never_left_without_an_owner,
+    tasks_of_one_process_pass_a_hold_on_without_the_store,
+    turned_off_every_hand_over_goes_through_the_store,
 );
 
 const WAIT: Duration = Duration::from_secs(30);

@@ -22,6 +22,8 @@ super::on_every_store!(
     a_place_whose_client_is_gone_is_passed_over,
 );
 
+super::without_a_queue!(a_release_repeated_is_not_held, an_abandon_undoes_a_grant,);
+
 /// A store with two clients, and what they hear.
 pub(super) struct Two {
     pub(super) stores: [Arc<dyn Store>; 2],

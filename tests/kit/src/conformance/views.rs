@@ -17,7 +17,7 @@ super::on_every_store!(
     a_shutdown_of_a_view_ends_the_client,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     a_view_has_the_locks_of_its_namespace,
     a_key_of_another_namespace_is_not_nested,
     a_view_is_handed_a_lock_by_a_client_of_its_namespace,

@@ -16,9 +16,10 @@ super::on_every_store!(
     the_longest_of_all_durations_is_for_ever_and_no_panic,
 );
 
-super::on_a_quorum!(
+super::without_a_queue!(
     wait_zero_is_one_try_and_wait_forever_waits,
     waiters_of_one_process_are_served_in_arrival_order,
+    time_paused_in_the_callers_runtime_changes_nothing,
 );
 
 async fn served_in_order(store: &Backend, clients: usize, fair: bool) {
