@@ -63,6 +63,7 @@ pub enum Ability {
 
 /// The leases that a store can keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeaseLimits {
     /// From the shortest to the longest.
     pub range: RangeInclusive<Duration>,
@@ -120,10 +121,7 @@ impl Capabilities {
             latch: Ability::Yes,
             namespaces: true,
             token_window: true,
-            leases: LeaseLimits {
-                range: MIN_LEASE..=MAX_LEASE,
-                advice: Cow::Borrowed("give another time"),
-            },
+            leases: LeaseLimits::new(MIN_LEASE..=MAX_LEASE, "give another time"),
             rounds_up: Duration::ZERO,
             lingers: Lingers::Lease,
             hears: Hears::Messages,
@@ -182,6 +180,16 @@ impl Capabilities {
         Some(format!(
             "{what} is {time:?}, and this store keeps locks for {limit}: {advice}"
         ))
+    }
+}
+
+impl LeaseLimits {
+    /// Leases of this range. The advice ends the error of another one.
+    pub fn new(range: RangeInclusive<Duration>, advice: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            range,
+            advice: advice.into(),
+        }
     }
 }
 

@@ -69,7 +69,7 @@ pub enum StoreErrorKind {
     /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
     NotReplicated,
     /// The store is not what the client's URL says, such as another kind of Redis, or no master of
-    /// that name. Not tried again.
+    /// that name, or it is not set up as the engine needs it. Not tried again.
     Misconfigured,
 }
 

@@ -6,6 +6,10 @@
 //! engine knows nothing of Redis. The embedded [`memory`] store implements the whole contract. It
 //! is the executable specification of the others.
 //!
+//! Requests, and replies with details, may get more fields: they are `#[non_exhaustive]` and have
+//! constructors. The enums of replies are exhaustive on purpose, since the engine has to know what to
+//! do about each.
+//!
 //! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from
 //! semantic versioning until several engines have proved the contract. The crates of the workspace
 //! pin each other's exact version.

@@ -1,5 +1,5 @@
 //! The store contract for holds in shares, verb by verb. `drift` in `lock-simulation` shows that
-//! both stores agree.
+//! the embedded store and Redis agree.
 
 use std::time::Duration;
 

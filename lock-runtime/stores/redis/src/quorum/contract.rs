@@ -1,6 +1,5 @@
 //! The methods of the contract, each decided by a majority.
 
-use std::borrow::Cow;
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
@@ -163,10 +162,8 @@ impl Store for QuorumStore {
         can.latch = Ability::no(LATCH);
         let longest = self.members.rejoin_after();
         if !longest.is_zero() {
-            can.leases = LeaseLimits {
-                range: *can.leases.range.start()..=longest.min(*can.leases.range.end()),
-                advice: Cow::Borrowed(LEASES),
-            };
+            let longest = longest.min(*can.leases.range.end());
+            can.leases = LeaseLimits::new(*can.leases.range.start()..=longest, LEASES);
         }
         can
     }
