@@ -7,8 +7,8 @@
 //! is the executable specification of the others.
 //!
 //! Requests, and replies with details, may get more fields: they are `#[non_exhaustive]` and have
-//! constructors. The enums of replies are exhaustive on purpose, since the engine has to know what to
-//! do about each.
+//! constructors. The enums of replies are exhaustive on purpose, since the engine has to know what
+//! to do about each.
 //!
 //! Users depend on `lock-runtime`, which re-exports what they need. This crate is exempt from
 //! semantic versioning until several engines have proved the contract. The crates of the workspace

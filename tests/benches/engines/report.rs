@@ -42,10 +42,8 @@ impl Table {
                     share(tallies, |one| one.fewest),
                     share(tallies, |one| one.most),
                 );
-                let _ = writeln!(
-                    text,
-                    "| {engine} | `{workload}` | {library} | {rate:.0} | {ratio} | {fewest:.0} to {most:.0} |"
-                );
+                let numbers = format!("{rate:.0} | {ratio} | {fewest:.0} to {most:.0}");
+                let _ = writeln!(text, "| {engine} | `{workload}` | {library} | {numbers} |");
             }
         }
         text

@@ -1,6 +1,5 @@
 //! The methods of the contract, each decided by a majority.
 
-
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
     Fenced, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Release, Released, Renewal,
