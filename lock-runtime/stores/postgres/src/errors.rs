@@ -2,99 +2,124 @@
 
 use lock_store::{StoreError, StoreErrorKind};
 use tokio_postgres::Error;
-use tokio_postgres::error::{DbError, SqlState};
+use tokio_postgres::error::SqlState;
 
-/// The error for the user. `address` says which server.
-pub(crate) fn of_postgres(error: &Error, address: &str) -> StoreError {
-    match error.as_db_error() {
-        Some(said) => of_server(said, address),
-        None => StoreError::new(StoreErrorKind::Disconnected, with_causes(error)).of(address),
-    }
+/// Of the functions: the command came after its deadline.
+pub(crate) const TOO_LATE: &str = "LK001";
+/// Of the functions: the isolation level does not suit.
+const ISOLATION: &str = "LK003";
+
+const MIGRATE: &str = "apply the migration to this database: `LockClient::migrate()`, or the SQL \
+                       of `lock_runtime::POSTGRES_MIGRATION`, as a user who may create a schema";
+const GRANT: &str = "write, as the owner of the schema: GRANT USAGE ON SCHEMA lock_store TO …; \
+                     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO …";
+
+/// What becomes of a statement that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// None.
+    None,
+    /// None. It may be sent again at once.
+    Repeat,
+    /// Unknown: the connection is gone.
+    Unknown,
 }
 
-/// An error and what it came from: tokio-postgres shows only its own part.
-fn with_causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        let next_text = next.to_string();
-        if !text.contains(&next_text) {
-            text = format!("{text}: {next_text}");
-        }
-        cause = next.source();
-    }
-    text
-}
-
-fn of_server(said: &DbError, address: &str) -> StoreError {
-    let code = said.code();
-    let (kind, advice) = match *code {
-        SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => (
-            StoreErrorKind::Denied,
-            "check the user and the password in the URL, and pg_hba.conf",
-        ),
-        SqlState::INVALID_CATALOG_NAME => (
-            StoreErrorKind::Misconfigured,
-            "create the database, or name another in the URL",
-        ),
-        SqlState::INVALID_SCHEMA_NAME
-        | SqlState::UNDEFINED_FUNCTION
-        | SqlState::UNDEFINED_TABLE => (
-            StoreErrorKind::Misconfigured,
-            "this database does not have the tables and functions of this version: let a role that \
-             may create a schema call `migrate` once, or apply `migration.sql`",
-        ),
-        SqlState::INSUFFICIENT_PRIVILEGE => (
-            StoreErrorKind::Denied,
-            "write `GRANT USAGE ON SCHEMA lock_runtime TO` this role, and `GRANT EXECUTE ON ALL \
-             FUNCTIONS IN SCHEMA lock_runtime TO` it",
-        ),
-        SqlState::INVALID_TRANSACTION_STATE => (
-            StoreErrorKind::Misconfigured,
-            "write `ALTER ROLE … SET default_transaction_isolation = 'read committed'`",
-        ),
-        SqlState::READ_ONLY_SQL_TRANSACTION => (
-            StoreErrorKind::ReadOnly,
-            "it is a standby, or takes no writes: name all servers in the URL, with \
-             `target_session_attrs=read-write`",
-        ),
-        SqlState::TOO_MANY_CONNECTIONS => (
-            StoreErrorKind::Disconnected,
-            "raise `max_connections`, use a pooler, or `connections=` fewer in the URL",
-        ),
-        SqlState::DISK_FULL => (StoreErrorKind::ReadOnly, "free some space on its disk"),
-        SqlState::OUT_OF_MEMORY => (StoreErrorKind::OutOfMemory, "give it more memory"),
-        SqlState::CANNOT_CONNECT_NOW => (StoreErrorKind::Loading, "it starts, or shuts down"),
-        SqlState::T_R_SERIALIZATION_FAILURE
-        | SqlState::T_R_DEADLOCK_DETECTED
-        | SqlState::LOCK_NOT_AVAILABLE
-        | SqlState::QUERY_CANCELED => (
-            StoreErrorKind::Timeout,
-            "another transaction stood in the way",
-        ),
-        _ if ends_session(said) => (StoreErrorKind::Disconnected, "it ended this session"),
-        _ => (StoreErrorKind::Refused, "see PostgreSQL's own message"),
+pub(crate) fn effect_of(error: &Error) -> Effect {
+    let Some(error) = error.as_db_error() else {
+        return Effect::Unknown;
     };
-    let text = format!("{} (SQLSTATE {})", said.message(), code.code());
-    StoreError::new(kind, text).of(address).advise(advice)
+    let code = error.code();
+    if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
+        Effect::Repeat
+    } else if *error.code() == SqlState::QUERY_CANCELED || is_of_class(code, &["57", "58", "XX"]) {
+        // The server ended the session, perhaps while it committed.
+        Effect::Unknown
+    } else {
+        Effect::None
+    }
 }
 
-/// True for what is repeated at once: two transactions were in each other's way.
-pub(crate) fn is_repeated(error: &Error) -> bool {
-    matches!(
-        error.code(),
-        Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED)
-    )
+fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
+    classes.iter().any(|class| code.code().starts_with(class))
 }
 
-/// True if the statement may have been carried out all the same: the session ended before the end
-/// of the commit was told.
-pub(crate) fn is_unknown(error: &Error) -> bool {
-    error.as_db_error().is_none_or(ends_session)
+/// True if an open `lock_check` or a crowd kept the row for too long.
+pub(crate) fn is_kept(error: &Error) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
-/// Class 57P, operator intervention; 58, system error; XX, internal error.
-fn ends_session(said: &DbError) -> bool {
-    let code = said.code().code();
-    ["57P", "58", "XX"].iter().any(|class| code.starts_with(class))
+/// The error for the user. `server` says which.
+pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
+    use std::error::Error as _;
+    let Some(db) = error.as_db_error() else {
+        let source = error.source().map(ToString::to_string);
+        let text = source.unwrap_or_else(|| error.to_string());
+        return StoreError::new(
+            StoreErrorKind::Disconnected,
+            format!("{server}: {}", text.trim()),
+        );
+    };
+    let code = db.code();
+    let (kind, advice) = match code.code() {
+        "3F000" | "42883" | "42P01" => (StoreErrorKind::Misconfigured, Some(MIGRATE)),
+        "42501" => (StoreErrorKind::Misconfigured, Some(GRANT)),
+        "3D000" => (
+            StoreErrorKind::Misconfigured,
+            Some("create that database, or name another in the URL"),
+        ),
+        ISOLATION => (
+            StoreErrorKind::Misconfigured,
+            Some("write: ALTER ROLE … SET default_transaction_isolation = 'read committed'"),
+        ),
+        "25006" => (
+            StoreErrorKind::ReadOnly,
+            Some(
+                "connect to the primary, as by `target_session_attrs=read-write` with several \
+                 hosts in the URL",
+            ),
+        ),
+        "53100" => (
+            StoreErrorKind::ReadOnly,
+            Some("its disk is full; free some space"),
+        ),
+        "53200" => (StoreErrorKind::OutOfMemory, None),
+        "53300" => (
+            StoreErrorKind::Disconnected,
+            Some(
+                "raise `max_connections`, put pgbouncer in front, or ask for fewer: \
+                 `?connections=…`",
+            ),
+        ),
+        "55P03" => (
+            StoreErrorKind::Timeout,
+            Some("a transaction with an open `lock_check` keeps the lock; let it end"),
+        ),
+        "57P03" => (StoreErrorKind::Loading, None),
+        TOO_LATE => (StoreErrorKind::Timeout, None),
+        _ if is_of_class(code, &["28"]) => (StoreErrorKind::Denied, None),
+        _ if is_of_class(code, &["08", "57"]) => (StoreErrorKind::Disconnected, None),
+        _ if is_of_class(code, &["40"]) => (StoreErrorKind::Timeout, None),
+        _ => (StoreErrorKind::Refused, None),
+    };
+    let text = format!("{server}: {} ({})", db.message(), code.code());
+    let error = StoreError::new(kind, text);
+    match advice {
+        Some(advice) => error.advise(advice),
+        None => error,
+    }
+}
+
+/// The functions are of another version.
+pub(crate) fn of_version(found: i32, server: &str) -> StoreError {
+    let wanted = crate::VERSION;
+    let text = format!(
+        "{server}: the functions in the schema lock_store are of version {found}, and this \
+         lock-runtime needs {wanted}"
+    );
+    let advice = match found < wanted {
+        true => MIGRATE,
+        false => "use the lock-runtime that the newest migration came with",
+    };
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(advice)
 }

@@ -1,31 +1,38 @@
-//! Locks in PostgreSQL.
+//! Locks in a PostgreSQL database: for processes of several machines, in the database that a team
+//! already has.
 //!
-//! The rules are those of the embedded store ([`lock_store::memory`]), in functions of the database
-//! (`migration.sql`), so that a lock costs one round trip and a client needs no right on any table.
+//! The rules are those of the embedded store ([`lock_store::memory`]), as functions of the database
+//! ([`MIGRATION`]). A client needs the right to execute them, and none on the tables. A free key
+//! takes one statement, and so does a release.
 //!
-//! - Operations on one key follow each other: each begins with a lock on the key's name that ends
-//!   with its transaction. Leases end on the server's clock.
-//! - A client has several connections, since each commit waits for the disk and those of several
-//!   sessions wait together. Commands for one key go over one of them.
-//! - Waiters hear of grants by `NOTIFY`. The messages are only hints, in transactions of their own:
-//!   in that of the release, all commits of the server would follow each other.
-//! - `lock_runtime.lock_check(key, token)` in a transaction of the user's keeps the lock from being
-//!   taken over until that transaction ends.
+//! - Time is the server's. A statement that was given up is not carried out after its deadline.
+//! - A client has a few connections, so that commits of independent keys share their write to disk.
+//! - Statements have no names and leave nothing behind in a session: pgbouncer in transaction mode
+//!   may stand between.
+//! - Waiters hear of grants by `NOTIFY`, which is only a hint.
+//! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
 mod connection;
 mod contract;
 mod errors;
 mod findings;
-mod listening;
-mod messages;
+mod link;
+mod listen;
+mod locks;
+mod latches;
+mod news;
 mod open;
 mod pool;
+mod rows;
+mod statement;
 mod store;
-mod sweeper;
 mod url;
-mod words;
 
 pub use self::open::open;
 
-/// Creates the tables and functions. Applying it again changes nothing.
+/// The migration: a script of SQL that makes the schema `lock_store`. Whoever applies it must own
+/// that schema, or be allowed to create it. It may be applied again at any time.
 pub const MIGRATION: &str = include_str!("migration.sql");
+
+/// The version of the functions that this crate calls.
+const VERSION: i32 = 1;
