@@ -108,7 +108,10 @@ impl Store for MemcachedStore {
             server.findings.push(Finding::other(
                 "it keeps nothing on disk, so a restart frees every lock that is held".to_owned(),
             ));
-            let set = |setting: &str| matches!(&reply, Reply::Lines(all) if all.iter().any(|one| one == setting));
+            let set = |setting: &str| match &reply {
+                Reply::Lines(lines) => lines.iter().any(|line| line == setting),
+                _ => false,
+            };
             if set("STAT evictions on") {
                 server.findings.push(Finding::other(
                     "it evicts locks when its memory is full; start it with \

@@ -25,8 +25,8 @@
 //! - messages: errors do not name the holder's process;
 //! - shares, latches, rate limiters.
 //!
-//! What loses locks: a restart, `flush_all`, and eviction when the memory is full. Run memcached with
-//! `--disable-evictions`, and not without CAS numbers (`-C`): the client's log and its
+//! What loses locks: a restart, `flush_all`, and eviction when the memory is full. Run memcached
+//! with `--disable-evictions`, and not without CAS numbers (`-C`): the client's log and its
 //! [`health`](https://docs.rs/lock-runtime) say so otherwise.
 
 mod connection;

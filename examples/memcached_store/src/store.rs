@@ -75,7 +75,7 @@ impl MemcachedStore {
         Ok((is_done(&reply), link))
     }
 
-    /// Changes an item that was read, by a command that compares its number. True if it was changed.
+    /// Changes an item that was read, by a command that compares its number. True if it did.
     async fn compared(
         &self,
         item: &Item,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
     Clock, Failure, Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
-    Store, StoreFuture,
+    Link, LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreFuture,
 };
 
 use super::event::{Verb, What};
@@ -169,7 +169,7 @@ impl Store for ObservedStore {
         self.store.is_connected()
     }
 
-    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
         self.store.log_findings(by)
     }
 

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,7 +9,7 @@ use lock_store::memory::MemoryStore;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Clock,
     Ended, Failure, Fenced, HandedOver, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
-    LatchSet, Link, Listener, LockKey, Mutex, Queue, RateRequest, Rated, Release, Released,
+    LatchSet, Link, Listener, LockKey, Logged, Mutex, Queue, RateRequest, Rated, Release, Released,
     Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError, StoreErrorKind, StoreFuture,
     WakeUp,
 };
@@ -139,7 +137,7 @@ macro_rules! verbs {
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)
             }
-            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+            fn log_findings(&self, by: Instant) -> Logged<'_> {
                 self.store.log_findings(by)
             }
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {

@@ -26,6 +26,9 @@ pub type StoreFuture<'s, T> = Pin<Box<dyn Future<Output = Result<Answer<T>, Fail
 /// The result of a question that concerns no key.
 pub type Asked<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
+/// Whether the findings of all servers were logged. `None`: the engine leaves it to the client.
+pub type Logged<'s> = Pin<Box<dyn Future<Output = Option<bool>> + Send + 's>>;
+
 /// The contract. Each operation gets the time by which it must answer, on the client's clock.
 ///
 /// An engine that lacks something leaves out its operations, which then refuse, and says so in its
@@ -149,10 +152,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Logs what endangers locks, for servers whose findings were not logged yet, and will be of
     /// servers that are met later. True when the findings of all servers were logged. `None` if the
     /// engine leaves it to the client, which logs the findings of [`servers`](Self::servers) once.
-    fn log_findings(
-        &self,
-        _by: Instant,
-    ) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+    fn log_findings(&self, _by: Instant) -> Logged<'_> {
         Box::pin(async { None })
     }
 

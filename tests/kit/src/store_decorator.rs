@@ -2,16 +2,14 @@
 //! and decides about it.
 
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
     Failure, Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockKey, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
-    StoreError, StoreErrorKind, StoreFuture,
+    LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
+    Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::clock::sleep_until;
@@ -159,7 +157,7 @@ macro_rules! verbs {
             fn is_connected(&self) -> bool {
                 self.store.is_connected()
             }
-            fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+            fn log_findings(&self, by: Instant) -> Logged<'_> {
                 self.store.log_findings(by)
             }
             fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {

@@ -1,12 +1,12 @@
 //! [`Store`] for [`RedisStore`]: the command for each method of the contract.
 
-use std::pin::Pin;
 use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Queue,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreFuture,
+    Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Logged,
+    Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    StoreFuture,
 };
 
 use crate::servers::Servers;
@@ -99,7 +99,7 @@ impl Store for RedisStore {
         Box::pin(self.diagnose(by))
     }
 
-    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
         Box::pin(async move {
             if !self.is_diagnosed().await {
                 // If this fails, the first request reports it.

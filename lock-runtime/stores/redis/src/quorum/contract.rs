@@ -1,12 +1,11 @@
 //! The methods of the contract, each decided by a majority.
 
 use std::borrow::Cow;
-use std::pin::Pin;
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Inspection, Instant, LeaseLimits, Link, LockKey, Release, Released, Renewal, Renewed,
-    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Fenced, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Release, Released, Renewal,
+    Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -74,7 +73,7 @@ impl Store for QuorumStore {
         Box::pin(self.diagnose(by))
     }
 
-    fn log_findings(&self, by: Instant) -> Pin<Box<dyn Future<Output = Option<bool>> + Send + '_>> {
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
         Box::pin(async move {
             if !self.is_diagnosed().await {
                 // If this fails, the first request reports it.
