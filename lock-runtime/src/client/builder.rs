@@ -4,6 +4,7 @@ mod access;
 mod client_name;
 mod connect;
 mod servers;
+mod postgres;
 mod sqlite;
 mod url_settings;
 

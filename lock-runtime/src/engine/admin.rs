@@ -11,6 +11,9 @@ use super::errors::unavailable;
 use crate::error::LostReason;
 use crate::error::{KeyKind, LockError};
 
+/// A migration may wait for another one, and for the disk.
+const MIGRATION: Duration = Duration::from_secs(60);
+
 impl Engine {
     pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
         self.check(&key)?;
@@ -82,6 +85,17 @@ impl Engine {
             }
             (Err(error), _) => Err(error),
         }
+    }
+
+    /// Creates what the store needs in its server.
+    pub(crate) async fn migrate(&self) -> Result<(), LockError> {
+        self.check_client()?;
+        let by = self.clock.now() + MIGRATION;
+        let done = self.store.migrate(by).await;
+        done.map_err(|source| match source.kind() {
+            StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
+            _ => unavailable(None, source),
+        })
     }
 
     async fn ping(&self) -> Result<Duration, LockError> {

@@ -1,122 +1,153 @@
-//! [`Connection`]: one session for commands.
+//! [`Connection`]: one session of the server.
 
-use lock_store::{Clock, Instant, Link, Mutex, StoreError, StoreErrorKind};
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, Row};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use crate::errors::of_postgres;
+use lock_store::{Clock, Instant, StoreError, StoreErrorKind};
+use tokio::sync::oneshot;
+use tokio_postgres::{Client, Config, Error, NoTls, Row};
 
-/// The version of the tables and functions.
-const VERSION: i32 = 1;
+use crate::errors::{of_postgres, of_version};
+use crate::statement::Statement;
 
-/// A parameter and its type, so that no statement has to be prepared: poolers would lose it.
-pub(crate) type Parameter<'p> = (&'p (dyn ToSql + Sync), Type);
+/// A connection is replaced when it is this old: its clock's distance to the server's is known from
+/// its beginning, and clocks drift apart.
+const LONGEST_LIFE: Duration = Duration::from_secs(600);
 
-/// A session for commands. Several may be under way; the server carries them out one by one.
+/// How far clocks may have drifted apart by then, and more.
+const DRIFT: Duration = Duration::from_secs(1);
+
+/// An open session. It ends when the last handle to it is dropped.
 pub(crate) struct Connection {
     client: Client,
-    pub(crate) link: Link,
-    signs: Mutex<Signs>,
+    /// The statements under way.
+    load: AtomicUsize,
+    is_retired: AtomicBool,
+    /// Before and after the server was asked for its time, and what it said, in microseconds.
+    asked: Instant,
+    answered: Instant,
+    micros: i64,
+    /// Ends the task that carries the bytes.
+    _open: oneshot::Sender<()>,
 }
 
-/// When the server was heard, and asked after that.
-struct Signs {
-    heard: Instant,
-    asked: Option<Instant>,
+/// A statement under way.
+pub(crate) struct Busy<'c>(&'c Connection);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.load.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
-/// What the server says to a client that connects.
-#[derive(Clone, Debug)]
-pub(crate) struct Hello {
-    /// Where this client listens.
-    pub(crate) channel: String,
-    /// The advisory lock of a session that listens.
-    pub(crate) listens: i64,
-}
+const HELLO: &str = "SELECT lock_store.version(), \
+                     (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
+                     pg_is_in_recovery()";
 
 impl Connection {
-    pub(crate) fn new(client: Client, link: Link, now: Instant) -> Self {
-        let signs = Mutex::new(Signs {
-            heard: now,
-            asked: None,
-        });
-        Self {
-            client,
-            link,
-            signs,
-        }
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.client.is_closed()
-    }
-
-    /// Sends one statement, and returns its rows.
-    pub(crate) async fn query(
-        &self,
+    /// Connects, and checks that the functions are there and may be used.
+    pub(crate) async fn open(
+        config: &Config,
+        server: &str,
         clock: &Clock,
-        statement: &str,
-        parameters: &[Parameter<'_>],
+    ) -> Result<Self, StoreError> {
+        let (client, open) = connect(config, server, clock).await?;
+        let asked = clock.now();
+        let failed = |error: Error| of_postgres(&error, server);
+        let rows = client.query_typed(HELLO, &[]).await.map_err(failed)?;
+        let answered = clock.now();
+        let row = rows.first().ok_or_else(|| {
+            StoreError::new(
+                StoreErrorKind::Refused,
+                format!("{server}: no answer to the first question"),
+            )
+        })?;
+        let version = row.try_get(0).map_err(failed)?;
+        if version != crate::VERSION {
+            return Err(of_version(version, server));
+        }
+        if row.try_get(2).map_err(failed)? {
+            let text = format!("{server}: it is a standby");
+            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+        }
+        Ok(Self {
+            client,
+            load: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
+            asked,
+            answered,
+            micros: row.try_get(1).map_err(failed)?,
+            _open: open,
+        })
+    }
+
+    pub(crate) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Counts a statement as under way.
+    pub(crate) fn begin(&self) -> Busy<'_> {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        Busy(self)
+    }
+
+    /// Takes no more statements.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_usable(&self, now: Instant) -> bool {
+        let is_old = self.load() == 0 && now > self.answered + LONGEST_LIFE;
+        !is_old && !self.is_retired.load(Ordering::Relaxed) && !self.client.is_closed()
+    }
+
+    /// Sends a statement, which the server does not begin so long after `now` as `late` and this
+    /// connection's [uncertainty](Self::uncertainty) say.
+    pub(crate) async fn run(
+        &self,
+        statement: &Statement,
+        now: Instant,
+        late: Duration,
     ) -> Result<Vec<Row>, Error> {
-        let now = clock.now();
-        self.signs.lock().asked.get_or_insert(now);
-        let rows = self.client.query_typed(statement, parameters).await;
-        let mut signs = self.signs.lock();
-        signs.heard = clock.now();
-        signs.asked = None;
-        rows
+        let since = (now + late).saturating_duration_since(self.asked);
+        let since = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let deadline = self.micros.saturating_add(since);
+        let params = statement.params.iter();
+        let params: Vec<_> = params.map(|param| param.typed(&deadline)).collect();
+        self.client.query_typed(statement.sql, &params).await
     }
 
-    /// For how long the server has not answered anything, of a command that was not answered.
-    pub(crate) fn silent_since(&self) -> Instant {
-        let signs = self.signs.lock();
-        signs.asked.map_or(signs.heard, |asked| asked.max(signs.heard))
+    /// By how much the server's clock may be behind what this connection takes it for.
+    pub(crate) fn uncertainty(&self) -> Duration {
+        (self.answered - self.asked) + DRIFT
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.answered
     }
 }
 
-/// Introduces the client, and checks that this version's functions are there.
-pub(crate) async fn hello(
-    session: &Client,
-    client: &[u8],
-    address: &str,
-) -> Result<Hello, StoreError> {
-    let said = session
-        .query_typed(
-            "SELECT o_version, o_channel, o_listens FROM lock_runtime.hello_v1($1)",
-            &[(&client, Type::BYTEA)],
-        )
-        .await
-        .map_err(|error| of_postgres(&error, address))?;
-    let garbled = || StoreError::new(StoreErrorKind::Refused, "its greeting is garbled").of(address);
-    let row = said.first().ok_or_else(garbled)?;
-    let version: i32 = row.try_get(0).map_err(|_| garbled())?;
-    if version != VERSION {
-        let text = format!(
-            "its tables and functions for locks are of version {version}, and this library needs \
-             version {VERSION}"
-        );
-        let error = StoreError::new(StoreErrorKind::Misconfigured, text).of(address);
-        return Err(error.advise("let this version of the library call `migrate`"));
-    }
-    Ok(Hello {
-        channel: row.try_get(1).map_err(|_| garbled())?,
-        listens: row.try_get(2).map_err(|_| garbled())?,
-    })
+/// Connects only.
+pub(crate) async fn connect(
+    config: &Config,
+    server: &str,
+    clock: &Clock,
+) -> Result<(Client, oneshot::Sender<()>), StoreError> {
+    let failed = |error: Error| of_postgres(&error, server);
+    let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+    let (open, closed) = oneshot::channel();
+    clock.spawn(until_closed(closed, async {
+        // Whoever waits for an answer gets the error.
+        let _ = connection.await;
+    }));
+    Ok((client, open))
 }
 
-/// With what each session needs: a name, and an end when the network is gone.
-pub(crate) fn prepared(config: &Config, name: &str, connect: std::time::Duration) -> Config {
-    const SILENCE: std::time::Duration = std::time::Duration::from_secs(10);
-    let mut config = config.clone();
-    if config.get_application_name().is_none() && !name.is_empty() {
-        config.application_name(name);
+/// Works until the other end of `closed` is dropped.
+pub(crate) async fn until_closed(closed: oneshot::Receiver<()>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        _ = closed => {}
+        () = work => {}
     }
-    if config.get_connect_timeout().is_none() {
-        config.connect_timeout(connect);
-    }
-    config.keepalives_idle(SILENCE);
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(SILENCE);
-    }
-    config
 }

@@ -304,7 +304,7 @@ END $$;
 
 -- Locks that only take writes: an answer of a standby would be an old one.
 CREATE OR REPLACE FUNCTION lock_store.expect_primary() RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
 BEGIN
     IF pg_catalog.pg_is_in_recovery() THEN
         RAISE EXCEPTION USING ERRCODE = '25006', MESSAGE = 'this server is a standby';

@@ -1,290 +1,217 @@
-//! [`Pool`]: the connections for commands. All commands for one key go over the same one.
+//! [`Pool`]: a client's connections, opened when they are needed.
 
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::timing::{Timeouts, backoff};
-use lock_store::{Clock, Failure, Instant, Link, Listener, Mutex, StoreError, StoreErrorKind};
-use tokio::sync::oneshot;
-use tokio_postgres::{Config, NoTls};
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use tokio::sync::watch;
 
-use crate::connection::{Connection, Hello, hello, prepared};
-use crate::errors::of_postgres;
+use crate::connection::Connection;
+use crate::listen::Hearer;
+use crate::url::Settings;
 
-/// A session that has not answered for so long is left, and another is opened.
-const SILENCE: Duration = Duration::from_secs(5);
+/// After an attempt to connect failed while others are connected, the next one waits.
+const OPENS_AGAIN: Duration = Duration::from_secs(2);
 
-/// The numbers of the links of one connection's sessions.
-const LINKS: u64 = 128;
-
-/// The connections.
+/// A client's connections.
 pub(crate) struct Pool {
-    slots: Vec<Mutex<Slot>>,
-    pub(crate) address: String,
+    pub(crate) settings: Settings,
     pub(crate) clock: Clock,
-    pub(crate) timeouts: Timeouts,
-    config: Config,
-    /// The client's identity.
-    client: Vec<u8>,
-    listener: Weak<dyn Listener>,
-    is_closed: AtomicBool,
-    up: AtomicUsize,
-    /// Sessions that were left and have not ended. While there are many, no more are left.
-    left: AtomicUsize,
-    pub(crate) hello: Mutex<Option<Hello>>,
-    pub(crate) connected: Mutex<Option<Instant>>,
-    reconnects: AtomicUsize,
+    connect_timeout: Duration,
+    hearer: Hearer,
+    state: Mutex<State>,
+    /// Changes when an attempt to connect has ended.
+    attempts: watch::Sender<u64>,
 }
 
-/// One connection: its sessions follow each other.
-struct Slot {
-    /// How many sessions there were.
-    made: u64,
-    state: State,
-    failures: u32,
+#[derive(Default)]
+struct State {
+    connections: Vec<Arc<Connection>>,
+    opening: usize,
+    /// The number of attempts that failed, and why the last one did.
+    failures: u64,
+    error: Option<StoreError>,
+    failed_at: Option<Instant>,
+    /// Since when there is a connection.
+    since: Option<Instant>,
+    connects: u64,
+    is_closed: bool,
 }
 
-type Waiting = oneshot::Sender<Result<Arc<Connection>, StoreError>>;
+/// What to do for a statement.
+enum Choice {
+    Use(Arc<Connection>),
+    Wait { failures: u64 },
+    Closed,
+}
 
-enum State {
-    Idle,
-    Connecting(Vec<Waiting>),
-    Up(Arc<Connection>),
-    Failed(Instant, StoreError),
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pool").field(&self.settings.server).finish()
+    }
 }
 
 impl Pool {
     pub(crate) fn new(
-        config: &Config,
-        connections: usize,
-        address: String,
-        client: Vec<u8>,
-        context: &lock_store::StoreContext,
-    ) -> Self {
-        let slot = || {
-            Mutex::new(Slot {
-                made: 0,
-                state: State::Idle,
-                failures: 0,
-            })
-        };
-        let timeouts = context.timeouts;
-        Self {
-            slots: std::iter::repeat_with(slot).take(connections).collect(),
-            address,
-            clock: context.clock.clone(),
-            timeouts,
-            config: prepared(config, &context.name, timeouts.connect),
-            client,
-            listener: context.listener.clone(),
-            is_closed: AtomicBool::new(false),
-            up: AtomicUsize::new(0),
-            left: AtomicUsize::new(0),
-            hello: Mutex::new(None),
-            connected: Mutex::new(None),
-            reconnects: AtomicUsize::new(0),
+        settings: Settings,
+        clock: Clock,
+        connect_timeout: Duration,
+        hearer: Hearer,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            clock,
+            connect_timeout,
+            hearer,
+            state: Mutex::default(),
+            attempts: watch::Sender::new(0),
+        })
+    }
+
+    fn error(&self, kind: StoreErrorKind, what: &str) -> StoreError {
+        StoreError::new(kind, format!("{}: {what}", self.settings.server))
+    }
+
+    /// The connection with the least to do.
+    pub(crate) async fn get(self: &Arc<Self>, by: Instant) -> Result<Arc<Connection>, StoreError> {
+        let mut attempts = self.attempts.subscribe();
+        let mut failures_before = None;
+        loop {
+            attempts.borrow_and_update();
+            match self.choose() {
+                Choice::Use(connection) => return Ok(connection),
+                Choice::Closed => {
+                    return Err(self.error(StoreErrorKind::Disconnected, "it is closed"));
+                }
+                Choice::Wait { failures } => {
+                    let before = *failures_before.get_or_insert(failures);
+                    let error = self.state.lock().error.clone();
+                    if failures > before
+                        && let Some(error) = error
+                    {
+                        return Err(error);
+                    }
+                }
+            }
+            if !matches!(self.clock.by(by, attempts.changed()).await, Some(Ok(()))) {
+                return Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"));
+            }
         }
     }
 
-    /// The connection for this name.
-    pub(crate) fn place_of(&self, name: &[u8]) -> usize {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        let slots = u64::try_from(self.slots.len()).unwrap_or(1);
-        usize::try_from(hasher.finish() % slots).unwrap_or(0)
-    }
-
-    /// The link of this connection's session, or of the next one if there is none.
-    pub(crate) fn link(&self, at: usize) -> Link {
-        match &*self.slots[at].lock() {
-            Slot {
-                state: State::Up(connection),
-                ..
-            } if !connection.is_closed() => connection.link,
-            slot => link(slot.made + 1, at),
+    fn choose(self: &Arc<Self>) -> Choice {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Choice::Closed;
+        }
+        let had = state.connections.len();
+        let connections = &mut state.connections;
+        connections.retain(|connection| connection.is_usable(now));
+        let best = connections
+            .iter()
+            .min_by_key(|connection| connection.load())
+            .cloned();
+        let lost = had > 0 && best.is_none();
+        let is_idle = best
+            .as_ref()
+            .is_some_and(|connection| connection.load() == 0);
+        let failed = state.failed_at;
+        let rests = best.is_some() && failed.is_some_and(|at| now < at + OPENS_AGAIN);
+        let most = match best {
+            Some(_) => self.settings.connections,
+            // All that wait need one, first of all.
+            None => 1,
+        };
+        let opens = !is_idle && !rests && state.connections.len() + state.opening < most;
+        state.opening += usize::from(opens);
+        let failures = state.failures;
+        if lost {
+            state.since = None;
+        }
+        drop(state);
+        if lost {
+            let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
+            self.hearer.disconnected(&self.settings.server, &error);
+        }
+        if opens {
+            self.clock.spawn(Arc::clone(self).open());
+        }
+        match best {
+            Some(connection) => Choice::Use(connection),
+            None => Choice::Wait { failures },
         }
     }
 
-    /// A session, made if there is none.
-    pub(crate) async fn session(
-        self: &Arc<Self>,
-        at: usize,
-        by: Instant,
-    ) -> Result<Arc<Connection>, Failure> {
-        let waits = {
-            let mut slot = self.slots[at].lock();
-            if self.is_closed() {
-                return Err(Failure::without_effect(self.closed()));
-            }
-            match &mut slot.state {
-                State::Up(connection) if !connection.is_closed() => {
-                    return Ok(Arc::clone(connection));
-                }
-                State::Failed(again, error) if self.clock.now() < *again => {
-                    return Err(Failure::without_effect(error.clone()));
-                }
-                State::Connecting(waiting) => {
-                    let (done, waits) = oneshot::channel();
-                    waiting.push(done);
-                    waits
-                }
-                State::Idle | State::Failed(..) | State::Up(_) => {
-                    let (done, waits) = oneshot::channel();
-                    slot.state = State::Connecting(vec![done]);
-                    slot.made += 1;
-                    let made = slot.made;
-                    let pool = Arc::clone(self);
-                    self.clock.spawn(async move { pool.connect(at, made).await });
-                    waits
-                }
-            }
-        };
-        let session = match self.clock.by(by, waits).await {
-            Some(Ok(session)) => session,
-            Some(Err(_)) => Err(self.closed()),
-            None => {
-                let text = "the connection was not there in time";
-                Err(StoreError::new(StoreErrorKind::Timeout, text).of(&self.address))
-            }
-        };
-        session.map_err(Failure::without_effect)
-    }
-
-    async fn connect(self: Arc<Self>, at: usize, made: u64) {
-        let by = self.clock.now() + self.timeouts.connect;
-        let opened = self.clock.by(by, self.open(at, made)).await;
+    /// One attempt to connect.
+    async fn open(self: Arc<Self>) {
+        let (config, server) = (&self.settings.config, &self.settings.server);
+        let by = self.clock.now() + self.connect_timeout;
+        let opened = Connection::open(config, server, &self.clock);
+        let opened = self.clock.by(by, opened).await;
         let opened = opened.unwrap_or_else(|| {
-            let text = "it did not let this client in within the connect timeout";
-            Err(StoreError::new(StoreErrorKind::Timeout, text).of(&self.address))
+            Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"))
         });
-        let mut slot = self.slots[at].lock();
-        let state = match &opened {
-            _ if self.is_closed() => State::Idle,
+        let is_first = self.ended(opened);
+        if is_first {
+            self.hearer.connected(server);
+        }
+        self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// True if there was no connection before.
+    fn ended(&self, opened: Result<Connection, StoreError>) -> bool {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.opening -= 1;
+        match opened {
+            // If it was closed meanwhile, so is this one.
+            Ok(_) if state.is_closed => false,
             Ok(connection) => {
-                slot.failures = 0;
-                State::Up(Arc::clone(connection))
+                let is_first = state.connections.is_empty();
+                state.connections.push(Arc::new(connection));
+                state.failed_at = None;
+                if is_first {
+                    state.since = Some(now);
+                    state.connects += 1;
+                }
+                is_first
             }
             Err(error) => {
-                slot.failures += 1;
-                State::Failed(self.clock.now() + backoff(slot.failures), error.clone())
-            }
-        };
-        let before = std::mem::replace(&mut slot.state, state);
-        drop(slot);
-        if let State::Connecting(waiting) = before {
-            for one in waiting {
-                let _ = one.send(opened.clone());
+                tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
+                state.failures += 1;
+                state.error = Some(error);
+                state.failed_at = Some(now);
+                false
             }
         }
     }
 
-    async fn open(self: &Arc<Self>, at: usize, made: u64) -> Result<Arc<Connection>, StoreError> {
-        let failed = |error| of_postgres(&error, &self.address);
-        let (session, driver) = self.config.connect(NoTls).await.map_err(failed)?;
-        let pool = Arc::clone(self);
-        self.clock.spawn(async move {
-            let ended = driver.await;
-            pool.ended(at, link(made, at), ended.err());
-        });
-        let said = hello(&session, &self.client, &self.address).await?;
-        *self.hello.lock() = Some(said);
+    /// Since when it is connected, and how often it was again.
+    pub(crate) fn connected(&self) -> (Option<Instant>, u64) {
+        let state = self.state.lock();
+        (state.since, state.connects.saturating_sub(1))
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
         let now = self.clock.now();
-        let connection = Arc::new(Connection::new(session, link(made, at), now));
-        if self.up.fetch_add(1, Ordering::AcqRel) == 0 {
-            if self.connected.lock().replace(now).is_some() {
-                self.reconnects.fetch_add(1, Ordering::AcqRel);
-            }
-            if let Some(listener) = self.listener.upgrade() {
-                listener.connected(&self.address);
-            }
-        }
-        Ok(connection)
-    }
-
-    /// A session has ended, whether it was in use or left.
-    fn ended(&self, at: usize, link: Link, error: Option<tokio_postgres::Error>) {
-        let mut slot = self.slots[at].lock();
-        let is_this = matches!(&slot.state, State::Up(up) if up.link == link);
-        let before = is_this.then(|| std::mem::replace(&mut slot.state, State::Idle));
-        drop(slot);
-        if before.is_some() {
-            self.is_down(error.map(|error| of_postgres(&error, &self.address)));
-        } else {
-            let less = |left: usize| left.checked_sub(1);
-            let _ = self
-                .left
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        }
-    }
-
-    fn is_down(&self, error: Option<StoreError>) {
-        let less = |up: usize| up.checked_sub(1);
-        let before = self
-            .up
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        if before == Ok(1)
-            && !self.is_closed()
-            && let Some(listener) = self.listener.upgrade()
-        {
-            let text = "the server closed the connection";
-            let gone = || StoreError::new(StoreErrorKind::Disconnected, text).of(&self.address);
-            listener.disconnected(&self.address, &error.unwrap_or_else(gone));
-        }
-    }
-
-    /// A command over this session was not answered in time. If the server has not answered anything
-    /// there for long, the next command goes over another session.
-    pub(crate) fn was_silent(&self, at: usize, session: &Arc<Connection>) {
-        let silence = SILENCE.max(4 * self.timeouts.command);
-        let is_silent = self.clock.now() > session.silent_since() + silence;
-        if is_silent && self.left.load(Ordering::Acquire) < self.slots.len() {
-            let text = "it has not answered anything for long";
-            let error = StoreError::new(StoreErrorKind::Timeout, text).of(&self.address);
-            self.leave(at, session, error);
-        }
-    }
-
-    /// The next command goes over another session.
-    pub(crate) fn leave(&self, at: usize, session: &Arc<Connection>, why: StoreError) {
-        let mut slot = self.slots[at].lock();
-        if !matches!(&slot.state, State::Up(up) if up.link == session.link) {
-            return;
-        }
-        let before = std::mem::replace(&mut slot.state, State::Idle);
-        drop(slot);
-        drop(before);
-        self.left.fetch_add(1, Ordering::AcqRel);
-        self.is_down(Some(why));
-    }
-
-    pub(crate) fn is_up(&self) -> bool {
-        self.up.load(Ordering::Acquire) > 0
-    }
-
-    pub(crate) fn reconnects(&self) -> u64 {
-        u64::try_from(self.reconnects.load(Ordering::Acquire)).unwrap_or(u64::MAX)
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
-    }
-
-    fn closed(&self) -> StoreError {
-        StoreError::new(StoreErrorKind::Disconnected, "the client was closed").of(&self.address)
+        let state = self.state.lock();
+        let mut connections = state.connections.iter();
+        connections.any(|connection| connection.is_usable(now))
     }
 
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::Release);
-        for slot in &self.slots {
-            let before = std::mem::replace(&mut slot.lock().state, State::Idle);
-            drop(before);
-        }
+        let connections = {
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.connections)
+        };
+        drop(connections);
+        self.attempts.send_modify(|count| *count += 1);
     }
-}
 
-fn link(made: u64, at: usize) -> Link {
-    Link(made * LINKS + u64::try_from(at).unwrap_or(0))
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
 }
