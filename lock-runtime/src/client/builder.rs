@@ -3,8 +3,8 @@
 mod access;
 mod client_name;
 mod connect;
-mod servers;
 mod postgres;
+mod servers;
 mod sqlite;
 mod url_settings;
 

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth};
+use lock_store::{
+    Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth, StoreErrorKind,
+};
 
 use super::Engine;
 use super::errors::unavailable;

@@ -121,7 +121,11 @@ impl PostgresStore {
             for row in rows.iter().map(Values) {
                 let held: bool = row.get("held")?;
                 if let Some(slot) = renewed.get_mut(place(&row)?) {
-                    *slot = if held { Renewed::Renewed } else { Renewed::Gone };
+                    *slot = if held {
+                        Renewed::Renewed
+                    } else {
+                        Renewed::Gone
+                    };
                 }
             }
             Ok(renewed)
@@ -197,9 +201,7 @@ impl PostgresStore {
 
     pub(crate) async fn shrinks(&self, claim: Claim, permits: u32, by: Instant) -> Done<Released> {
         let mut params = of_claim(self.name(&claim.key), &claim);
-        params.push(Param::Int(Some(
-            i32::try_from(permits).unwrap_or(i32::MAX),
-        )));
+        params.push(Param::Int(Some(i32::try_from(permits).unwrap_or(i32::MAX))));
         let sql = "SELECT held, told, tokens FROM lock_store.shrink($1, $2, $3, $4, $5)";
         self.ends(sql, params, by).await
     }

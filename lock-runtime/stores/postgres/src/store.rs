@@ -200,5 +200,8 @@ pub(crate) fn one<T>(
     read: impl Fn(Values<'_>) -> Read<T>,
     none: impl Fn() -> T,
 ) -> impl Fn(&[Row]) -> Read<T> {
-    move |rows| rows.first().map_or_else(|| Ok(none()), |row| read(Values(row)))
+    move |rows| {
+        rows.first()
+            .map_or_else(|| Ok(none()), |row| read(Values(row)))
+    }
 }
