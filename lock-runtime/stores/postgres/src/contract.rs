@@ -76,6 +76,7 @@ impl Store for PostgresStore {
     }
 
     fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
+        self.waits();
         let name = Param::bytes(self.name(&place.key));
         let params = vec![name, Param::bytes(owner(place.owner))];
         Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_wait($1, $2)", params, by))
@@ -159,7 +160,7 @@ impl Store for PostgresStore {
 
     fn close(&self) {
         self.open.lock().take();
-        self.pool.close();
+        self.leave();
     }
 
     fn is_closed(&self) -> bool {

@@ -16,6 +16,7 @@ mod connection;
 mod contract;
 mod errors;
 mod findings;
+mod flights;
 mod latches;
 mod link;
 mod listen;

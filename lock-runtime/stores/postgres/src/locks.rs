@@ -39,6 +39,9 @@ fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
 impl PostgresStore {
     pub(crate) async fn acquires(&self, request: Acquire, by: Instant) -> Done<Acquired> {
         let mut params = of_claim(self.name(&request.claim.key), &request.claim);
+        if request.queue == Queue::Join {
+            self.waits();
+        }
         let queue = match request.queue {
             Queue::Barge => 0,
             Queue::Respect => 1,

@@ -616,6 +616,7 @@ BEGIN
                 ends = CASE WHEN keep > 0 THEN t + span(keep) ELSE '-infinity' END
             WHERE name = n;
         ELSIF keep > 0 THEN
+            DELETE FROM share WHERE name = n AND owner = o || '\x6b'::bytea;
             UPDATE share SET token = NULL, owner = o || '\x6b'::bytea, ends = t + span(keep)
             WHERE name = n AND owner = o;
         ELSE
@@ -899,6 +900,13 @@ END $$;
 CREATE OR REPLACE FUNCTION lock_store.latch_leave(n bytea, o bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ DELETE FROM latch_place WHERE name = n AND owner = o $$;
+
+-- A client that ends gives up its places. Of one that could not say so, they are passed over.
+CREATE OR REPLACE FUNCTION lock_store.leave(which bytea) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+    DELETE FROM place WHERE client = which;
+    DELETE FROM latch_place WHERE substr(owner, 1, 16) = which;
+$$;
 
 -- Removes what has ended, at most once a minute and some of it at a time. True if there is more.
 CREATE OR REPLACE FUNCTION lock_store.sweep() RETURNS boolean

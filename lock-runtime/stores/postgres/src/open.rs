@@ -1,11 +1,13 @@
 //! From a URL to a store.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
 
+use crate::flights::Flights;
 use crate::listen::{self, Hearer};
 use crate::pool::Pool;
 use crate::statement::Statement;
@@ -60,6 +62,8 @@ pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigEr
         listens: listens_now,
         open: Mutex::new(Some(open)),
         command_timeout: timeouts.command,
+        flights: Flights::default(),
+        has_waited: AtomicBool::new(false),
     }))
 }
 

@@ -201,14 +201,15 @@ impl Pool {
         connections.any(|connection| connection.is_usable(now))
     }
 
-    pub(crate) fn close(&self) {
+    /// Opens no more. What is open ends with the last handle.
+    pub(crate) fn close(&self) -> Vec<Arc<Connection>> {
         let connections = {
             let mut state = self.state.lock();
             state.is_closed = true;
             std::mem::take(&mut state.connections)
         };
-        drop(connections);
         self.attempts.send_modify(|count| *count += 1);
+        connections
     }
 
     pub(crate) fn is_closed(&self) -> bool {

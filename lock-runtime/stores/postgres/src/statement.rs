@@ -32,6 +32,17 @@ impl Statement {
     }
 }
 
+impl Statement {
+    /// The names that it is about.
+    pub(crate) fn names(&self) -> &[Vec<u8>] {
+        match self.params.first() {
+            Some(Param::Bytes(Some(name))) => std::slice::from_ref(name),
+            Some(Param::ManyBytes(names)) => names,
+            _ => &[],
+        }
+    }
+}
+
 impl Param {
     /// Its value and type. `deadline` stands for [`Deadline`](Self::Deadline).
     pub(crate) fn typed<'p>(&'p self, deadline: &'p i64) -> (&'p (dyn ToSql + Sync), Type) {

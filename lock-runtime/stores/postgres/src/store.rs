@@ -1,6 +1,8 @@
 //! [`PostgresStore`]: a client's handle to its connections.
 
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lock_store::{
@@ -12,6 +14,7 @@ use tokio_postgres::Row;
 
 use crate::connection::Connection;
 use crate::errors::{Effect, TOO_LATE, effect_of, is_kept, of_postgres};
+use crate::flights::Flights;
 use crate::link::LINK;
 use crate::listen::Hearer;
 use crate::news::News;
@@ -23,7 +26,6 @@ use crate::statement::{Param, Statement};
 pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
 /// A client's handle.
-#[derive(Debug)]
 pub(crate) struct PostgresStore {
     pub(crate) pool: Arc<Pool>,
     pub(crate) client: ClientId,
@@ -37,6 +39,18 @@ pub(crate) struct PostgresStore {
     /// Ends the task that listens. `None` if there is none.
     pub(crate) open: Mutex<Option<oneshot::Sender<()>>>,
     pub(crate) command_timeout: Duration,
+    pub(crate) flights: Flights,
+    /// Whether it may have a place in some queue.
+    pub(crate) has_waited: AtomicBool,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("PostgresStore");
+        debug.field("server", &self.server());
+        debug.field("namespace", &self.namespace);
+        debug.finish_non_exhaustive()
+    }
 }
 
 /// The end of a statement.
@@ -99,14 +113,20 @@ impl PostgresStore {
     ) -> Outcome<T> {
         let clock = &self.pool.clock;
         loop {
-            let connection = match self.pool.get(by).await {
-                Ok(connection) => connection,
-                Err(error) => return Outcome::Failed(Failure::without_effect(error)),
+            let names = statement.names();
+            let connection = match self.flights.connection_of(names, clock.now()) {
+                Some(connection) => connection,
+                None => match self.pool.get(by).await {
+                    Ok(connection) => connection,
+                    Err(error) => return Outcome::Failed(Failure::without_effect(error)),
+                },
             };
             let busy = connection.begin();
             let sent = clock.now();
+            let flight = self.flights.begin(&connection, names, sent);
             let rows = connection.run(statement, sent, self.late);
             let rows = clock.by_from(sent, by, rows).await;
+            flight.land();
             drop(busy);
             let until = sent + self.late + connection.uncertainty();
             let error = match rows {
@@ -145,22 +165,53 @@ impl PostgresStore {
 
     /// Tells those whose turn has come.
     pub(crate) fn tell_granted(&self, granted: Vec<(Owner, Option<u64>)>) {
+        let mut hints = Vec::new();
         for (owner, token) in granted {
             let news = News::Granted { owner, token };
             if owner.client == self.client {
                 self.hearer.hear(news);
-            } else if let Some(statement) = telling(owner.client, &news) {
-                self.send(statement);
+            } else {
+                hints.extend(telling(owner.client, &news));
             }
+        }
+        if !hints.is_empty() {
+            self.send(hints);
         }
     }
 
-    /// Sends a hint. Nobody waits for it.
-    fn send(&self, statement: Statement) {
+    /// Sends hints in their order. Nobody waits for them.
+    fn send(&self, hints: Vec<Statement>) {
         let (pool, late) = (Arc::clone(&self.pool), self.late);
         let by = pool.clock.now() + self.command_timeout;
         self.pool.clock.spawn(async move {
-            let _ = pool.clock.by(by, send(&pool, &statement, by, late)).await;
+            let _ = pool.clock.by(by, send(&pool, &hints, by, late)).await;
+        });
+    }
+
+    /// It may have a place from now on, which it gives up when it is closed.
+    pub(crate) fn waits(&self) {
+        self.has_waited.store(true, Ordering::Relaxed);
+        // Nobody may ask for their names again.
+        self.flights.forget(self.pool.clock.now(), self.late);
+    }
+
+    /// Gives up all places, and closes the connections.
+    pub(crate) fn leave(&self) {
+        let connections = self.pool.close();
+        if !self.has_waited.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let (clock, late) = (self.pool.clock.clone(), self.late);
+        let by = clock.now() + self.command_timeout;
+        let client = Param::bytes(self.client.0.to_be_bytes().to_vec());
+        self.pool.clock.spawn(async move {
+            let statement = Statement::new("SELECT lock_store.leave($1)", vec![client]);
+            if let Some(connection) = connections.first() {
+                let left = connection.run(&statement, clock.now(), late);
+                if !matches!(clock.by(by, left).await, Some(Ok(_))) {
+                    tracing::debug!("a client's places are left to be passed over");
+                }
+            }
         });
     }
 
@@ -169,10 +220,12 @@ impl PostgresStore {
     }
 }
 
-async fn send(pool: &Arc<Pool>, statement: &Statement, by: Instant, late: Duration) {
+async fn send(pool: &Arc<Pool>, hints: &[Statement], by: Instant, late: Duration) {
     if let Ok(connection) = pool.get(by).await {
         let busy = connection.begin();
-        let _ = connection.run(statement, pool.clock.now(), late).await;
+        for hint in hints {
+            let _ = connection.run(hint, pool.clock.now(), late).await;
+        }
         drop(busy);
     }
 }
