@@ -144,6 +144,16 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// Prepares the server for locks, if this store needs that once: tables and functions. Safe to
+    /// repeat. The user must be allowed to make them.
+    fn migrate(&self, _by: Instant) -> Asked<'_, ()> {
+        Box::pin(async {
+            let text = "this store has no tables, and needs no migration";
+            let error = StoreError::new(StoreErrorKind::Misconfigured, text);
+            Err(error.advise("leave `migrate` out"))
+        })
+    }
+
     /// True if there is a connection now: to a server that has locks, or to as many as are needed.
     fn is_connected(&self) -> bool {
         true

@@ -1,6 +1,7 @@
 //! Support for this workspace's tests: real servers and real processes that can be made to fail on
 //! purpose.
 //!
+//! - [`PostgresServer`]: a separate PostgreSQL, which can be killed, paused and restarted.
 //! - [`RedisServer`]: a separate `redis-server`, which can be killed, paused and restarted.
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
@@ -43,6 +44,8 @@ mod memory_backend;
 pub mod nemesis;
 mod os_process;
 mod polled;
+#[cfg(target_os = "linux")]
+mod postgres_server;
 mod process;
 mod proxy;
 mod quorum;
@@ -67,6 +70,8 @@ pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use log::Log;
 pub use memory_backend::MemoryBackend;
 pub use polled::polled;
+#[cfg(target_os = "linux")]
+pub use postgres_server::PostgresServer;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use quorum::RedisQuorum;
