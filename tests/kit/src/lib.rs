@@ -43,8 +43,9 @@ mod log;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
-mod polled;
 #[cfg(target_os = "linux")]
+mod pgbouncer;
+mod polled;
 mod postgres_server;
 mod process;
 mod proxy;
@@ -69,8 +70,9 @@ pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use log::Log;
 pub use memory_backend::MemoryBackend;
-pub use polled::polled;
 #[cfg(target_os = "linux")]
+pub use pgbouncer::PgBouncer;
+pub use polled::polled;
 pub use postgres_server::PostgresServer;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;

@@ -23,6 +23,8 @@ use crate::eventually_within;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 
+mod standby;
+
 /// Where Debian and Homebrew put the programs, if they are not in the path.
 const FOLDERS: [&str; 6] = [
     "/usr/lib/postgresql/17/bin",
@@ -51,7 +53,7 @@ impl fmt::Debug for PostgresServer {
 }
 
 /// The program, run by somebody other than root, which it refuses.
-fn program(name: &str) -> Command {
+pub(crate) fn program(name: &str) -> Command {
     let path = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
     let path = path
         .into_iter()
@@ -66,7 +68,7 @@ fn program(name: &str) -> Command {
     command
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let offset = u16::try_from(std::process::id() % 4000).expect("less than 4000");
     for _ in 0..4000 {
