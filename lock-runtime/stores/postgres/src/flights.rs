@@ -11,9 +11,12 @@ use lock_store::{Instant, Mutex};
 
 use crate::connection::Connection;
 
-/// By name: the connection of the last such statement, and when it was sent.
+/// The connection of a statement, and when it was sent.
+type Sent = (Weak<Connection>, Instant);
+
+/// The last such statement of each name.
 #[derive(Default)]
-pub(crate) struct Flights(Mutex<HashMap<Vec<u8>, (Weak<Connection>, Instant)>>);
+pub(crate) struct Flights(Mutex<HashMap<Vec<u8>, Sent>>);
 
 /// A statement under way, which is remembered if this is dropped before it [lands](Self::land).
 pub(crate) struct Flight<'f> {
@@ -68,9 +71,7 @@ impl Flight<'_> {
         }
         let own = Arc::downgrade(self.connection);
         for name in self.names {
-            let is_over = |(other, sent): &(Weak<Connection>, Instant)| {
-                other.ptr_eq(&own) && *sent <= self.sent
-            };
+            let is_over = |(other, sent): &Sent| other.ptr_eq(&own) && *sent <= self.sent;
             if flights.get(name).is_some_and(is_over) {
                 flights.remove(name);
             }
