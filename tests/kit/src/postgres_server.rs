@@ -310,10 +310,15 @@ impl StoreUnderTest for PostgresServer {
         ))
     }
 
+    /// The number of clients that have something here. A client that closes gives up its places.
     fn channels(&self) -> Asks<'_, usize> {
         Box::pin(self.number(
             "SELECT count(*) FROM (
                 SELECT client FROM lock_store.place
+                UNION SELECT substr(owner, 1, 16) FROM lock_store.hold
+                    WHERE owner IS NOT NULL AND ends > clock_timestamp()
+                UNION SELECT substr(owner, 1, 16) FROM lock_store.share
+                    WHERE ends > clock_timestamp()
                 UNION SELECT substr(owner, 1, 16) FROM lock_store.latch_place
              ) AS waiting",
         ))

@@ -1,24 +1,13 @@
 //! What stands around a PostgreSQL server: a pooler, and standbys that take over.
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockClientBuilder};
+use lock_runtime::{LockClient, LockError};
 use lock_testkit::{PgBouncer, PostgresServer, eventually};
 use tokio::task::JoinSet;
 
-fn builder(url: &str) -> LockClientBuilder {
-    LockClient::builder()
-        .url(url)
-        .command_timeout(Duration::from_secs(5))
-        .connect_timeout(Duration::from_secs(10))
-}
-
-async fn client(url: &str) -> LockClient {
-    builder(url).connect().await.unwrap()
-}
+use crate::client;
 
 /// Two clients of sixteen tasks want one lock.
 async fn exclude(clients: [LockClient; 2]) {
@@ -94,7 +83,7 @@ async fn a_synchronous_standby_that_takes_over_knows_every_lock_and_tokens_rise(
     primary.kill();
     let refused = two.lock("k").wait(Duration::ZERO).acquire().await;
     assert!(
-        matches!(refused, Err(lock_runtime::LockError::Unavailable { .. })),
+        matches!(refused, Err(LockError::Unavailable { .. })),
         "{refused:?}"
     );
     standby.promote().await;
