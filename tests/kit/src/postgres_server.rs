@@ -85,14 +85,28 @@ impl PostgresServer {
     /// A server with the migration applied, and a user who may do no more than clients need.
     pub async fn start() -> Self {
         let server = Self::bare().await;
-        server.migrate().await;
+        server.set_up().await;
         server
-            .run(&format!(
-                "GRANT USAGE ON SCHEMA lock_store TO {APP};
-                 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO {APP}"
-            ))
-            .await;
+    }
+
+    /// The same on a disk, for benchmarks.
+    ///
+    /// # Panics
+    /// If there is no PostgreSQL on this machine.
+    pub async fn on_disk() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let server = Self::in_folder(folder).await;
+        server.set_up().await;
         server
+    }
+
+    async fn set_up(&self) {
+        self.migrate().await;
+        self.run(&format!(
+            "GRANT USAGE ON SCHEMA lock_store TO {APP};
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO {APP}"
+        ))
+        .await;
     }
 
     /// A server without the migration.
@@ -102,7 +116,10 @@ impl PostgresServer {
     pub async fn bare() -> Self {
         // In memory, if that can be: no test is about how long the disk takes.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let folder = folder.expect("a temporary folder");
+        Self::in_folder(folder.expect("a temporary folder")).await
+    }
+
+    async fn in_folder(folder: TempDir) -> Self {
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).expect("the folder is this user's");
         let made = program("initdb")
