@@ -350,16 +350,16 @@ impl LockClient {
     }
 
     /// Creates what the client's store needs in its server before the first lock can be taken:
-    /// tables and functions in PostgreSQL. Repeating it changes nothing, and several processes may
-    /// call it at once.
+    /// tables and functions in PostgreSQL. On every other engine it does nothing. Repeating it
+    /// changes nothing, and several processes may call it at once.
     ///
     /// The URL must name a user that may create them; the services themselves need less. A client
     /// for this can't be [connected](LockClientBuilder::connect) before: use
     /// [`connect_lazy`](LockClientBuilder::connect_lazy).
     ///
     /// # Errors
-    /// [`LockError::Config`] on an engine without tables, and for a user without the right to make
-    /// them; [`LockError::Unavailable`] if the server does not answer.
+    /// [`LockError::Config`] for a user without the right to make them;
+    /// [`LockError::Unavailable`] if the server does not answer.
     ///
     /// # Cancel safety
     /// All of it is done, or nothing.

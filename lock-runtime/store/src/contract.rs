@@ -145,13 +145,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Prepares the server for locks, if this store needs that once: tables and functions. Safe to
-    /// repeat. The user must be allowed to make them.
+    /// repeat. The user must be allowed to make them. Does nothing where nothing is needed, so that
+    /// a service can change its URL and not its code.
     fn migrate(&self, _by: Instant) -> Asked<'_, ()> {
-        Box::pin(async {
-            let text = "this store has no tables, and needs no migration";
-            let error = StoreError::new(StoreErrorKind::Misconfigured, text);
-            Err(error.advise("leave `migrate` out"))
-        })
+        Box::pin(async { Ok(()) })
     }
 
     /// True if there is a connection now: to a server that has locks, or to as many as are needed.

@@ -1,5 +1,9 @@
 //! What is PostgreSQL's own: its functions and rights, `lock_check`, and what stands around it.
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
 
 mod around;
 mod checked;

@@ -11,7 +11,7 @@ use crate::rows::{Read, Values, micros, nanos, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, one};
 
-type Done<T> = Result<Answer<T>, Failure>;
+type Replied<T> = Result<Answer<T>, Failure>;
 
 fn count(number: i64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -30,7 +30,7 @@ fn of_call(name: Vec<u8>, call: &LatchCall) -> Vec<Param> {
 }
 
 impl PostgresStore {
-    pub(crate) async fn rates(&self, request: RateRequest, by: Instant) -> Done<Rated> {
+    pub(crate) async fn rates(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
         let statement = Statement::new(
             "SELECT delay, left_over FROM lock_store.rate($1, $2, $3, $4, $5)",
             vec![
@@ -59,7 +59,7 @@ impl PostgresStore {
         counts: u32,
         ttl: Duration,
         by: Instant,
-    ) -> Done<LatchSet> {
+    ) -> Replied<LatchSet> {
         let mut params = of_call(self.name(&call.key), &call);
         params.extend([Param::long(counts.into()), Param::long(micros(ttl))]);
         let sql = "SELECT code, now_is FROM lock_store.latch_set($1, $2, $3, $4, $5, $6)";
@@ -78,7 +78,7 @@ impl PostgresStore {
             .await
     }
 
-    pub(crate) async fn latch_counts(&self, call: LatchCall, by: Instant) -> Done<LatchCounted> {
+    pub(crate) async fn latch_counts(&self, call: LatchCall, by: Instant) -> Replied<LatchCounted> {
         let params = of_call(self.name(&call.key), &call);
         let statement = Statement::new(
             "SELECT code, left_over, now_is, told, generation \
@@ -114,12 +114,12 @@ impl PostgresStore {
         sql: &'static str,
         params: Vec<Param>,
         by: Instant,
-    ) -> Done<LatchFound> {
+    ) -> Replied<LatchFound> {
         let read = one(|row| found(&row), || LatchFound::NotSet);
         self.call(by, Statement::new(sql, params), read).await
     }
 
-    pub(crate) async fn latch_leaves(&self, place: LatchCall, by: Instant) -> Done<()> {
+    pub(crate) async fn latch_leaves(&self, place: LatchCall, by: Instant) -> Replied<()> {
         let params = vec![
             Param::bytes(self.name(&place.key)),
             Param::bytes(owner(place.owner)),
