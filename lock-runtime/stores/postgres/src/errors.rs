@@ -6,6 +6,9 @@ use tokio_postgres::error::SqlState;
 
 /// Of the functions: the command came after its deadline.
 pub(crate) const TOO_LATE: &str = "LK001";
+/// A session does not know the statement that it has prepared, or knows another's: there is a pooler
+/// that gives each transaction to any session.
+const POOLED: [&str; 2] = ["26000", "42P05"];
 /// Of the functions: the isolation level does not suit.
 const ISOLATION: &str = "LK003";
 
@@ -30,7 +33,10 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
         return Effect::Unknown;
     };
     let code = error.code();
-    if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
+    if *code == SqlState::T_R_SERIALIZATION_FAILURE
+        || *code == SqlState::T_R_DEADLOCK_DETECTED
+        || is_pooled(code)
+    {
         Effect::Repeat
     } else if *error.code() == SqlState::QUERY_CANCELED || is_of_class(code, &["57", "58", "XX"]) {
         // The server ended the session, perhaps while it committed.
@@ -42,6 +48,11 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
 
 fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
     classes.iter().any(|class| code.code().starts_with(class))
+}
+
+/// True if sessions can't keep statements.
+pub(crate) fn is_pooled(code: &SqlState) -> bool {
+    POOLED.contains(&code.code())
 }
 
 /// True if an open `lock_check` or a crowd kept the row for too long.

@@ -148,7 +148,7 @@ impl Pool {
     async fn open(self: Arc<Self>) {
         let (config, server) = (&self.settings.config, &self.settings.server);
         let by = self.clock.now() + self.connect_timeout;
-        let opened = Connection::open(config, server, &self.clock);
+        let opened = Connection::open(config, server, &self.settings.keeps, &self.clock);
         let opened = self.clock.by(by, opened).await;
         let opened = opened.unwrap_or_else(|| {
             Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"))

@@ -1,5 +1,4 @@
-//! [`Statement`]: one call of a function, with its parameters and their types. It has no name at
-//! the server, so that any session can carry it out.
+//! [`Statement`]: one call of a function, with its parameters and their types.
 
 use lock_store::{Acquire, Claim, Owner};
 use tokio_postgres::types::{ToSql, Type};

@@ -1,5 +1,8 @@
 //! The URL: `postgres://user:password@host:5432/database?connections=8&listen=off`.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -16,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) connections: usize,
     /// Where to listen. `None`: nowhere.
     pub(crate) listen: Option<Config>,
+    /// Whether sessions may keep statements: not through a pooler, which needs the option `listen`.
+    pub(crate) keeps: Arc<AtomicBool>,
     /// The hosts, for people.
     pub(crate) server: String,
 }
@@ -65,6 +70,7 @@ pub(crate) fn read(url: &str, name: &str, timeouts: Timeouts) -> Result<Settings
         plain.push_str(&rest.join("&"));
     }
     let config = config(&plain, name, timeouts)?;
+    let keeps = Arc::new(AtomicBool::new(listen.is_none()));
     let listen = match listen {
         None => Some(config.clone()),
         Some("off") => None,
@@ -73,6 +79,7 @@ pub(crate) fn read(url: &str, name: &str, timeouts: Timeouts) -> Result<Settings
     Ok(Settings {
         connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
         listen,
+        keeps,
         server: server(&config),
         config,
     })
