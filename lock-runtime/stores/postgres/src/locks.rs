@@ -196,9 +196,8 @@ impl PostgresStore {
 
     /// One that ends a hold, or a part of it.
     async fn ends(&self, sql: &'static str, params: Vec<Param>, by: Instant) -> Done<Released> {
-        let read = |row: Values<'_>| Ok((released(row.get("held")?), row.told()?));
         let none = || (Released::NotHeld, Told::new());
-        let answer = self.call(by, Statement::new(sql, params), one(read, none));
+        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
         Ok(self.tell(answer.await?))
     }
 
@@ -212,7 +211,13 @@ impl PostgresStore {
     pub(crate) async fn abandons(&self, request: Acquire, by: Instant) -> Done<Released> {
         let params = of_claim(self.name(&request.claim.key), &request.claim);
         let sql = "SELECT held, told, tokens FROM lock_store.abandon($1, $2, $3, $4)";
-        self.ends(sql, params, by).await
+        let none = || (Released::NotHeld, Told::new());
+        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
+        let answer = answer.await?;
+        let (released, told) = answer.value;
+        // It is the last that a client does.
+        self.tell_granted_now(told, by).await;
+        Ok(Answer::new(released, answer.link))
     }
 
     pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
@@ -234,6 +239,10 @@ impl PostgresStore {
         let answer = self.call(by, statement, one(read, || (None, Told::new())));
         Ok(self.tell(answer.await?))
     }
+}
+
+fn ended(row: Values<'_>) -> Read<(Released, Told)> {
+    Ok((released(row.get("held")?), row.told()?))
 }
 
 /// The request that a row of a batch is about.

@@ -165,6 +165,23 @@ impl PostgresStore {
 
     /// Tells those whose turn has come.
     pub(crate) fn tell_granted(&self, granted: Vec<(Owner, Option<u64>)>) {
+        let hints = self.hints(granted);
+        if !hints.is_empty() {
+            self.send(hints);
+        }
+    }
+
+    /// The same, and waits until it is done: the client may close after this.
+    pub(crate) async fn tell_granted_now(&self, granted: Vec<(Owner, Option<u64>)>, by: Instant) {
+        let hints = self.hints(granted);
+        if !hints.is_empty() {
+            let sent = send(&self.pool, &hints, by, self.late);
+            let _ = self.pool.clock.by(by, sent).await;
+        }
+    }
+
+    /// What to tell other clients. This one is told at once.
+    fn hints(&self, granted: Vec<(Owner, Option<u64>)>) -> Vec<Statement> {
         let mut hints = Vec::new();
         for (owner, token) in granted {
             let news = News::Granted { owner, token };
@@ -174,9 +191,7 @@ impl PostgresStore {
                 hints.extend(telling(owner.client, &news));
             }
         }
-        if !hints.is_empty() {
-            self.send(hints);
-        }
+        hints
     }
 
     /// Sends hints in their order. Nobody waits for them.
