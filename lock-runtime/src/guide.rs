@@ -7,6 +7,7 @@
 //! | [errors] | what each error means, and what to do |
 //! | [engines] | which engine can do what, and how to add one |
 //! | [redis] | URLs, persistence, rights |
+//! | [postgresql] | locks in a database: set-up, `lock_check`, poolers, standbys |
 //! | [sqlite] | a file for the processes of one machine: what it survives, its limits |
 //! | [topologies] | one server, Sentinel, Cluster, replicas, a quorum: what each survives |
 //! | [cost] | commands, memory, and figures beside other libraries |
@@ -34,6 +35,7 @@ macro_rules! page {
         /// [observability]: crate::guide::observability
         /// [quorum]: crate::guide::topologies#a-quorum-of-independent-servers
         /// [redis]: crate::guide::redis
+        /// [postgresql]: crate::guide::postgresql
         /// [sqlite]: crate::guide::sqlite
         /// [testing]: crate::guide::testing
         /// [topologies]: crate::guide::topologies
@@ -61,6 +63,7 @@ page!(migration);
 // Its example needs this feature.
 #[cfg(any(not(doctest), feature = "metrics"))]
 page!(observability);
+page!(postgresql);
 page!(redis);
 page!(sqlite);
 // Its examples need these features.

@@ -43,9 +43,10 @@
 //!
 //! # Stores
 //! The URL says where the locks are: `redis://`, `rediss://`, `redis+unix://`,
-//! `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, `sqlite://` for the processes of one
-//! machine, or `memory:` for one process. [`guide::redis`] and [`guide::sqlite`] have the set-up,
-//! [`guide::topologies`] what each Redis survives.
+//! `redis-sentinel://`, `redis-cluster://`, `redis-quorum://`, `postgres://`, `sqlite://` for the
+//! processes of one machine, or `memory:` for one process. [`guide::redis`],
+//! [`guide::postgresql`] and [`guide::sqlite`] have the set-up, [`guide::topologies`] what each
+//! Redis survives.
 //!
 //! # Testing
 //! [`LockClient::in_memory`] needs no server. The feature `test-util` adds a client that follows
@@ -56,6 +57,7 @@
 //! |---|---|---|
 //! | `macros` | yes | the attributes and `lock_key!` |
 //! | `redis` | yes | Redis in all its set-ups |
+//! | `postgres` | no | PostgreSQL |
 //! | `sqlite` | no | a SQLite database, without a server |
 //! | `tls` | no | `rediss://`, certificates |
 //! | `metrics` | no | [`observe::MetricsObserver`](crate::observe), for the crate `metrics` |
@@ -108,6 +110,10 @@ pub use lock_store::{
     FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
     StoreErrorKind,
 };
+/// The migration for PostgreSQL as SQL, for who applies it without
+/// [`LockClient::migrate`](LockClient::migrate).
+#[cfg(feature = "postgres")]
+pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
 #[cfg(feature = "redis")]
 #[doc(inline)]
 pub use lock_store_redis::Credentials;

@@ -6,6 +6,7 @@ use lock_testkit::conformance::{CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENT
 lock_testkit::conformance!(
     MEMORY,
     lock_testkit::conformance::SQLITE,
+    lock_testkit::conformance::POSTGRES,
     REDIS,
     QUORUM,
     REPLICATED,

@@ -3,6 +3,7 @@
 mod access;
 mod client_name;
 mod connect;
+mod postgres;
 mod servers;
 mod sqlite;
 mod url_settings;

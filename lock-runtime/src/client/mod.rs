@@ -349,6 +349,35 @@ impl LockClient {
         })
     }
 
+    /// Creates what the client's store needs in its server before the first lock can be taken:
+    /// tables and functions in PostgreSQL. On every other engine it does nothing. Repeating it
+    /// changes nothing, and several processes may call it at once.
+    ///
+    /// The URL must name a user that may create them; the services themselves need less. A client
+    /// for this can't be [connected](LockClientBuilder::connect) before: use
+    /// [`connect_lazy`](LockClientBuilder::connect_lazy).
+    ///
+    /// # Errors
+    /// [`LockError::Config`] for a user without the right to make them;
+    /// [`LockError::Unavailable`] if the server does not answer.
+    ///
+    /// # Cancel safety
+    /// All of it is done, or nothing.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let url = "postgres://owner@db.internal/shop";
+    /// let client = lock_runtime::LockClient::builder().url(url).connect_lazy()?;
+    /// client.migrate().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn migrate(&self) -> Result<(), LockError> {
+        self.engine.migrate().await
+    }
+
     /// What this client does now, and what it has done: counters and states. Asks nobody, so it
     /// works while the store is down.
     ///

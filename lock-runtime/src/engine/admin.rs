@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
-use lock_store::{Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth};
+use lock_store::{
+    Answer, Failure, Inspection, LockKey, Permits, Role, ServerHealth, StoreErrorKind,
+};
 
 use super::Engine;
 use super::errors::unavailable;
 #[cfg(feature = "test-util")]
 use crate::error::LostReason;
 use crate::error::{KeyKind, LockError};
+
+/// A migration may wait for another one, and for the disk.
+const MIGRATION: Duration = Duration::from_secs(60);
 
 impl Engine {
     pub(crate) async fn inspect(&self, key: LockKey) -> Result<Inspection, LockError> {
@@ -82,6 +87,17 @@ impl Engine {
             }
             (Err(error), _) => Err(error),
         }
+    }
+
+    /// Creates what the store needs in its server.
+    pub(crate) async fn migrate(&self) -> Result<(), LockError> {
+        self.check_client()?;
+        let by = self.clock.now() + MIGRATION;
+        let done = self.store.migrate(by).await;
+        done.map_err(|source| match source.kind() {
+            StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
+            _ => unavailable(None, source),
+        })
     }
 
     async fn ping(&self) -> Result<Duration, LockError> {

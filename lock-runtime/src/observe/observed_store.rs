@@ -173,6 +173,10 @@ impl Store for ObservedStore {
         self.store.log_findings(by)
     }
 
+    fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+        self.store.migrate(by)
+    }
+
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
         self.store.servers(by)
     }

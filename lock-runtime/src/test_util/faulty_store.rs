@@ -155,6 +155,9 @@ macro_rules! verbs {
                 let is_silent = *self.told.behaviour.borrow() == Behaviour::Silent;
                 !is_silent && self.store.is_connected()
             }
+            fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+                self.store.migrate(by)
+            }
             fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
                 self.store.servers(by)
             }

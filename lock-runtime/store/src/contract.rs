@@ -144,6 +144,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Box::pin(async { Ok(()) })
     }
 
+    /// Prepares the server for locks, if this store needs that once: tables and functions. Safe to
+    /// repeat. The user must be allowed to make them. Does nothing where nothing is needed, so that
+    /// a service can change its URL and not its code.
+    fn migrate(&self, _by: Instant) -> Asked<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     /// True if there is a connection now: to a server that has locks, or to as many as are needed.
     fn is_connected(&self) -> bool {
         true

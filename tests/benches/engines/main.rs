@@ -9,6 +9,7 @@
     reason = "a program for its own developers: it can't go on without what it expects"
 )]
 
+mod postgres;
 mod process;
 mod report;
 mod sqlite;
@@ -43,11 +44,42 @@ struct Arguments {
     bench: bool,
 }
 
-/// What is measured: its name, how many processes and tasks, whose keys, and what is compared.
-const WORKLOADS: &[(&str, usize, usize, Keys, &[&str])] = &[
-    ("solo", 1, 1, Keys::Own, &["loop", "ours"]),
-    ("many", 1, 64, Keys::Own, &["loop", "ours"]),
-    ("hot4", 4, 16, Keys::One, &["poll", "ours"]),
+/// What is measured.
+struct Workload {
+    name: &'static str,
+    processes: usize,
+    tasks: usize,
+    keys: Keys,
+    /// What it is compared with.
+    on_sqlite: &'static [&'static str],
+    on_postgres: &'static [&'static str],
+}
+
+const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "solo",
+        processes: 1,
+        tasks: 1,
+        keys: Keys::Own,
+        on_sqlite: &["loop"],
+        on_postgres: &["loop"],
+    },
+    Workload {
+        name: "many",
+        processes: 1,
+        tasks: 64,
+        keys: Keys::Own,
+        on_sqlite: &["loop"],
+        on_postgres: &["loop"],
+    },
+    Workload {
+        name: "hot4",
+        processes: 4,
+        tasks: 16,
+        keys: Keys::One,
+        on_sqlite: &["poll"],
+        on_postgres: &["poll", "advisory"],
+    },
 ];
 
 fn main() {
@@ -58,19 +90,27 @@ fn main() {
     }
     let mut table = Table::default();
     for round in 0..arguments.rounds {
-        for (workload, processes, tasks, keys, libraries) in WORKLOADS {
-            for library in *libraries {
-                let database = sqlite::Database::new();
+        for workload in WORKLOADS {
+            let mut measure = |engine: &str, library: &str, place: String| {
                 let order = Order {
-                    library: (*library).to_owned(),
-                    place: database.path(),
-                    tasks: *tasks,
-                    keys: *keys,
+                    library: library.to_owned(),
+                    place,
+                    tasks: workload.tasks,
+                    keys: workload.keys,
                     seconds: arguments.seconds,
                 };
-                let tally = Round::start(&order, *processes).run();
-                eprintln!("{round}: sqlite {workload} {library}: {tally}");
-                table.note("SQLite", workload, library, tally);
+                let tally = Round::start(&order, workload.processes).run();
+                let name = workload.name;
+                eprintln!("{round}: {engine} {name} {library}: {tally}");
+                table.note(engine, name, library, tally);
+            };
+            for library in workload.on_sqlite.iter().chain(&["ours"]) {
+                let database = sqlite::Database::new();
+                measure("SQLite", library, database.url());
+            }
+            for library in workload.on_postgres.iter().chain(&["ours"]) {
+                let database = postgres::Database::new();
+                measure("PostgreSQL", library, database.url());
             }
         }
     }

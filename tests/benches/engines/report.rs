@@ -25,17 +25,16 @@ impl Table {
     pub(crate) fn text(&self, rounds: u32, seconds: u64) -> String {
         let mut text = format!(
             "Medians of {rounds} rounds of {seconds} s each, in turns; {}.\n\n\
-             | engine | workload | | cycles/s | ratio | fewest and most of a task |\n\
+             | engine | workload | | cycles/s | ours ÷ this | fewest and most of a task |\n\
              |---|---|---|--:|--:|--:|\n",
             machine()
         );
         for ((engine, workload), libraries) in &self.rows {
-            let by_hand = libraries.iter().find(|(name, _)| *name != "ours");
+            let ours = libraries.get("ours").map_or(&[][..], Vec::as_slice);
             for (library, tallies) in libraries {
-                let ratios = by_hand.map(|(_, others)| ratios(tallies, others));
-                let ratio = match (&**library, ratios) {
-                    ("ours", Some(ratios)) => format!("**{:.2}**", median(ratios)),
-                    _ => "1".to_owned(),
+                let ratio = match &**library {
+                    "ours" => "1".to_owned(),
+                    _ => format!("**{:.2}**", median(ratios(ours, tallies))),
                 };
                 let rate = median(tallies.iter().map(Tally::rate).collect());
                 let (fewest, most) = (

@@ -1,7 +1,7 @@
 //! SQLite, as somebody would write it who needs a lock now: a row, by an upsert that is refused
 //! while another's lease lasts, and a delete.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -14,6 +14,8 @@ use crate::worker::{Counts, Order, Running, Work};
 /// Who polls waits so long between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
+pub(crate) const SCHEME: &str = "sqlite://";
+
 const LEASE: i64 = 30_000;
 
 /// A database on the disk of the temporary folder.
@@ -25,13 +27,14 @@ impl Database {
         Self(tempfile::tempdir().expect("a temporary folder"))
     }
 
-    pub(crate) fn path(&self) -> PathBuf {
-        self.0.path().join("locks.db")
+    pub(crate) fn url(&self) -> String {
+        format!("{SCHEME}{}", self.0.path().join("locks.db").display())
     }
 }
 
-fn open(path: &Path) -> Connection {
-    let file = path.with_extension("by-hand.db");
+fn open(url: &str) -> Connection {
+    let path = url.strip_prefix(SCHEME).expect("a URL of SQLite");
+    let file = Path::new(path).with_extension("by-hand.db");
     let rows = Connection::open(file).expect("the database");
     rows.busy_timeout(Duration::from_secs(30))
         .expect("a time limit");

@@ -1,14 +1,14 @@
 //! One process of a measurement.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::LockClient;
+use tokio::runtime::Runtime;
 
-use crate::sqlite;
 use crate::tally::Tally;
+use crate::{postgres, sqlite};
 
 /// Whose keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ pub(crate) enum Keys {
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) library: String,
-    pub(crate) place: PathBuf,
+    /// The database's URL.
+    pub(crate) place: String,
     pub(crate) tasks: usize,
     pub(crate) keys: Keys,
     pub(crate) seconds: u64,
@@ -42,7 +43,7 @@ impl Order {
             seconds,
             ..
         } = self;
-        format!("{library} {tasks} {keys} {seconds} {}", place.display())
+        format!("{library} {tasks} {keys} {seconds} {}", place)
     }
 
     pub(crate) fn read(text: &str) -> Option<Self> {
@@ -101,7 +102,10 @@ pub(crate) fn run(order: &Order) {
     let counts = Counts::new(order.tasks);
     let work = match &*order.library {
         "ours" => ours(order, &counts),
-        library => sqlite::by_hand(library, order, &counts),
+        library if order.place.starts_with(sqlite::SCHEME) => {
+            sqlite::by_hand(library, order, &counts)
+        }
+        library => postgres::by_hand(library, order, &counts),
     };
     println!("ready");
     let mut go = String::new();
@@ -154,17 +158,20 @@ impl Running {
     }
 }
 
-/// Tasks of this library, with a client of its own for this process.
-fn ours(order: &Order, counts: &Arc<Counts>) -> Work {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+pub(crate) fn runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
         .worker_threads(2)
         .enable_all()
         .build()
-        .expect("threads");
-    let url = format!("sqlite://{}", order.place.display());
-    let builder = LockClient::builder()
-        .url(url)
-        .command_timeout(Duration::from_secs(5));
+        .expect("threads")
+}
+
+/// Tasks of this library, with a client of its own for this process.
+fn ours(order: &Order, counts: &Arc<Counts>) -> Work {
+    let runtime = runtime();
+    let builder = LockClient::builder().url(&order.place);
+    let builder = builder.command_timeout(Duration::from_secs(5));
     let client = runtime.block_on(builder.connect()).expect("the database");
     let (order, counts) = (order.clone(), Arc::clone(counts));
     Work::new(move || {

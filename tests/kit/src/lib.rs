@@ -1,6 +1,7 @@
 //! Support for this workspace's tests: real servers and real processes that can be made to fail on
 //! purpose.
 //!
+//! - [`PostgresServer`]: a separate PostgreSQL, which can be killed, paused and restarted.
 //! - [`RedisServer`]: a separate `redis-server`, which can be killed, paused and restarted.
 //! - [`SentinelGroup`]: a master, its replicas and three sentinels, from the same program.
 //! - [`RedisCluster`]: three masters, with a replica each if wanted.
@@ -42,7 +43,10 @@ mod log;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
+#[cfg(target_os = "linux")]
+mod pgbouncer;
 mod polled;
+mod postgres_server;
 mod process;
 mod proxy;
 mod quorum;
@@ -66,7 +70,10 @@ pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use log::Log;
 pub use memory_backend::MemoryBackend;
+#[cfg(target_os = "linux")]
+pub use pgbouncer::PgBouncer;
 pub use polled::polled;
+pub use postgres_server::PostgresServer;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;
 pub use quorum::RedisQuorum;

@@ -160,6 +160,9 @@ macro_rules! verbs {
             fn log_findings(&self, by: Instant) -> Logged<'_> {
                 self.store.log_findings(by)
             }
+            fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+                self.store.migrate(by)
+            }
             fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
                 self.store.servers(by)
             }

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
+use super::postgres::{is_postgres, open_postgres};
 use super::sqlite::open_sqlite;
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
@@ -235,6 +236,16 @@ impl LockClientBuilder {
             }
             self.expect_no_access("`sqlite:` is a file of this machine")?;
             return open_sqlite(url, context);
+        }
+        if is_postgres(url) {
+            if self.has_replicas() {
+                return Err(LockError::config(
+                    "`replicas` is for Redis; PostgreSQL waits for its standbys as its \
+                     `synchronous_standby_names` says",
+                ));
+            }
+            self.expect_no_access("`postgres:` has user and password in its URL")?;
+            return open_postgres(url, context);
         }
         let Some(rest) = url.strip_prefix("memory:") else {
             return self.open_server(url, context);

@@ -3,15 +3,21 @@
 use lock_store::{Ability, Capabilities};
 
 use super::engine::Engine;
-#[cfg(target_os = "linux")]
-use crate::SqliteFile;
 use crate::{MemoryBackend, RedisBackend};
+#[cfg(target_os = "linux")]
+use crate::{PostgresServer, SqliteFile};
 
 /// The embedded store.
 pub const MEMORY: Engine = Engine::new("memory", || Box::pin(MemoryBackend::start()));
 /// A SQLite database.
 #[cfg(target_os = "linux")]
 pub const SQLITE: Engine = Engine::new("sqlite", || Box::pin(SqliteFile::start())).at_once(2);
+/// A PostgreSQL server, and clients with the least rights.
+#[cfg(target_os = "linux")]
+pub const POSTGRES: Engine = Engine::new("postgres", || Box::pin(PostgresServer::under_test()))
+    .at_once(2)
+    .that_can(of_postgres)
+    .that_fails();
 /// One Redis server.
 pub const REDIS: Engine = Engine::new("redis", || Box::pin(RedisBackend::redis()))
     .at_once(2)
@@ -28,6 +34,14 @@ pub const SENTINELS: Engine =
     Engine::new("sentinels", || Box::pin(RedisBackend::sentinels())).at_once(2);
 /// A Redis cluster.
 pub const CLUSTER: Engine = Engine::new("cluster", || Box::pin(RedisBackend::cluster())).at_once(2);
+
+/// All, but it gives one token at a time. Only what tests go by is said here.
+#[cfg(target_os = "linux")]
+fn of_postgres() -> Capabilities {
+    let mut can = Capabilities::all();
+    can.token_window = false;
+    can
+}
 
 fn of_a_quorum() -> Capabilities {
     let mut can = Capabilities::all();

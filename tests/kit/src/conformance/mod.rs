@@ -48,9 +48,9 @@ mod views;
 mod waiting;
 
 pub use self::engine::Engine;
-#[cfg(target_os = "linux")]
-pub use self::engines::SQLITE;
 pub use self::engines::{CLUSTER, MEMORY, QUORUM, REDIS, REPLICATED, SENTINELS};
+#[cfg(target_os = "linux")]
+pub use self::engines::{POSTGRES, SQLITE};
 pub use self::trials::run;
 
 use std::pin::Pin;

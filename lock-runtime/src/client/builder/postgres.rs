@@ -1,0 +1,27 @@
+//! `postgres:` URLs, as far as this build knows them.
+
+use std::sync::Arc;
+
+use lock_store::{Store, StoreContext};
+
+use crate::error::LockError;
+
+pub(super) fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+#[cfg(feature = "postgres")]
+pub(super) fn open_postgres(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+    Ok(lock_store_postgres::open(url, context)?)
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn open_postgres(
+    _url: &str,
+    _context: StoreContext,
+) -> Result<Arc<dyn Store>, LockError> {
+    Err(LockError::config(
+        "the URL begins with `postgres:`, and this build of lock-runtime does not know that \
+         store; switch its feature `postgres` on",
+    ))
+}

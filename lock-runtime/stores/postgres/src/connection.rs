@@ -1,0 +1,192 @@
+//! [`Connection`]: one session of the server.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use tokio::sync::oneshot;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Error, NoTls, Row};
+
+use crate::errors::{is_pooled, of_postgres, of_version};
+use crate::statement::Statement;
+
+/// A connection is replaced when it is this old: its clock's distance to the server's is known from
+/// its beginning, and clocks drift apart.
+const LONGEST_LIFE: Duration = Duration::from_secs(600);
+
+/// How far clocks may have drifted apart by then, and more.
+const DRIFT: Duration = Duration::from_secs(1);
+
+/// An open session. It ends when the last handle to it is dropped.
+pub(crate) struct Connection {
+    client: Client,
+    /// Statements that this session knows, by their text.
+    known: Mutex<HashMap<&'static str, tokio_postgres::Statement>>,
+    /// Whether it may know any.
+    keeps: Arc<AtomicBool>,
+    /// The statements under way.
+    load: AtomicUsize,
+    is_retired: AtomicBool,
+    /// Before and after the server was asked for its time, and what it said, in microseconds.
+    asked: Instant,
+    answered: Instant,
+    micros: i64,
+    /// Ends the task that carries the bytes.
+    _open: oneshot::Sender<()>,
+}
+
+/// A statement under way.
+pub(crate) struct Busy<'c>(&'c Connection);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.load.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+const HELLO: &str = "SELECT lock_store.version(), \
+                     (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
+                     pg_is_in_recovery()";
+
+impl Connection {
+    /// Connects, and checks that the functions are there and may be used.
+    pub(crate) async fn open(
+        config: &Config,
+        server: &str,
+        keeps: &Arc<AtomicBool>,
+        clock: &Clock,
+    ) -> Result<Self, StoreError> {
+        let (client, open) = connect(config, server, clock).await?;
+        let asked = clock.now();
+        let failed = |error: Error| of_postgres(&error, server);
+        let rows = client.query_typed(HELLO, &[]).await.map_err(failed)?;
+        let answered = clock.now();
+        let row = rows.first().ok_or_else(|| {
+            StoreError::new(
+                StoreErrorKind::Refused,
+                format!("{server}: no answer to the first question"),
+            )
+        })?;
+        let version = row.try_get(0).map_err(failed)?;
+        if version != crate::VERSION {
+            return Err(of_version(version, server));
+        }
+        if row.try_get(2).map_err(failed)? {
+            let text = format!("{server}: it is a standby");
+            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+        }
+        Ok(Self {
+            client,
+            known: Mutex::default(),
+            keeps: Arc::clone(keeps),
+            load: AtomicUsize::new(0),
+            is_retired: AtomicBool::new(false),
+            asked,
+            answered,
+            micros: row.try_get(1).map_err(failed)?,
+            _open: open,
+        })
+    }
+
+    pub(crate) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Counts a statement as under way.
+    pub(crate) fn begin(&self) -> Busy<'_> {
+        self.load.fetch_add(1, Ordering::Relaxed);
+        Busy(self)
+    }
+
+    /// Takes no more statements.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_usable(&self, now: Instant) -> bool {
+        let is_old = self.load() == 0 && now > self.answered + LONGEST_LIFE;
+        !is_old && !self.is_retired.load(Ordering::Relaxed) && !self.client.is_closed()
+    }
+
+    /// Sends a statement, which the server does not begin so long after `now` as `late` and this
+    /// connection's [uncertainty](Self::uncertainty) say.
+    pub(crate) async fn run(
+        &self,
+        statement: &Statement,
+        now: Instant,
+        late: Duration,
+    ) -> Result<Vec<Row>, Error> {
+        let since = (now + late).saturating_duration_since(self.asked);
+        let since = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let deadline = self.micros.saturating_add(since);
+        let params = statement.params.iter();
+        let params: Vec<_> = params.map(|param| param.typed(&deadline)).collect();
+        if !self.keeps.load(Ordering::Relaxed) {
+            return self.client.query_typed(statement.sql, &params).await;
+        }
+        let done = self.run_known(statement.sql, &params).await;
+        if let Err(error) = &done
+            && error.code().is_some_and(is_pooled)
+        {
+            self.keeps.store(false, Ordering::Relaxed);
+        }
+        done
+    }
+
+    /// The server reads and plans a statement that it knows only once: a cycle costs a fifth less.
+    async fn run_known(
+        &self,
+        sql: &'static str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, Error> {
+        let known = self.known.lock().get(sql).cloned();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let types: Vec<Type> = params.iter().map(|(_, of)| of.clone()).collect();
+                let known = self.client.prepare_typed(sql, &types).await?;
+                self.known.lock().insert(sql, known.clone());
+                known
+            }
+        };
+        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
+        self.client.query(&known, &values).await
+    }
+
+    /// By how much the server's clock may be behind what this connection takes it for.
+    pub(crate) fn uncertainty(&self) -> Duration {
+        (self.answered - self.asked) + DRIFT
+    }
+
+    pub(crate) fn since(&self) -> Instant {
+        self.answered
+    }
+}
+
+/// Connects only.
+pub(crate) async fn connect(
+    config: &Config,
+    server: &str,
+    clock: &Clock,
+) -> Result<(Client, oneshot::Sender<()>), StoreError> {
+    let failed = |error: Error| of_postgres(&error, server);
+    let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+    let (open, closed) = oneshot::channel();
+    clock.spawn(until_closed(closed, async {
+        // Whoever waits for an answer gets the error.
+        let _ = connection.await;
+    }));
+    Ok((client, open))
+}
+
+/// Works until the other end of `closed` is dropped.
+pub(crate) async fn until_closed(closed: oneshot::Receiver<()>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        _ = closed => {}
+        () = work => {}
+    }
+}

@@ -1,0 +1,175 @@
+//! The operations of the contract.
+
+use std::time::Duration;
+
+use lock_store::{
+    Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
+    Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey,
+    RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreErrorKind,
+    StoreFuture,
+};
+
+use crate::errors::of_postgres;
+use crate::link::LINK;
+use crate::news::News;
+use crate::statement::{Param, Statement, owner};
+use crate::store::{PostgresStore, SLACK, telling};
+
+impl Store for PostgresStore {
+    fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
+        Box::pin(self.acquires(request, by))
+    }
+
+    fn renew(&self, holds: Vec<Renewal>, by: Instant) -> StoreFuture<'_, Vec<Renewed>> {
+        Box::pin(self.renews(holds, by))
+    }
+
+    fn acquire_all(&self, requests: Vec<Acquire>, by: Instant) -> StoreFuture<'_, AcquiredAll> {
+        Box::pin(self.acquires_all(requests, by))
+    }
+
+    fn fence(&self, claim: Claim, by: Instant) -> StoreFuture<'_, Fenced> {
+        Box::pin(self.fences(claim, by))
+    }
+
+    fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>> {
+        Box::pin(self.releases(requests, by))
+    }
+
+    fn shrink(&self, claim: Claim, permits: u32, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(self.shrinks(claim, permits, by))
+    }
+
+    fn abandon(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Released> {
+        Box::pin(self.abandons(request, by))
+    }
+
+    fn inspect(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<Inspection>> {
+        Box::pin(self.inspects(key, by))
+    }
+
+    fn force_release(&self, key: LockKey, by: Instant) -> StoreFuture<'_, Option<bool>> {
+        Box::pin(self.forces(key, by))
+    }
+
+    fn rate(&self, request: RateRequest, by: Instant) -> StoreFuture<'_, Rated> {
+        Box::pin(self.rates(request, by))
+    }
+
+    fn latch_set(
+        &self,
+        call: LatchCall,
+        count: u32,
+        ttl: Duration,
+        by: Instant,
+    ) -> StoreFuture<'_, LatchSet> {
+        Box::pin(self.latch_sets(call, count, ttl, by))
+    }
+
+    fn latch_count_down(&self, call: LatchCall, by: Instant) -> StoreFuture<'_, LatchCounted> {
+        Box::pin(self.latch_counts(call, by))
+    }
+
+    fn latch_look(&self, key: LockKey, by: Instant) -> StoreFuture<'_, LatchFound> {
+        let params = vec![Param::bytes(self.name(&key))];
+        Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_look($1)", params, by))
+    }
+
+    fn latch_wait(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, LatchFound> {
+        self.waits();
+        let name = Param::bytes(self.name(&place.key));
+        let params = vec![name, Param::bytes(owner(place.owner))];
+        Box::pin(self.latch_looks("SELECT * FROM lock_store.latch_wait($1, $2)", params, by))
+    }
+
+    fn latch_leave(&self, place: LatchCall, by: Instant) -> StoreFuture<'_, ()> {
+        Box::pin(self.latch_leaves(place, by))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut can = Capabilities::all();
+        // `lock_check` must know the token of the one that holds the lock now, also if it passes
+        // from task to task in one process.
+        can.token_window = false;
+        can.late = Some(self.late + self.connect_timeout + 2 * SLACK);
+        can.fails_over = self.pool.settings.config.get_hosts().len() > 1;
+        if self.pool.settings.listen.is_none() {
+            can.hears = Hears::Nothing;
+            can.tells = false;
+        }
+        can
+    }
+
+    fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
+        let of_key = message.key().namespace().unwrap_or(&self.namespace);
+        let namespace = of_key.to_string();
+        let news = News::Told { namespace, message };
+        Box::pin(async move {
+            if to == self.client {
+                self.hearer.hear(news);
+                return Ok(true);
+            }
+            let Some(statement) = telling(to, &news) else {
+                return Ok(false);
+            };
+            let sent = self.call(by, statement, |_| Ok(true)).await;
+            sent.map(|answer| answer.value)
+                .map_err(|failure| failure.error)
+        })
+    }
+
+    fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+        Box::pin(async move {
+            let (clock, settings) = (&self.pool.clock, &self.pool.settings);
+            let migrates = async {
+                let failed = |error| of_postgres(&error, &settings.server);
+                let connected = settings.config.connect(tokio_postgres::NoTls).await;
+                let (client, connection) = connected.map_err(failed)?;
+                tokio::select! {
+                    done = client.batch_execute(crate::MIGRATION) => done.map_err(failed),
+                    closed = connection => closed.map_err(failed),
+                }
+            };
+            let done = clock.by(by, migrates).await;
+            done.unwrap_or_else(|| {
+                Err(self.error(StoreErrorKind::Timeout, "the migration takes too long"))
+            })
+        })
+    }
+
+    fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
+        let statement = Statement::new("SELECT lock_store.expect_primary()", Vec::new());
+        Box::pin(self.call(by, statement, |_| Ok(())))
+    }
+
+    fn connected(&self, by: Instant) -> Asked<'_, ()> {
+        Box::pin(async move { self.connection(by).await.map(drop) })
+    }
+
+    fn is_connected(&self) -> bool {
+        self.pool.is_connected()
+    }
+
+    fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
+        Box::pin(self.asks(by))
+    }
+
+    fn link(&self) -> Link {
+        LINK
+    }
+
+    fn close(&self) {
+        self.open.lock().take();
+        self.leave();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.pool.is_closed()
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

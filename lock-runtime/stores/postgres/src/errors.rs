@@ -1,0 +1,136 @@
+//! What PostgreSQL's errors mean to a client.
+
+use lock_store::{StoreError, StoreErrorKind};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+/// Of the functions: the command came after its deadline.
+pub(crate) const TOO_LATE: &str = "LK001";
+/// A session does not know the statement that it has prepared, or knows another's: there is a pooler
+/// that gives each transaction to any session.
+const POOLED: [&str; 2] = ["26000", "42P05"];
+/// Of the functions: the isolation level does not suit.
+const ISOLATION: &str = "LK003";
+
+const MIGRATE: &str = "apply the migration to this database: `LockClient::migrate()`, or the SQL \
+                       of `lock_runtime::POSTGRES_MIGRATION`, as a user who may create a schema";
+const GRANT: &str = "write, as the owner of the schema: GRANT USAGE ON SCHEMA lock_store TO …; \
+                     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO …";
+
+/// What becomes of a statement that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// None.
+    None,
+    /// None. It may be sent again at once.
+    Repeat,
+    /// Unknown: the connection is gone.
+    Unknown,
+}
+
+pub(crate) fn effect_of(error: &Error) -> Effect {
+    let Some(error) = error.as_db_error() else {
+        return Effect::Unknown;
+    };
+    let code = error.code();
+    if *code == SqlState::T_R_SERIALIZATION_FAILURE
+        || *code == SqlState::T_R_DEADLOCK_DETECTED
+        || is_pooled(code)
+    {
+        Effect::Repeat
+    } else if *error.code() == SqlState::QUERY_CANCELED || is_of_class(code, &["57", "58", "XX"]) {
+        // The server ended the session, perhaps while it committed.
+        Effect::Unknown
+    } else {
+        Effect::None
+    }
+}
+
+fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
+    classes.iter().any(|class| code.code().starts_with(class))
+}
+
+/// True if sessions can't keep statements.
+pub(crate) fn is_pooled(code: &SqlState) -> bool {
+    POOLED.contains(&code.code())
+}
+
+/// True if an open `lock_check` or a crowd kept the row for too long.
+pub(crate) fn is_kept(error: &Error) -> bool {
+    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+}
+
+/// The error for the user. `server` says which.
+pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
+    use std::error::Error as _;
+    let Some(db) = error.as_db_error() else {
+        let source = error.source().map(ToString::to_string);
+        let text = source.unwrap_or_else(|| error.to_string());
+        return StoreError::new(
+            StoreErrorKind::Disconnected,
+            format!("{server}: {}", text.trim()),
+        );
+    };
+    let code = db.code();
+    let (kind, advice) = match code.code() {
+        "3F000" | "42883" | "42P01" => (StoreErrorKind::Misconfigured, Some(MIGRATE)),
+        "42501" => (StoreErrorKind::Misconfigured, Some(GRANT)),
+        "3D000" => (
+            StoreErrorKind::Misconfigured,
+            Some("create that database, or name another in the URL"),
+        ),
+        ISOLATION => (
+            StoreErrorKind::Misconfigured,
+            Some("write: ALTER ROLE … SET default_transaction_isolation = 'read committed'"),
+        ),
+        "25006" => (
+            StoreErrorKind::ReadOnly,
+            Some(
+                "connect to the primary, as by `target_session_attrs=read-write` with several \
+                 hosts in the URL",
+            ),
+        ),
+        "53100" => (
+            StoreErrorKind::ReadOnly,
+            Some("its disk is full; free some space"),
+        ),
+        "53200" => (StoreErrorKind::OutOfMemory, None),
+        "53300" => (
+            StoreErrorKind::Disconnected,
+            Some(
+                "raise `max_connections`, put pgbouncer in front, or ask for fewer: \
+                 `?connections=…`",
+            ),
+        ),
+        "55P03" => (
+            StoreErrorKind::Timeout,
+            Some("a transaction with an open `lock_check` keeps the lock; let it end"),
+        ),
+        "57P03" => (StoreErrorKind::Loading, None),
+        TOO_LATE => (StoreErrorKind::Timeout, None),
+        _ if is_of_class(code, &["28"]) => (StoreErrorKind::Denied, None),
+        _ if is_of_class(code, &["08", "57"]) => (StoreErrorKind::Disconnected, None),
+        _ if is_of_class(code, &["40"]) => (StoreErrorKind::Timeout, None),
+        _ => (StoreErrorKind::Refused, None),
+    };
+    let text = format!("{server}: {} ({})", db.message(), code.code());
+    let error = StoreError::new(kind, text);
+    match advice {
+        Some(advice) => error.advise(advice),
+        None => error,
+    }
+}
+
+/// The functions are of another version.
+pub(crate) fn of_version(found: i32, server: &str) -> StoreError {
+    let wanted = crate::VERSION;
+    let text = format!(
+        "{server}: the functions in the schema lock_store are of version {found}, and this \
+         lock-runtime needs {wanted}"
+    );
+    let advice = match found < wanted {
+        true => MIGRATE,
+        false => "use the lock-runtime that the newest migration came with",
+    };
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(advice)
+}

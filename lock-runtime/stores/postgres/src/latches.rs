@@ -1,0 +1,144 @@
+//! Latches and rate limiters.
+
+use std::time::Duration;
+
+use lock_store::{
+    Answer, Failure, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, LatchState,
+    RateRequest, Rated,
+};
+
+use crate::rows::{Read, Values, micros, nanos, of_micros, owner_of, unsigned};
+use crate::statement::{Param, Statement, owner};
+use crate::store::{PostgresStore, one};
+
+type Replied<T> = Result<Answer<T>, Failure>;
+
+fn count(number: i64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The key, the owner, and when the attempt is valid.
+fn of_call(name: Vec<u8>, call: &LatchCall) -> Vec<Param> {
+    let valid = call.valid();
+    let time = |micros: u64| Param::long(i64::try_from(micros).unwrap_or(i64::MAX));
+    vec![
+        Param::bytes(name),
+        Param::bytes(owner(call.owner)),
+        time(*valid.start()),
+        time(*valid.end()),
+    ]
+}
+
+impl PostgresStore {
+    pub(crate) async fn rates(&self, request: RateRequest, by: Instant) -> Replied<Rated> {
+        let statement = Statement::new(
+            "SELECT delay, left_over FROM lock_store.rate($1, $2, $3, $4, $5)",
+            vec![
+                Param::bytes(self.name(&request.key)),
+                Param::long(nanos(request.interval)),
+                Param::long(request.burst.into()),
+                Param::long(request.tokens.into()),
+                Param::long(nanos(request.wait)),
+            ],
+        );
+        let read = |row: Values<'_>| {
+            let delay = Duration::from_nanos(unsigned(row.get("delay")?));
+            let left: Option<i64> = row.get("left_over")?;
+            Ok(left.map_or(Rated::Limited { retry_after: delay }, |left| {
+                let left = count(left);
+                Rated::Passed { delay, left }
+            }))
+        };
+        self.call(by, statement, one(read, || Rated::Conflict))
+            .await
+    }
+
+    pub(crate) async fn latch_sets(
+        &self,
+        call: LatchCall,
+        counts: u32,
+        ttl: Duration,
+        by: Instant,
+    ) -> Replied<LatchSet> {
+        let mut params = of_call(self.name(&call.key), &call);
+        params.extend([Param::long(counts.into()), Param::long(micros(ttl))]);
+        let sql = "SELECT code, now_is FROM lock_store.latch_set($1, $2, $3, $4, $5, $6)";
+        let read = |row: Values<'_>| {
+            Ok(match row.get::<i32>("code")? {
+                0 => LatchSet::SetBefore,
+                1 => LatchSet::Set,
+                2 => LatchSet::Conflict,
+                _ => LatchSet::Untimely {
+                    now: unsigned(row.get("now_is")?),
+                },
+            })
+        };
+        let statement = Statement::new(sql, params);
+        self.call(by, statement, one(read, || LatchSet::Conflict))
+            .await
+    }
+
+    pub(crate) async fn latch_counts(&self, call: LatchCall, by: Instant) -> Replied<LatchCounted> {
+        let params = of_call(self.name(&call.key), &call);
+        let statement = Statement::new(
+            "SELECT code, left_over, now_is, told, generation \
+             FROM lock_store.latch_count_down($1, $2, $3, $4)",
+            params,
+        );
+        let read = |row: Values<'_>| {
+            let counted = match row.get::<i32>("code")? {
+                0 => LatchCounted::NotSet,
+                1 => LatchCounted::Left(count(row.get("left_over")?)),
+                2 => LatchCounted::Conflict,
+                _ => LatchCounted::Untimely {
+                    now: unsigned(row.get("now_is")?),
+                },
+            };
+            let generation: Option<i64> = row.get("generation")?;
+            let owners: Option<Vec<&[u8]>> = row.get("told")?;
+            let owners = owners.unwrap_or_default().into_iter();
+            let told = owners.filter_map(owner_of);
+            let told = told.map(|owner| (owner, generation.map(unsigned)));
+            Ok((counted, told.collect::<Vec<_>>()))
+        };
+        let none = || (LatchCounted::NotSet, Vec::new());
+        let answer = self.call(by, statement, one(read, none)).await?;
+        Ok(answer.map(|(counted, told)| {
+            self.tell_granted(told);
+            counted
+        }))
+    }
+
+    pub(crate) async fn latch_looks(
+        &self,
+        sql: &'static str,
+        params: Vec<Param>,
+        by: Instant,
+    ) -> Replied<LatchFound> {
+        let read = one(|row| found(&row), || LatchFound::NotSet);
+        self.call(by, Statement::new(sql, params), read).await
+    }
+
+    pub(crate) async fn latch_leaves(&self, place: LatchCall, by: Instant) -> Replied<()> {
+        let params = vec![
+            Param::bytes(self.name(&place.key)),
+            Param::bytes(owner(place.owner)),
+        ];
+        let statement = Statement::new("SELECT lock_store.latch_leave($1, $2)", params);
+        self.call(by, statement, |_| Ok(())).await
+    }
+}
+
+fn found(row: &Values<'_>) -> Read<LatchFound> {
+    Ok(match row.get::<i32>("code")? {
+        0 => LatchFound::NotSet,
+        1 => {
+            let generation = unsigned(row.get("generation")?);
+            let mut state = LatchState::new(count(row.get("left_over")?), generation);
+            state.opened = unsigned(row.get("opened")?);
+            state.remaining = Some(of_micros(row.get("remaining")?));
+            LatchFound::Is(state)
+        }
+        _ => LatchFound::Conflict,
+    })
+}

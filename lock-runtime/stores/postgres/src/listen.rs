@@ -1,0 +1,125 @@
+//! Listening: each client has a channel of its own. What it hears are hints: whoever misses one
+//! asks again within a second.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lock_store::timing::backoff;
+use lock_store::{ClientId, Clock, HandedOver, Listener, Namespace, StoreError, Trust};
+use tokio::sync::{oneshot, watch};
+use tokio_postgres::{AsyncMessage, Config, NoTls};
+
+use crate::connection::until_closed;
+use crate::link::LINK;
+use crate::news::{News, channel};
+
+/// Brings news to the client's engine.
+#[derive(Clone)]
+pub(crate) struct Hearer {
+    pub(crate) listener: Weak<dyn Listener>,
+    pub(crate) namespace: Namespace,
+}
+
+impl fmt::Debug for Hearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Hearer").field(&self.namespace).finish()
+    }
+}
+
+impl Hearer {
+    pub(crate) fn hear(&self, news: News) {
+        let Some(listener) = self.listener.upgrade() else {
+            return;
+        };
+        match news {
+            News::Granted { owner, token } => {
+                drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
+            }
+            News::Told { .. } => {
+                if let Some(message) = news.message_for(&self.namespace) {
+                    listener.told(message);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn connected(&self, server: &str) {
+        self.engine(|listener| listener.connected(server));
+    }
+
+    pub(crate) fn disconnected(&self, server: &str, error: &StoreError) {
+        self.engine(|listener| listener.disconnected(server, error));
+    }
+
+    fn engine(&self, tell: impl FnOnce(&Arc<dyn Listener>)) {
+        if let Some(listener) = self.listener.upgrade() {
+            tell(&listener);
+        }
+    }
+}
+
+/// Listens until `closed` is dropped, over connections of its own. `listens` says whether it does.
+pub(crate) fn start(
+    config: Config,
+    client: ClientId,
+    hearer: Hearer,
+    clock: &Clock,
+    limit: Duration,
+    listens: watch::Sender<bool>,
+    closed: oneshot::Receiver<()>,
+) {
+    let task_clock = clock.clone();
+    clock.spawn(until_closed(closed, async move {
+        let mut failures = 0;
+        loop {
+            let was_heard = listen(&config, client, &hearer, &task_clock, limit, &listens).await;
+            listens.send_replace(false);
+            failures = if was_heard { 1 } else { failures + 1 };
+            let until = task_clock.now() + backoff(failures);
+            task_clock.sleep_until(until).await;
+        }
+    }));
+}
+
+/// One connection. True if it did listen for a while.
+async fn listen(
+    config: &Config,
+    client: ClientId,
+    hearer: &Hearer,
+    clock: &Clock,
+    limit: Duration,
+    listens: &watch::Sender<bool>,
+) -> bool {
+    let connecting = clock.by(clock.now() + limit, config.connect(NoTls)).await;
+    let Some(Ok((session, mut connection))) = connecting else {
+        tracing::debug!("no connection to listen on; waiting requests ask again each second");
+        return false;
+    };
+    let messages = async {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notification(message) = message
+                && let Some(news) = News::read(message.payload())
+            {
+                hearer.hear(news);
+            }
+        }
+    };
+    let subscribed = async {
+        let command = format!("LISTEN {}", channel(client));
+        let begun = clock.by(clock.now() + limit, session.batch_execute(&command));
+        let is_begun = matches!(begun.await, Some(Ok(())));
+        if is_begun {
+            listens.send_replace(true);
+            // What was sent before was missed.
+            hearer.engine(|listener| listener.recheck());
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = messages => {}
+        () = subscribed => {}
+    }
+    *listens.borrow()
+}

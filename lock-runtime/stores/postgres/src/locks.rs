@@ -1,0 +1,307 @@
+//! The operations on locks.
+
+use std::time::Duration;
+
+use lock_store::{
+    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Failure, Fenced, Granted, Inspection,
+    Instant, LockKey, Owner, Queue, Release, Released, Renewal, Renewed,
+};
+use tokio_postgres::Row;
+
+use crate::rows::{Read, Values, holder_of, is_kept, micros, of_micros, owner_of, unsigned};
+use crate::statement::{Param, Statement, owner, part, tokens};
+use crate::store::{PostgresStore, one};
+
+type Done<T> = Result<Answer<T>, Failure>;
+type Told = Vec<(Owner, Option<u64>)>;
+
+/// How soon to ask again where nothing tells of the end: an open `lock_check`, or nobody listens.
+const LOOKS_AGAIN: Duration = Duration::from_millis(100);
+
+fn released(held: bool) -> Released {
+    match held {
+        true => Released::Released,
+        false => Released::NotHeld,
+    }
+}
+
+/// The parameters that say which hold.
+fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
+    let (count, of) = part(claim);
+    vec![
+        Param::bytes(name),
+        Param::bytes(owner(claim.owner)),
+        Param::Int(count),
+        Param::Int(of),
+    ]
+}
+
+impl PostgresStore {
+    pub(crate) async fn acquires(&self, request: Acquire, by: Instant) -> Done<Acquired> {
+        let mut params = of_claim(self.name(&request.claim.key), &request.claim);
+        if request.queue == Queue::Join {
+            self.waits();
+        }
+        let queue = match request.queue {
+            Queue::Barge => 0,
+            Queue::Respect => 1,
+            Queue::Join => 2,
+        };
+        params.extend([
+            Param::long(micros(request.lease)),
+            Param::long(micros(request.first_lease)),
+            Param::Long(request.wait.map(micros)),
+            Param::Int(Some(tokens(&request))),
+            Param::Int(Some(queue)),
+            Param::Bytes(request.instead_of.map(owner)),
+            Param::Deadline,
+        ]);
+        let statement = Statement::new(
+            "SELECT code, token, lim, remaining, queued, holder, told, tokens \
+             FROM lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            params,
+        );
+        let listens = *self.listens.borrow();
+        let read = |row: Values<'_>| Ok((acquired(&row, &request, listens)?, row.told()?));
+        let mut kept = Busy::new(None, false);
+        kept.look_in = Some(LOOKS_AGAIN);
+        let kept = || (Acquired::Busy(kept), Told::new());
+        let answer = self.call_unless_kept(by, statement, one(read, kept), kept());
+        Ok(self.tell(answer.await?))
+    }
+
+    fn tell<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
+        answer.map(|(value, told)| {
+            self.tell_granted(told);
+            value
+        })
+    }
+
+    pub(crate) async fn acquires_all(
+        &self,
+        requests: Vec<Acquire>,
+        by: Instant,
+    ) -> Done<AcquiredAll> {
+        let all = requests.iter();
+        let statement = Statement::new(
+            "SELECT code, at, granted, told, tokens \
+             FROM lock_store.acquire_all($1, $2, $3, $4, $5, $6)",
+            vec![
+                Param::ManyBytes(all.clone().map(|one| self.name(&one.claim.key)).collect()),
+                Param::ManyBytes(all.clone().map(|one| owner(one.claim.owner)).collect()),
+                Param::ManyLongs(all.clone().map(|one| micros(one.lease)).collect()),
+                Param::ManyInts(all.clone().map(|one| Some(tokens(one))).collect()),
+                Param::ManyBools(all.map(|one| one.queue == Queue::Respect).collect()),
+                Param::Deadline,
+            ],
+        );
+        let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.told()?));
+        let kept = || (AcquiredAll::Busy(0), Told::new());
+        let answer = self.call_unless_kept(by, statement, one(read, kept), kept());
+        Ok(self.tell(answer.await?))
+    }
+
+    pub(crate) async fn renews(&self, holds: Vec<Renewal>, by: Instant) -> Done<Vec<Renewed>> {
+        let all = holds.iter();
+        let parts = all.clone().map(|hold| part(&hold.claim));
+        let names = all.clone().map(|hold| self.name(&hold.claim.key));
+        let statement = Statement::new(
+            "SELECT at, held FROM (
+                SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int[], $4::int[], $5::bigint[])
+                    WITH ORDINALITY AS one (name, owner, count, capacity, lease, at)
+                ORDER BY name, at
+             ) AS sorted, LATERAL lock_store.renew(name, owner, count, capacity, lease) AS held",
+            vec![
+                Param::ManyBytes(names.collect()),
+                Param::ManyBytes(all.clone().map(|hold| owner(hold.claim.owner)).collect()),
+                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
+                Param::ManyInts(parts.map(|(_, of)| of).collect()),
+                Param::ManyLongs(all.map(|hold| micros(hold.lease)).collect()),
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<Vec<Renewed>> {
+            let mut renewed = vec![Renewed::Unanswered; holds.len()];
+            for row in rows.iter().map(Values) {
+                let held: bool = row.get("held")?;
+                if let Some(slot) = renewed.get_mut(place(&row)?) {
+                    *slot = if held {
+                        Renewed::Renewed
+                    } else {
+                        Renewed::Gone
+                    };
+                }
+            }
+            Ok(renewed)
+        };
+        self.call(by, statement, read).await
+    }
+
+    pub(crate) async fn fences(&self, claim: Claim, by: Instant) -> Done<Fenced> {
+        let params = of_claim(self.name(&claim.key), &claim);
+        let statement = Statement::new("SELECT lock_store.fence($1, $2, $3, $4) AS token", params);
+        let read = |row: Values<'_>| {
+            Ok(match row.get::<Option<i64>>("token")? {
+                None => Fenced::Gone,
+                Some(0) => Fenced::Conflict,
+                Some(token) => Fenced::Token(unsigned(token)),
+            })
+        };
+        self.call(by, statement, one(read, || Fenced::Gone)).await
+    }
+
+    pub(crate) async fn releases(
+        &self,
+        requests: Vec<Release>,
+        by: Instant,
+    ) -> Done<Vec<Released>> {
+        if let [request] = &requests[..] {
+            let mut params = of_claim(self.name(&request.claim.key), &request.claim);
+            params.push(Param::long(micros(request.keep)));
+            let answer = self.ends(
+                "SELECT held, told, tokens FROM lock_store.release($1, $2, $3, $4, $5)",
+                params,
+                by,
+            );
+            return Ok(answer.await?.map(|released| vec![released]));
+        }
+        let all = requests.iter();
+        let parts = all.clone().map(|one| part(&one.claim));
+        let statement = Statement::new(
+            "SELECT at, held, told, tokens FROM (
+                SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int[], $4::int[], $5::bigint[])
+                    WITH ORDINALITY AS one (name, owner, count, capacity, keep, at)
+                ORDER BY name, at
+             ) AS sorted, LATERAL lock_store.release(name, owner, count, capacity, keep)",
+            vec![
+                Param::ManyBytes(all.clone().map(|one| self.name(&one.claim.key)).collect()),
+                Param::ManyBytes(all.clone().map(|one| owner(one.claim.owner)).collect()),
+                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
+                Param::ManyInts(parts.map(|(_, of)| of).collect()),
+                Param::ManyLongs(all.map(|one| micros(one.keep)).collect()),
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<(Vec<Released>, Told)> {
+            let mut ended = vec![Released::NotHeld; requests.len()];
+            let mut told = Told::new();
+            for row in rows.iter().map(Values) {
+                if let Some(slot) = ended.get_mut(place(&row)?) {
+                    *slot = released(row.get("held")?);
+                }
+                told.extend(row.told()?);
+            }
+            Ok((ended, told))
+        };
+        Ok(self.tell(self.call(by, statement, read).await?))
+    }
+
+    /// One that ends a hold, or a part of it.
+    async fn ends(&self, sql: &'static str, params: Vec<Param>, by: Instant) -> Done<Released> {
+        let none = || (Released::NotHeld, Told::new());
+        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
+        Ok(self.tell(answer.await?))
+    }
+
+    pub(crate) async fn shrinks(&self, claim: Claim, permits: u32, by: Instant) -> Done<Released> {
+        let mut params = of_claim(self.name(&claim.key), &claim);
+        params.push(Param::Int(Some(i32::try_from(permits).unwrap_or(i32::MAX))));
+        let sql = "SELECT held, told, tokens FROM lock_store.shrink($1, $2, $3, $4, $5)";
+        self.ends(sql, params, by).await
+    }
+
+    pub(crate) async fn abandons(&self, request: Acquire, by: Instant) -> Done<Released> {
+        let params = of_claim(self.name(&request.claim.key), &request.claim);
+        let sql = "SELECT held, told, tokens FROM lock_store.abandon($1, $2, $3, $4)";
+        let none = || (Released::NotHeld, Told::new());
+        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
+        let answer = answer.await?;
+        let (released, told) = answer.value;
+        // It is the last that a client does.
+        self.tell_granted_now(told, by).await;
+        Ok(Answer::new(released, answer.link))
+    }
+
+    pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
+        let statement = Statement::new(
+            "SELECT code, holder, permits, remaining, holders, waiting \
+             FROM lock_store.inspect($1)",
+            vec![Param::bytes(self.name(&key))],
+        );
+        self.call(by, statement, one(|row| inspection(&row), || None))
+            .await
+    }
+
+    pub(crate) async fn forces(&self, key: LockKey, by: Instant) -> Done<Option<bool>> {
+        let statement = Statement::new(
+            "SELECT held, told, tokens FROM lock_store.force_release($1)",
+            vec![Param::bytes(self.name(&key))],
+        );
+        let read = |row: Values<'_>| Ok((row.get("held")?, row.told()?));
+        let answer = self.call(by, statement, one(read, || (None, Told::new())));
+        Ok(self.tell(answer.await?))
+    }
+}
+
+fn ended(row: Values<'_>) -> Read<(Released, Told)> {
+    Ok((released(row.get("held")?), row.told()?))
+}
+
+/// The request that a row of a batch is about.
+fn place(row: &Values<'_>) -> Read<usize> {
+    let at: i64 = row.get("at")?;
+    Ok(usize::try_from(at - 1).unwrap_or(usize::MAX))
+}
+
+fn acquired(row: &Values<'_>, request: &Acquire, listens: bool) -> Read<Acquired> {
+    let limit: Option<i32> = row.get("lim")?;
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    let code: i32 = row.get("code")?;
+    Ok(match code {
+        1 => {
+            let token: Option<i64> = row.get("token")?;
+            let mut granted = Granted::new(token.map(unsigned), request.tokens);
+            granted.limit = limit;
+            Acquired::Granted(granted)
+        }
+        2 => Acquired::Conflict,
+        _ => {
+            let remaining: Option<i64> = row.get("remaining")?;
+            let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
+            busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
+            busy.limit = limit;
+            busy.look_in = (code == 3 || !listens).then_some(LOOKS_AGAIN);
+            Acquired::Busy(busy)
+        }
+    })
+}
+
+fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
+    let at: i32 = row.get("at")?;
+    let at = usize::try_from(at - 1).unwrap_or(0);
+    Ok(match row.get::<i32>("code")? {
+        1 => {
+            let tokens: Option<Vec<Option<i64>>> = row.get("granted")?;
+            let tokens = tokens.unwrap_or_default().into_iter();
+            AcquiredAll::granted(tokens.map(|token| token.map(unsigned)).collect())
+        }
+        2 => AcquiredAll::Conflict(at),
+        _ => AcquiredAll::Busy(at),
+    })
+}
+
+fn inspection(row: &Values<'_>) -> Read<Option<Inspection>> {
+    if row.get::<i32>("code")? == 2 {
+        return Ok(None);
+    }
+    let waiting: i64 = row.get("waiting")?;
+    let mut found = Inspection::free(usize::try_from(waiting).unwrap_or(0));
+    if let Some(holder) = row.get::<Option<&[u8]>>("holder")? {
+        let kept = if is_kept(holder) { ":kept" } else { "" };
+        let permits: Option<i32> = row.get("permits")?;
+        let permits = permits.map_or_else(String::new, |permits| format!(":{permits}"));
+        found.holder = owner_of(holder).map(|owner| format!("{owner}{kept}{permits}"));
+        found.remaining = row.get::<Option<i64>>("remaining")?.map(of_micros);
+        let holders: Option<i64> = row.get("holders")?;
+        found.holders = usize::try_from(holders.unwrap_or(0)).unwrap_or(0);
+    }
+    Ok(Some(found))
+}

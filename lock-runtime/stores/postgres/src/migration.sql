@@ -1,0 +1,958 @@
+-- Locks of lock-runtime: tables and functions, in the schema `lock_store`.
+--
+-- Whoever applies this owns the locks. Clients need no rights on the tables:
+--
+--     GRANT USAGE ON SCHEMA lock_store TO app;
+--     GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO app;
+--
+-- It may be applied again at any time, and then changes nothing.
+--
+-- How it works
+-- - A lock has a name: namespace, `:`, key, as bytes of UTF-8. All that changes a lock's holders or
+--   its queue does so under the lock of its row in `hold`, the head row.
+-- - An exclusive holder is in the head row, so that a free key takes one statement. Holders that
+--   share a lock are in `share`. `special` says that there may be rows in `share` or `place`, or a
+--   latch: then the fast ways are closed.
+-- - Time is the server's, `clock_timestamp()`.
+-- - An owner is the client's id of 16 bytes and the request's number of 8. One byte more means that
+--   the hold was released and stays taken for a while.
+-- - The unique index `hold_check` makes a take-over, a release and a new token an update of a key.
+--   `lock_check` locks the row FOR KEY SHARE, which keeps those out and lets renewals pass.
+-- - Functions that are not `SECURITY DEFINER` are parts of others. Clients can't use them, for lack
+--   of rights on the tables.
+-- - Messages are not sent here, but by the client, in a transaction of their own: NOTIFY takes a
+--   lock of the whole cluster until its transaction is on disk.
+
+BEGIN;
+-- Two that apply it at once wait for each other.
+SELECT pg_advisory_xact_lock(7812447653921);
+SET LOCAL client_min_messages = warning;
+CREATE SCHEMA IF NOT EXISTS lock_store;
+
+DO $do$
+DECLARE
+    found integer;
+BEGIN
+    IF to_regclass('lock_store.meta') IS NOT NULL THEN
+        EXECUTE 'SELECT version FROM lock_store.meta' INTO found;
+        IF found <> 1 THEN
+            RAISE EXCEPTION 'the tables in lock_store are of version %, and this migration is of 1',
+                found USING HINT = 'apply the migration of the newest lock-runtime in use';
+        END IF;
+    END IF;
+END
+$do$;
+
+-- No token at or below `floor` is given for a lock whose row is gone.
+CREATE TABLE IF NOT EXISTS lock_store.meta (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    version integer NOT NULL,
+    floor bigint NOT NULL DEFAULT 0,
+    swept timestamptz NOT NULL DEFAULT '-infinity'
+);
+INSERT INTO lock_store.meta (version) VALUES (1) ON CONFLICT DO NOTHING;
+
+-- `last` is the last token of this lock, or 0; `token` is the token of the present exclusive hold.
+-- `capacity` is that of the last holder that shares.
+CREATE TABLE IF NOT EXISTS lock_store.hold (
+    name bytea PRIMARY KEY,
+    owner bytea,
+    ends timestamptz NOT NULL DEFAULT '-infinity',
+    last bigint NOT NULL DEFAULT 0,
+    token bigint,
+    special boolean NOT NULL DEFAULT false,
+    capacity integer
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+CREATE UNIQUE INDEX IF NOT EXISTS hold_check ON lock_store.hold (name, owner, token);
+
+CREATE TABLE IF NOT EXISTS lock_store.share (
+    name bytea,
+    owner bytea,
+    permits integer NOT NULL,
+    token bigint,
+    ends timestamptz NOT NULL,
+    PRIMARY KEY (name, owner)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+
+-- `seen` is when the place was taken, or a request of its client asked again. `passed` is when it
+-- was passed over, until its client is seen.
+CREATE TABLE IF NOT EXISTS lock_store.place (
+    name bytea,
+    number bigint,
+    owner bytea NOT NULL,
+    client bytea NOT NULL,
+    permits integer,
+    capacity integer,
+    first_lease interval NOT NULL,
+    ends timestamptz NOT NULL,
+    tokens integer NOT NULL,
+    seen timestamptz NOT NULL,
+    passed timestamptz,
+    PRIMARY KEY (name, number)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+CREATE UNIQUE INDEX IF NOT EXISTS place_of ON lock_store.place (name, owner);
+
+CREATE TABLE IF NOT EXISTS lock_store.latch (
+    name bytea PRIMARY KEY,
+    count bigint NOT NULL,
+    generation bigint NOT NULL,
+    opened bigint NOT NULL,
+    ends timestamptz NOT NULL
+);
+CREATE TABLE IF NOT EXISTS lock_store.latch_place (
+    name bytea,
+    owner bytea,
+    ends timestamptz NOT NULL,
+    PRIMARY KEY (name, owner)
+);
+-- The counts that calls on latches left.
+CREATE TABLE IF NOT EXISTS lock_store.latch_call (
+    name bytea,
+    owner bytea,
+    remains bigint NOT NULL,
+    ends timestamptz NOT NULL,
+    PRIMARY KEY (name, owner)
+);
+-- Nanoseconds: since 1970, and from then on.
+CREATE TABLE IF NOT EXISTS lock_store.rate (
+    name bytea PRIMARY KEY,
+    at bigint NOT NULL,
+    turn bigint NOT NULL,
+    debt bigint NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+
+CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
+LANGUAGE sql IMMUTABLE SECURITY DEFINER SET search_path = lock_store, pg_temp
+AS $$ SELECT 1 $$;
+
+-- Microseconds since 1970.
+CREATE OR REPLACE FUNCTION lock_store.micros(t timestamptz) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT (pg_catalog.date_part('epoch', t) * 1000000)::bigint $$;
+
+CREATE OR REPLACE FUNCTION lock_store.span(us bigint) RETURNS interval
+LANGUAGE sql IMMUTABLE AS $$ SELECT us * interval '1 microsecond' $$;
+
+-- Locks the head row, which is made if there is none.
+CREATE OR REPLACE FUNCTION lock_store.head(n bytea) RETURNS lock_store.hold
+LANGUAGE plpgsql AS $$
+DECLARE
+    h lock_store.hold;
+BEGIN
+    IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK003',
+            MESSAGE = 'locks need the isolation level READ COMMITTED';
+    END IF;
+    LOOP
+        SELECT * INTO h FROM lock_store.hold WHERE name = n FOR NO KEY UPDATE;
+        IF FOUND THEN
+            RETURN h;
+        END IF;
+        INSERT INTO lock_store.hold (name) VALUES (n) ON CONFLICT (name) DO NOTHING;
+    END LOOP;
+END $$;
+
+-- After `head`: false if an open `lock_check` keeps changes of the holder out.
+CREATE OR REPLACE FUNCTION lock_store.may_change(n bytea) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM lock_store.hold WHERE name = n FOR UPDATE SKIP LOCKED;
+    RETURN FOUND;
+END $$;
+
+-- The last of so many new tokens, after `head`.
+CREATE OR REPLACE FUNCTION lock_store.mint(n bytea, tokens integer, t timestamptz) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    minted bigint;
+BEGIN
+    UPDATE lock_store.hold SET last = tokens - 1 + greatest(
+        last + 1, lock_store.micros(t),
+        CASE WHEN last = 0 THEN (SELECT floor + 1 FROM lock_store.meta) ELSE 0 END
+    ) WHERE name = n RETURNING last INTO minted;
+    RETURN minted;
+END $$;
+
+-- Grants: an exclusive hold replaces what has ended, a share is added. A hold that the owner has
+-- keeps its part and is never shortened. The first of the tokens, if any.
+CREATE OR REPLACE FUNCTION lock_store.enter(
+    n bytea, o bytea, p integer, c integer, until timestamptz, tokens integer, t timestamptz
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    minted bigint;
+BEGIN
+    IF tokens > 0 THEN
+        minted := lock_store.mint(n, tokens, t);
+    END IF;
+    IF p IS NULL THEN
+        UPDATE lock_store.hold SET
+            ends = CASE WHEN owner = o AND ends > t THEN greatest(ends, until) ELSE until END,
+            token = CASE WHEN owner = o THEN coalesce(minted, token) ELSE minted END,
+            owner = o
+        WHERE name = n;
+    ELSE
+        UPDATE lock_store.hold SET owner = NULL, token = NULL, special = true, capacity = c
+        WHERE name = n;
+        INSERT INTO lock_store.share AS s (name, owner, permits, token, ends)
+        VALUES (n, o, p, minted, until)
+        ON CONFLICT (name, owner) DO UPDATE SET
+            ends = greatest(s.ends, excluded.ends), token = coalesce(excluded.token, s.token);
+    END IF;
+    RETURN minted - tokens + 1;
+END $$;
+
+-- True if the claim is held at that time. `h` is its head row.
+CREATE OR REPLACE FUNCTION lock_store.has(
+    h lock_store.hold, n bytea, o bytea, p integer, c integer, t timestamptz
+) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF p IS NULL THEN
+        RETURN coalesce(h.owner = o AND h.ends > t, false);
+    END IF;
+    -- The parts of a read-write lock change when a writer becomes a reader, which may cross this.
+    RETURN h.special AND EXISTS (
+        SELECT 1 FROM lock_store.share s
+        WHERE s.name = n AND s.owner = o AND s.ends > t
+          AND CASE WHEN h.capacity = 2147483647 OR c = 2147483647
+                   THEN h.capacity = c ELSE s.permits = p END
+    );
+END $$;
+
+-- Gives what is free to the first places. Stops at the place of `me`: 1 there and at the end of the
+-- queue, 0 before, 2 at an open `lock_check`.
+CREATE OR REPLACE FUNCTION lock_store.hand_over(
+    n bytea, me bytea, t timestamptz,
+    INOUT told bytea[], INOUT tokens bigint[], OUT turn integer
+) LANGUAGE plpgsql AS $$
+DECLARE
+    h lock_store.hold;
+    q lock_store.place;
+    used bigint;
+BEGIN
+    LOOP
+        SELECT * INTO h FROM lock_store.hold WHERE name = n;
+        IF h.owner IS NOT NULL AND h.ends > t THEN
+            turn := 0;
+            RETURN;
+        END IF;
+        SELECT * INTO q FROM lock_store.place
+        WHERE name = n AND passed IS NULL ORDER BY number LIMIT 1;
+        IF NOT FOUND THEN
+            DELETE FROM lock_store.place
+            WHERE name = n AND passed < t - interval '60 seconds' AND number = (
+                SELECT min(number) FROM lock_store.place WHERE name = n AND passed IS NOT NULL
+            );
+            turn := 1;
+            RETURN;
+        END IF;
+        IF q.owner = me THEN
+            turn := 1;
+            RETURN;
+        END IF;
+        IF q.ends < t THEN
+            DELETE FROM lock_store.place WHERE name = n AND number = q.number;
+            CONTINUE;
+        END IF;
+        IF q.seen < t - interval '3 seconds' THEN
+            -- None of its client's is forgotten before the others.
+            UPDATE lock_store.place SET passed = t
+            WHERE name = n AND client = q.client AND (number = q.number OR passed IS NOT NULL);
+            CONTINUE;
+        END IF;
+        DELETE FROM lock_store.share WHERE name = n AND ends <= t;
+        SELECT sum(permits) INTO used FROM lock_store.share WHERE name = n;
+        IF used IS NOT NULL THEN
+            IF q.permits IS NULL OR (h.capacity = 2147483647) <> (q.capacity = 2147483647) THEN
+                -- Its request learns of it when it asks again.
+                DELETE FROM lock_store.place WHERE name = n AND number = q.number;
+                CONTINUE;
+            END IF;
+            IF used + q.permits > q.capacity THEN
+                turn := 0;
+                RETURN;
+            END IF;
+        END IF;
+        IF NOT lock_store.may_change(n) THEN
+            turn := 2;
+            RETURN;
+        END IF;
+        DELETE FROM lock_store.place WHERE name = n AND number = q.number;
+        told := told || q.owner;
+        tokens := tokens || lock_store.enter(
+            n, q.owner, q.permits, q.capacity, t + q.first_lease, q.tokens, t
+        );
+    END LOOP;
+END $$;
+
+-- After a change: opens the fast ways again, and drops the row of a free lock without tokens.
+CREATE OR REPLACE FUNCTION lock_store.tidy(n bytea, t timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    rest boolean := EXISTS (SELECT 1 FROM lock_store.place WHERE name = n)
+        OR EXISTS (SELECT 1 FROM lock_store.share WHERE name = n AND ends > t)
+        OR EXISTS (SELECT 1 FROM lock_store.latch WHERE name = n AND ends > t);
+BEGIN
+    IF NOT rest THEN
+        DELETE FROM lock_store.hold WHERE name = n AND owner IS NULL AND last = 0;
+        IF FOUND THEN
+            RETURN;
+        END IF;
+    END IF;
+    UPDATE lock_store.hold SET special = rest WHERE name = n AND special <> rest;
+END $$;
+
+-- Locks that only take writes: an answer of a standby would be an old one.
+CREATE OR REPLACE FUNCTION lock_store.expect_primary() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+BEGIN
+    IF pg_catalog.pg_is_in_recovery() THEN
+        RAISE EXCEPTION USING ERRCODE = '25006', MESSAGE = 'this server is a standby';
+    END IF;
+END $$;
+
+-- 0 busy, 1 granted, 2 conflict, 3 busy until a `lock_check` ends. `queue`: 0 barge, 1 respect,
+-- 2 join. Refused after `deadline`, so that a command that was given up has an end.
+CREATE OR REPLACE FUNCTION lock_store.acquire(
+    n bytea, o bytea, p integer, c integer, lease bigint, first_lease bigint, wait bigint,
+    fences integer, queue integer, instead_of bytea, deadline bigint,
+    OUT code integer, OUT token bigint, OUT lim integer, OUT remaining bigint,
+    OUT queued boolean, OUT holder bytea, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+    limit_at timestamptz := 'epoch'::timestamptz + span(deadline);
+    h hold;
+    found_row boolean;
+    minted bigint := 0;
+    used bigint;
+    mine boolean;
+    turn integer;
+BEGIN
+    code := 0;
+    queued := false;
+    SELECT * INTO h FROM hold WHERE name = n;
+    found_row := FOUND;
+    IF t > limit_at THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+    END IF;
+    IF p IS NULL AND instead_of IS NULL AND NOT coalesce(h.special, false) THEN
+        IF h.owner IS NULL THEN
+            IF fences > 0 THEN
+                minted := fences - 1 + greatest(
+                    h.last + 1, micros(t),
+                    CASE WHEN found_row THEN 0 ELSE (SELECT floor + 1 FROM meta) END
+                );
+            END IF;
+            INSERT INTO hold AS old (name, owner, ends, last, token)
+            VALUES (n, o, t + span(lease), minted, nullif(minted, 0))
+            ON CONFLICT (name) DO UPDATE SET
+                owner = o, ends = excluded.ends,
+                last = CASE WHEN fences > 0
+                            THEN greatest(old.last + fences, minted) ELSE old.last END,
+                token = CASE WHEN fences > 0 THEN greatest(old.last + fences, minted) END
+            WHERE old.owner IS NULL AND NOT old.special AND clock_timestamp() <= limit_at
+            RETURNING old.token INTO minted;
+            IF FOUND THEN
+                code := 1;
+                token := minted - fences + 1;
+                RETURN;
+            END IF;
+        ELSIF queue < 2 AND h.ends > t AND h.owner <> o THEN
+            -- There is nothing to write.
+            PERFORM expect_primary();
+            remaining := micros(h.ends) - micros(t);
+            holder := h.owner;
+            RETURN;
+        END IF;
+    END IF;
+
+    h := head(n);
+    t := clock_timestamp();
+    IF t > limit_at THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+    END IF;
+    IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    IF instead_of IS NOT NULL AND has(h, n, instead_of, NULL, NULL, t) THEN
+        -- Waits for an open `lock_check`.
+        PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+        UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity' WHERE name = n;
+        h.owner := NULL;
+    END IF;
+    IF queue = 2 THEN
+        UPDATE place SET seen = t, passed = NULL
+        WHERE name = n AND client = substr(o, 1, 16)
+          AND EXISTS (SELECT 1 FROM place mine WHERE mine.name = n AND mine.owner = o);
+        queued := FOUND;
+    ELSIF queue = 1 THEN
+        queued := EXISTS (SELECT 1 FROM place WHERE name = n AND owner = o);
+    END IF;
+    DELETE FROM share WHERE name = n AND ends <= t;
+    mine := has(h, n, o, p, c, t);
+    IF h.owner IS NULL OR h.ends <= t THEN
+        SELECT sum(permits) INTO used FROM share WHERE name = n;
+        IF used IS NOT NULL AND h.capacity <> coalesce(c, 1) THEN
+            lim := h.capacity;
+        END IF;
+    END IF;
+    IF NOT mine THEN
+        IF h.owner IS NOT NULL AND h.ends > t THEN
+            IF p IS NOT NULL THEN
+                code := 2;
+            END IF;
+        ELSE
+            IF used IS NOT NULL
+               AND (p IS NULL OR (h.capacity = 2147483647) <> (c = 2147483647)) THEN
+                code := 2;
+            ELSIF queue = 0 THEN
+                turn := 1;
+            ELSE
+                SELECT * INTO told, tokens, turn FROM hand_over(n, o, t, told, tokens);
+                SELECT * INTO h FROM hold WHERE name = n;
+                SELECT sum(permits) INTO used FROM share WHERE name = n;
+                IF h.owner IS NOT NULL AND h.ends > t AND p IS NOT NULL
+                   OR used IS NOT NULL
+                   AND (p IS NULL OR (h.capacity = 2147483647) <> (c = 2147483647)) THEN
+                    code := 2;
+                END IF;
+            END IF;
+            IF code = 0 AND turn = 1 AND (h.owner IS NULL OR h.ends <= t)
+               AND (used IS NULL OR used + p <= c) THEN
+                mine := may_change(n);
+                turn := CASE WHEN mine THEN 1 ELSE 2 END;
+            END IF;
+            IF turn = 2 THEN
+                code := 3;
+            END IF;
+        END IF;
+        IF code = 2 THEN
+            PERFORM tidy(n, t);
+            RETURN;
+        END IF;
+    END IF;
+    IF mine THEN
+        DELETE FROM place WHERE name = n AND owner = o;
+        code := 1;
+        queued := false;
+        token := enter(n, o, p, c, t + span(lease), fences, t);
+        PERFORM tidy(n, t);
+        RETURN;
+    END IF;
+    -- Its place may have been forgotten meanwhile.
+    queued := queued AND EXISTS (SELECT 1 FROM place WHERE name = n AND owner = o);
+    IF queue = 2 AND NOT queued THEN
+        INSERT INTO place (
+            name, number, owner, client, permits, capacity, first_lease, ends, tokens, seen
+        ) VALUES (
+            n, (SELECT coalesce(max(number), 0) + 1 FROM place WHERE name = n),
+            o, substr(o, 1, 16), p, c, span(first_lease),
+            CASE WHEN wait IS NULL THEN 'infinity'::timestamptz ELSE t + span(wait) END, fences, t
+        );
+        -- If places of this client were passed over, it gets them back.
+        UPDATE place SET seen = t, passed = NULL
+        WHERE name = n AND client = substr(o, 1, 16) AND passed IS NOT NULL;
+        queued := true;
+    END IF;
+    SELECT micros(x.ends) - micros(t), x.owner INTO remaining, holder FROM (
+        SELECT h.ends, h.owner WHERE h.owner IS NOT NULL AND h.ends > t
+        UNION ALL SELECT s.ends, s.owner FROM share s WHERE s.name = n
+    ) x ORDER BY x.ends, x.owner LIMIT 1;
+    PERFORM tidy(n, t);
+END $$;
+
+-- All of them, or none: `code` is that of `acquire`, and `at` the number of the request that it is
+-- about, from 1.
+CREATE OR REPLACE FUNCTION lock_store.acquire_all(
+    names bytea[], owners bytea[], leases bigint[], fences integer[], respects boolean[],
+    deadline bigint,
+    OUT code integer, OUT at integer, OUT granted bigint[], OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    t timestamptz;
+    h hold;
+    i integer;
+    token bigint;
+    failed integer := 0;
+    failed_code integer;
+BEGIN
+    -- Always in the same order, so that two of them don't wait for each other.
+    FOR i IN SELECT u.i FROM unnest(names) WITH ORDINALITY u (name, i) ORDER BY u.name LOOP
+        h := head(names[i]);
+    END LOOP;
+    t := clock_timestamp();
+    IF t > 'epoch'::timestamptz + span(deadline) THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
+    END IF;
+    FOR i IN 1 .. cardinality(names) LOOP
+        IF EXISTS (SELECT 1 FROM latch WHERE name = names[i] AND ends > t) THEN
+            failed := i;
+            failed_code := 2;
+            EXIT;
+        END IF;
+        SELECT * INTO h FROM hold WHERE name = names[i];
+        DELETE FROM share WHERE name = names[i] AND ends <= t;
+        IF EXISTS (SELECT 1 FROM share WHERE name = names[i]) THEN
+            failed := i;
+            failed_code := 2;
+            EXIT;
+        END IF;
+        IF respects[i] AND (h.owner IS NULL OR h.ends <= t) THEN
+            SELECT x.told, x.tokens INTO told, tokens
+            FROM hand_over(names[i], NULL, t, told, tokens) x;
+            SELECT * INTO h FROM hold WHERE name = names[i];
+        END IF;
+        IF h.owner IS NOT NULL AND h.ends > t AND h.owner <> owners[i]
+           OR EXISTS (SELECT 1 FROM share WHERE name = names[i])
+           OR NOT may_change(names[i]) THEN
+            failed := i;
+            failed_code := 0;
+            EXIT;
+        END IF;
+    END LOOP;
+    IF failed = 0 THEN
+        FOR i IN 1 .. cardinality(names) LOOP
+            token := enter(
+                names[i], owners[i], NULL, NULL, t + span(leases[i]), fences[i], t
+            );
+            granted := granted || token;
+        END LOOP;
+        failed_code := 1;
+    END IF;
+    FOR i IN 1 .. cardinality(names) LOOP
+        PERFORM tidy(names[i], t);
+    END LOOP;
+    code := failed_code;
+    at := failed;
+END $$;
+
+CREATE OR REPLACE FUNCTION lock_store.renew(
+    n bytea, o bytea, p integer, c integer, lease bigint
+) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold;
+BEGIN
+    IF p IS NULL THEN
+        UPDATE hold SET ends = greatest(ends, clock_timestamp() + span(lease))
+        WHERE name = n AND owner = o AND ends > clock_timestamp();
+        RETURN FOUND;
+    END IF;
+    SELECT * INTO h FROM hold WHERE name = n;
+    IF NOT FOUND OR NOT has(h, n, o, p, c, clock_timestamp()) THEN
+        RETURN false;
+    END IF;
+    -- Whoever finds that it has ended deletes it, and so waits for this.
+    UPDATE share SET ends = greatest(ends, clock_timestamp() + span(lease))
+    WHERE name = n AND owner = o AND ends > clock_timestamp();
+    RETURN FOUND;
+END $$;
+
+-- A new token for a hold. NULL: not held. 0: a latch is there.
+CREATE OR REPLACE FUNCTION lock_store.fence(
+    n bytea, o bytea, p integer, c integer
+) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+    t timestamptz := clock_timestamp();
+    minted bigint;
+BEGIN
+    IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
+        RETURN 0;
+    END IF;
+    IF NOT has(h, n, o, p, c, t) THEN
+        PERFORM tidy(n, t);
+        RETURN NULL;
+    END IF;
+    -- Waits for an open `lock_check` with the token before.
+    PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+    minted := mint(n, 1, t);
+    IF p IS NULL THEN
+        UPDATE hold SET token = minted WHERE name = n;
+    ELSE
+        UPDATE share SET token = minted WHERE name = n AND owner = o;
+    END IF;
+    RETURN minted;
+END $$;
+
+-- Ends a hold, of which the key stays taken for `keep`, and hands over.
+CREATE OR REPLACE FUNCTION lock_store.release(
+    n bytea, o bytea, p integer, c integer, keep bigint,
+    OUT held boolean, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold;
+    t timestamptz := clock_timestamp();
+    turn integer;
+BEGIN
+    IF p IS NULL AND keep = 0 THEN
+        DELETE FROM hold WHERE name = n AND owner = o AND ends > t AND NOT special AND last = 0;
+        IF NOT FOUND THEN
+            UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity'
+            WHERE name = n AND owner = o AND ends > t AND NOT special;
+        END IF;
+        IF FOUND THEN
+            held := true;
+            RETURN;
+        END IF;
+    END IF;
+    h := head(n);
+    t := clock_timestamp();
+    held := has(h, n, o, p, c, t);
+    IF held THEN
+        -- Waits for an open `lock_check`.
+        PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+        IF p IS NULL THEN
+            UPDATE hold SET token = NULL,
+                owner = CASE WHEN keep > 0 THEN o || '\x6b'::bytea END,
+                ends = CASE WHEN keep > 0 THEN t + span(keep) ELSE '-infinity' END
+            WHERE name = n;
+        ELSIF keep > 0 THEN
+            DELETE FROM share WHERE name = n AND owner = o || '\x6b'::bytea;
+            UPDATE share SET token = NULL, owner = o || '\x6b'::bytea, ends = t + span(keep)
+            WHERE name = n AND owner = o;
+        ELSE
+            DELETE FROM share WHERE name = n AND owner = o;
+        END IF;
+    END IF;
+    SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
+    PERFORM tidy(n, t);
+END $$;
+
+-- Gives back all but `rest` permits.
+CREATE OR REPLACE FUNCTION lock_store.shrink(
+    n bytea, o bytea, p integer, c integer, rest integer,
+    OUT held boolean, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+    t timestamptz := clock_timestamp();
+    turn integer;
+BEGIN
+    held := has(h, n, o, p, c, t);
+    IF held THEN
+        -- Others enter, so that an open `lock_check` must have ended.
+        PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+        UPDATE share SET permits = least(permits, rest) WHERE name = n AND owner = o;
+    ELSE
+        held := has(h, n, o, rest, c, t);
+    END IF;
+    SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
+    PERFORM tidy(n, t);
+END $$;
+
+-- Takes the owner out of the queue, and ends its hold if there is one. Waits for a command of the
+-- same owner that is being carried out.
+CREATE OR REPLACE FUNCTION lock_store.abandon(
+    n bytea, o bytea, p integer, c integer,
+    OUT held boolean, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+BEGIN
+    DELETE FROM place WHERE name = n AND owner = o;
+    UPDATE hold SET special = true WHERE name = n AND NOT special;
+    SELECT * INTO held, told, tokens FROM release(n, o, p, c, 0);
+END $$;
+
+CREATE OR REPLACE FUNCTION lock_store.force_release(
+    n bytea, OUT held boolean, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+    t timestamptz := clock_timestamp();
+    turn integer;
+BEGIN
+    IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
+        RETURN;
+    END IF;
+    held := h.owner IS NOT NULL AND h.ends > t
+        OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t);
+    UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity' WHERE name = n;
+    PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+    DELETE FROM share WHERE name = n;
+    SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
+    PERFORM tidy(n, t);
+END $$;
+
+-- `code` 2: a latch. The holder is the one whose lease ends last.
+CREATE OR REPLACE FUNCTION lock_store.inspect(
+    n bytea, OUT code integer, OUT holder bytea, OUT permits integer, OUT remaining bigint,
+    OUT holders bigint, OUT waiting bigint
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+BEGIN
+    PERFORM expect_primary();
+    code := 0;
+    IF EXISTS (SELECT 1 FROM latch WHERE name = n AND ends > t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    SELECT x.owner, x.permits, micros(x.ends) - micros(t), x.holders
+    INTO holder, permits, remaining, holders
+    FROM (
+        SELECT y.*, count(*) OVER () AS holders FROM (
+            SELECT h.owner, NULL::integer AS permits, h.ends FROM hold h
+            WHERE h.name = n AND h.owner IS NOT NULL AND h.ends > t
+            UNION ALL
+            SELECT s.owner, s.permits, s.ends FROM share s WHERE s.name = n AND s.ends > t
+        ) y
+    ) x ORDER BY x.ends DESC, x.owner DESC LIMIT 1;
+    SELECT count(*) INTO waiting FROM place WHERE name = n;
+END $$;
+
+-- For use in a transaction of your own: fails unless the lock is held with this token. Until the
+-- transaction ends, nobody else gets the lock, also if its lease ends meanwhile.
+CREATE OR REPLACE FUNCTION lock_store.lock_check(n bytea, fencing_token bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+BEGIN
+    PERFORM 1 FROM hold h
+    WHERE h.name = n AND (
+        h.token = fencing_token AND octet_length(h.owner) = 24 AND h.ends > clock_timestamp()
+        OR h.special AND EXISTS (
+            SELECT 1 FROM share s
+            WHERE s.name = n AND s.token = fencing_token AND s.ends > clock_timestamp()
+        )
+    ) FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK002',
+            MESSAGE = 'the lock is not held with this fencing token any more',
+            HINT = 'roll back, and acquire the lock again';
+    END IF;
+END $$;
+CREATE OR REPLACE FUNCTION lock_store.lock_check(n text, fencing_token bigint) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
+AS $$ SELECT lock_store.lock_check(convert_to(n, 'UTF8'), fencing_token) $$;
+
+-- The bucket of a rate limiter, in nanoseconds. `left_over` is NULL if nothing was taken.
+CREATE OR REPLACE FUNCTION lock_store.rate(
+    n bytea, every bigint, burst bigint, wanted bigint, wait bigint,
+    OUT delay bigint, OUT left_over bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    b rate;
+    t bigint;
+    frame bigint := every * burst;
+    turns bigint := 0;
+    owed bigint := 0;
+BEGIN
+    LOOP
+        SELECT * INTO b FROM rate WHERE name = n FOR UPDATE;
+        EXIT WHEN FOUND;
+        INSERT INTO rate (name, at, turn, debt) VALUES (n, 0, 0, 0)
+        ON CONFLICT (name) DO NOTHING;
+    END LOOP;
+    t := micros(clock_timestamp()) * 1000;
+    -- Another rate may have been in force. At worst, the bucket was empty when the last taker
+    -- passed.
+    owed := greatest(least(b.debt, b.turn + frame) - greatest(t - b.at, 0), 0);
+    turns := greatest(b.turn - greatest(t - b.at, 0), 0);
+    owed := owed + every * wanted;
+    delay := greatest(owed - frame, 0);
+    IF delay > wait THEN
+        RETURN;
+    END IF;
+    left_over := greatest(frame - owed, 0) / every;
+    IF wanted > 0 THEN
+        UPDATE rate SET at = t, turn = greatest(turns, delay), debt = owed WHERE name = n;
+    END IF;
+END $$;
+
+-- The state of a latch. `code`: 0 not set, 1 set, 2 it is a lock.
+CREATE OR REPLACE FUNCTION lock_store.latch_look(
+    n bytea, OUT code integer, OUT left_over bigint, OUT generation bigint, OUT opened bigint,
+    OUT remaining bigint
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+    l latch;
+BEGIN
+    PERFORM expect_primary();
+    IF EXISTS (SELECT 1 FROM hold WHERE name = n AND owner IS NOT NULL AND ends > t)
+       OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    SELECT * INTO l FROM latch WHERE name = n AND ends > t;
+    code := CASE WHEN FOUND THEN 1 ELSE 0 END;
+    left_over := l.count;
+    generation := l.generation;
+    opened := l.opened;
+    remaining := micros(l.ends) - micros(t);
+END $$;
+
+-- `code`: 0 set before, 1 set, 2 it is a lock, 3 untimely.
+CREATE OR REPLACE FUNCTION lock_store.latch_set(
+    n bytea, o bytea, valid_from bigint, valid_until bigint, counts bigint, ttl bigint,
+    OUT code integer, OUT now_is bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+    t timestamptz := clock_timestamp();
+    l latch;
+BEGIN
+    now_is := micros(t);
+    SELECT * INTO l FROM latch WHERE name = n AND ends > t;
+    IF h.owner IS NOT NULL AND h.ends > t
+       OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t) THEN
+        code := 2;
+    ELSIF EXISTS (SELECT 1 FROM latch_call WHERE name = n AND owner = o AND ends > t) THEN
+        code := 1;
+    ELSIF now_is NOT BETWEEN valid_from AND valid_until THEN
+        code := 3;
+    ELSIF l.count > 0 THEN
+        code := 0;
+    ELSE
+        INSERT INTO latch (name, count, generation, opened, ends)
+        VALUES (
+            n, counts, greatest(coalesce(l.generation, 0) + 1, now_is),
+            coalesce(l.generation, 0), t + span(ttl)
+        )
+        ON CONFLICT (name) DO UPDATE SET
+            count = excluded.count, generation = excluded.generation,
+            opened = excluded.opened, ends = excluded.ends;
+        INSERT INTO latch_call (name, owner, remains, ends)
+        VALUES (n, o, counts, t + interval '120 seconds')
+        ON CONFLICT (name, owner) DO UPDATE SET remains = excluded.remains, ends = excluded.ends;
+        code := 1;
+    END IF;
+    PERFORM tidy(n, t);
+END $$;
+
+-- `code`: 0 not set, 1 counted or was open, 2 it is a lock, 3 untimely.
+CREATE OR REPLACE FUNCTION lock_store.latch_count_down(
+    n bytea, o bytea, valid_from bigint, valid_until bigint,
+    OUT code integer, OUT left_over bigint, OUT now_is bigint, OUT told bytea[],
+    OUT generation bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+    t timestamptz := clock_timestamp();
+    l latch;
+BEGIN
+    now_is := micros(t);
+    SELECT * INTO l FROM latch WHERE name = n AND ends > t;
+    IF h.owner IS NOT NULL AND h.ends > t
+       OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t) THEN
+        code := 2;
+        RETURN;
+    END IF;
+    SELECT remains INTO left_over FROM latch_call WHERE name = n AND owner = o AND ends > t;
+    IF FOUND THEN
+        code := 1;
+    ELSIF now_is NOT BETWEEN valid_from AND valid_until THEN
+        code := 3;
+    ELSIF l.name IS NULL THEN
+        code := 0;
+    ELSIF l.count = 0 THEN
+        code := 1;
+        left_over := 0;
+    ELSE
+        code := 1;
+        left_over := l.count - 1;
+        UPDATE latch SET count = left_over WHERE name = n;
+        INSERT INTO latch_call (name, owner, remains, ends)
+        VALUES (n, o, left_over, t + interval '120 seconds')
+        ON CONFLICT (name, owner) DO UPDATE SET remains = excluded.remains, ends = excluded.ends;
+        IF left_over = 0 THEN
+            generation := l.generation;
+            WITH gone AS (DELETE FROM latch_place WHERE name = n RETURNING *)
+            SELECT array_agg(owner) INTO told FROM gone WHERE ends > t;
+        END IF;
+    END IF;
+    PERFORM tidy(n, t);
+END $$;
+
+-- `latch_look`, and a place unless it is open.
+CREATE OR REPLACE FUNCTION lock_store.latch_wait(
+    n bytea, o bytea,
+    OUT code integer, OUT left_over bigint, OUT generation bigint, OUT opened bigint,
+    OUT remaining bigint
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    h hold := head(n);
+    t timestamptz := clock_timestamp();
+BEGIN
+    SELECT * INTO code, left_over, generation, opened, remaining FROM latch_look(n);
+    IF code = 0 OR code = 1 AND left_over > 0 THEN
+        INSERT INTO latch_place (name, owner, ends) VALUES (n, o, t + interval '60 seconds')
+        ON CONFLICT (name, owner) DO UPDATE SET ends = excluded.ends;
+    END IF;
+    PERFORM tidy(n, t);
+END $$;
+
+CREATE OR REPLACE FUNCTION lock_store.latch_leave(n bytea, o bytea) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
+AS $$ DELETE FROM latch_place WHERE name = n AND owner = o $$;
+
+-- A client that ends gives up its places. Of one that could not say so, they are passed over.
+CREATE OR REPLACE FUNCTION lock_store.leave(which bytea) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+    DELETE FROM place WHERE client = which;
+    DELETE FROM latch_place WHERE substr(owner, 1, 16) = which;
+$$;
+
+-- Removes what has ended, at most once a minute and some of it at a time. True if there is more.
+CREATE OR REPLACE FUNCTION lock_store.sweep() RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    t timestamptz := clock_timestamp();
+    old timestamptz := t - interval '60 seconds';
+    highest bigint;
+BEGIN
+    PERFORM 1 FROM meta WHERE swept < old FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM rate WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM rate WHERE at + debt < micros(old) * 1000
+        LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    DELETE FROM latch_call WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM latch_call WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    DELETE FROM latch_place WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM latch_place WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    DELETE FROM latch WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM latch WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    -- Tokens below the clock: the next ones are above them, or above the floor if the clock is set
+    -- back. A row that is in use is left.
+    WITH gone AS (
+        DELETE FROM hold WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM hold h
+            WHERE h.ends < old AND h.last < micros(old)
+              AND NOT EXISTS (SELECT 1 FROM place WHERE name = h.name)
+              AND NOT EXISTS (SELECT 1 FROM share WHERE name = h.name AND ends > old)
+              AND NOT EXISTS (SELECT 1 FROM latch WHERE name = h.name)
+            LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING name, last
+    ), shares AS (
+        DELETE FROM share s USING gone WHERE s.name = gone.name
+    )
+    SELECT max(last) INTO highest FROM gone;
+    UPDATE meta SET floor = greatest(floor, highest), swept = t;
+    RETURN false;
+END $$;
+
+-- Sends a client a message.
+CREATE OR REPLACE FUNCTION lock_store.tell(client bytea, message text) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
+AS $$ SELECT pg_notify('lock_' || encode(client, 'hex'), message) $$;
+
+REVOKE ALL ON ALL TABLES IN SCHEMA lock_store FROM PUBLIC;
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA lock_store FROM PUBLIC;
+COMMIT;

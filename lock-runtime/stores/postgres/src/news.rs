@@ -1,0 +1,175 @@
+//! [`News`]: what one client tells another, and how it is written in a message of `NOTIFY`: text of
+//! less than 8000 bytes, whose parts are hexadecimal.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner};
+
+/// What a client hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// A hint that this owner was granted its lock, or that a latch has opened.
+    Granted { owner: Owner, token: Option<u64> },
+    /// A message about a key of this namespace.
+    Told {
+        namespace: String,
+        message: ClientMessage,
+    },
+}
+
+/// PostgreSQL's limit.
+const LONGEST: usize = 7999;
+
+/// The channel of a client.
+pub(crate) fn channel(client: ClientId) -> String {
+    format!("lock_{:032x}", client.0)
+}
+
+fn hex(text: &str) -> String {
+    let mut to = String::with_capacity(2 * text.len() + 1);
+    // Never empty, so that parts can be split at spaces.
+    to.push('x');
+    for byte in text.bytes() {
+        let _ = write!(to, "{byte:02x}");
+    }
+    to
+}
+
+fn read_hex(text: &str) -> Option<String> {
+    let text = text.strip_prefix('x')?;
+    let digits = text.as_bytes().chunks(2);
+    let bytes = digits.map(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+    String::from_utf8(bytes.collect::<Option<_>>()?).ok()
+}
+
+impl News {
+    /// `None` if it is too long.
+    pub(crate) fn write(&self) -> Option<String> {
+        let text = match self {
+            Self::Granted { owner, token } => format!(
+                "1 granted {:032x} {:x} {:x}",
+                owner.client.0,
+                owner.request,
+                token.unwrap_or(0)
+            ),
+            Self::Told { namespace, message } => {
+                let (namespace, key) = (hex(namespace), hex(message.key().as_str()));
+                match message {
+                    ClientMessage::WhoHolds { asker, .. } => {
+                        format!("1 who {:032x} {namespace} {key}", asker.0)
+                    }
+                    ClientMessage::Holds {
+                        client,
+                        name,
+                        held_for,
+                        ..
+                    } => {
+                        let held = held_for.map_or_else(
+                            || "-".to_owned(),
+                            |held| format!("{:x}", held.as_micros()),
+                        );
+                        let name = hex(name);
+                        format!("1 holds {:032x} {namespace} {key} {held} {name}", client.0)
+                    }
+                }
+            }
+        };
+        (text.len() <= LONGEST).then_some(text)
+    }
+
+    /// `None` if it is not what this version writes.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        let id = |text: &str| u128::from_str_radix(text, 16).ok().map(ClientId);
+        Some(match parts[..] {
+            ["1", "granted", client, request, token] => Self::Granted {
+                owner: Owner {
+                    client: id(client)?,
+                    request: number(request)?,
+                },
+                token: Some(number(token)?).filter(|token| *token > 0),
+            },
+            ["1", "who", asker, namespace, key] => Self::Told {
+                namespace: read_hex(namespace)?,
+                message: ClientMessage::WhoHolds {
+                    key: LockKey::from(read_hex(key)?),
+                    asker: id(asker)?,
+                },
+            },
+            ["1", "holds", client, namespace, key, held, name] => Self::Told {
+                namespace: read_hex(namespace)?,
+                message: ClientMessage::Holds {
+                    key: LockKey::from(read_hex(key)?),
+                    client: id(client)?,
+                    name: read_hex(name)?.into(),
+                    held_for: match held {
+                        "-" => None,
+                        held => Some(Duration::from_micros(number(held)?)),
+                    },
+                },
+            },
+            _ => return None,
+        })
+    }
+
+    /// The message as a client of this namespace writes its key. `None` if it is none.
+    pub(crate) fn message_for(self, own: &Namespace) -> Option<ClientMessage> {
+        let Self::Told { namespace, message } = self else {
+            return None;
+        };
+        let other = match namespace == own.as_str() {
+            true => None,
+            false => Some(Namespace::new(&namespace).ok()?),
+        };
+        let key = message.key().clone().in_namespace(other);
+        Some(message.about(key))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let owner = Owner {
+            client: ClientId(u128::MAX - 7),
+            request: u64::MAX - 1,
+        };
+        let told = |message| News::Told {
+            namespace: "shöp".to_owned(),
+            message,
+        };
+        for news in [
+            News::Granted { owner, token: None },
+            News::Granted {
+                owner,
+                token: Some(1 << 52),
+            },
+            told(ClientMessage::WhoHolds {
+                key: "a\0:b c".into(),
+                asker: ClientId(7),
+            }),
+            told(ClientMessage::Holds {
+                key: "k".into(),
+                client: ClientId(8),
+                name: "".into(),
+                held_for: Some(Duration::from_micros(1234)),
+            }),
+            told(ClientMessage::Holds {
+                key: "k".into(),
+                client: ClientId(8),
+                name: "orders".into(),
+                held_for: None,
+            }),
+        ] {
+            let written = news.write().unwrap();
+            assert_eq!(News::read(&written), Some(news));
+            assert_eq!(News::read(&format!("{written} ")), None);
+            assert_eq!(News::read(&written.replacen('1', "2", 1)), None);
+        }
+    }
+}

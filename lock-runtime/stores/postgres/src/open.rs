@@ -1,0 +1,94 @@
+//! From a URL to a store.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use lock_store::{ConfigError, Mutex, Store, StoreContext};
+use tokio::sync::{oneshot, watch};
+
+use crate::flights::Flights;
+use crate::listen::{self, Hearer};
+use crate::pool::Pool;
+use crate::statement::Statement;
+use crate::store::{PostgresStore, SLACK};
+use crate::url;
+
+/// How often what has ended is removed. The functions see to it that one client does it at a time.
+const SWEEPS_EACH: Duration = Duration::from_secs(60);
+
+/// Opens a database, such as `postgres://app:word@db.internal/shop`, in the background.
+///
+/// # Errors
+/// For a bad URL. That the database can't be used is told by [`Store::connected`] and by each
+/// request.
+pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigError> {
+    let StoreContext {
+        namespace,
+        client,
+        listener,
+        clock,
+        name,
+        timeouts,
+        ..
+    } = context;
+    let settings = url::read(url, &name, timeouts)?;
+    let hearer = Hearer {
+        listener,
+        namespace: namespace.clone(),
+    };
+    let (listens, listens_now) = watch::channel(false);
+    let (open, closed) = oneshot::channel();
+    if let Some(config) = settings.listen.clone() {
+        listen::start(
+            config,
+            client,
+            hearer.clone(),
+            &clock,
+            timeouts.connect,
+            listens,
+            closed,
+        );
+    }
+    let pool = Pool::new(settings, clock.clone(), timeouts.connect, hearer.clone());
+    clock.spawn(sweep(Arc::downgrade(&pool)));
+    Ok(Arc::new(PostgresStore {
+        pool,
+        client,
+        namespace,
+        hearer,
+        late: timeouts.command + SLACK,
+        connect_timeout: timeouts.connect,
+        listens: listens_now,
+        open: Mutex::new(Some(open)),
+        command_timeout: timeouts.command,
+        flights: Flights::default(),
+        has_waited: AtomicBool::new(false),
+    }))
+}
+
+/// Sweeps as long as the client lives. An error leaves it to the next time.
+async fn sweep(pool: Weak<Pool>) {
+    let statement = Statement::new("SELECT lock_store.sweep()", Vec::new());
+    let Some(clock) = pool.upgrade().map(|pool| pool.clock.clone()) else {
+        return;
+    };
+    loop {
+        clock.sleep_until(clock.now() + SWEEPS_EACH).await;
+        let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else {
+            return;
+        };
+        if !pool.is_connected() {
+            continue;
+        }
+        let by = clock.now() + SWEEPS_EACH;
+        if let Ok(connection) = pool.get(by).await {
+            let busy = connection.begin();
+            let done = clock.by(by, connection.run(&statement, clock.now(), SLACK));
+            if let Some(Err(error)) = done.await {
+                tracing::debug!(%error, "locks that have ended are left to the next sweep");
+            }
+            drop(busy);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! [`Pool`]: a client's connections, opened when they are needed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use tokio::sync::watch;
+
+use crate::connection::Connection;
+use crate::listen::Hearer;
+use crate::url::Settings;
+
+/// After an attempt to connect failed while others are connected, the next one waits.
+const OPENS_AGAIN: Duration = Duration::from_secs(2);
+
+/// A client's connections.
+pub(crate) struct Pool {
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    connect_timeout: Duration,
+    hearer: Hearer,
+    state: Mutex<State>,
+    /// Changes when an attempt to connect has ended.
+    attempts: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    connections: Vec<Arc<Connection>>,
+    opening: usize,
+    /// The number of attempts that failed, and why the last one did.
+    failures: u64,
+    error: Option<StoreError>,
+    failed_at: Option<Instant>,
+    /// Since when there is a connection.
+    since: Option<Instant>,
+    connects: u64,
+    is_closed: bool,
+}
+
+/// What to do for a statement.
+enum Choice {
+    Use(Arc<Connection>),
+    Wait { failures: u64 },
+    Closed,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pool").field(&self.settings.server).finish()
+    }
+}
+
+impl Pool {
+    pub(crate) fn new(
+        settings: Settings,
+        clock: Clock,
+        connect_timeout: Duration,
+        hearer: Hearer,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            settings,
+            clock,
+            connect_timeout,
+            hearer,
+            state: Mutex::default(),
+            attempts: watch::Sender::new(0),
+        })
+    }
+
+    fn error(&self, kind: StoreErrorKind, what: &str) -> StoreError {
+        StoreError::new(kind, format!("{}: {what}", self.settings.server))
+    }
+
+    /// The connection with the least to do.
+    pub(crate) async fn get(self: &Arc<Self>, by: Instant) -> Result<Arc<Connection>, StoreError> {
+        let mut attempts = self.attempts.subscribe();
+        let mut failures_before = None;
+        loop {
+            attempts.borrow_and_update();
+            match self.choose() {
+                Choice::Use(connection) => return Ok(connection),
+                Choice::Closed => {
+                    return Err(self.error(StoreErrorKind::Disconnected, "it is closed"));
+                }
+                Choice::Wait { failures } => {
+                    let before = *failures_before.get_or_insert(failures);
+                    let error = self.state.lock().error.clone();
+                    if failures > before
+                        && let Some(error) = error
+                    {
+                        return Err(error);
+                    }
+                }
+            }
+            if !matches!(self.clock.by(by, attempts.changed()).await, Some(Ok(()))) {
+                return Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"));
+            }
+        }
+    }
+
+    fn choose(self: &Arc<Self>) -> Choice {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Choice::Closed;
+        }
+        let had = state.connections.len();
+        let connections = &mut state.connections;
+        connections.retain(|connection| connection.is_usable(now));
+        let best = connections
+            .iter()
+            .min_by_key(|connection| connection.load())
+            .cloned();
+        let lost = had > 0 && best.is_none();
+        let is_idle = best
+            .as_ref()
+            .is_some_and(|connection| connection.load() == 0);
+        let failed = state.failed_at;
+        let rests = best.is_some() && failed.is_some_and(|at| now < at + OPENS_AGAIN);
+        let most = match best {
+            Some(_) => self.settings.connections,
+            // All that wait need one, first of all.
+            None => 1,
+        };
+        let opens = !is_idle && !rests && state.connections.len() + state.opening < most;
+        state.opening += usize::from(opens);
+        let failures = state.failures;
+        if lost {
+            state.since = None;
+        }
+        drop(state);
+        if lost {
+            let error = self.error(StoreErrorKind::Disconnected, "the connections are gone");
+            self.hearer.disconnected(&self.settings.server, &error);
+        }
+        if opens {
+            self.clock.spawn(Arc::clone(self).open());
+        }
+        match best {
+            Some(connection) => Choice::Use(connection),
+            None => Choice::Wait { failures },
+        }
+    }
+
+    /// One attempt to connect.
+    async fn open(self: Arc<Self>) {
+        let (config, server) = (&self.settings.config, &self.settings.server);
+        let by = self.clock.now() + self.connect_timeout;
+        let opened = Connection::open(config, server, &self.settings.keeps, &self.clock);
+        let opened = self.clock.by(by, opened).await;
+        let opened = opened.unwrap_or_else(|| {
+            Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"))
+        });
+        let is_first = self.ended(opened);
+        if is_first {
+            self.hearer.connected(server);
+        }
+        self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// True if there was no connection before.
+    fn ended(&self, opened: Result<Connection, StoreError>) -> bool {
+        let now = self.clock.now();
+        let mut state = self.state.lock();
+        state.opening -= 1;
+        match opened {
+            // If it was closed meanwhile, so is this one.
+            Ok(_) if state.is_closed => false,
+            Ok(connection) => {
+                let is_first = state.connections.is_empty();
+                state.connections.push(Arc::new(connection));
+                state.failed_at = None;
+                if is_first {
+                    state.since = Some(now);
+                    state.connects += 1;
+                }
+                is_first
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
+                state.failures += 1;
+                state.error = Some(error);
+                state.failed_at = Some(now);
+                false
+            }
+        }
+    }
+
+    /// Since when it is connected, and how often it was again.
+    pub(crate) fn connected(&self) -> (Option<Instant>, u64) {
+        let state = self.state.lock();
+        (state.since, state.connects.saturating_sub(1))
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        let now = self.clock.now();
+        let state = self.state.lock();
+        let mut connections = state.connections.iter();
+        connections.any(|connection| connection.is_usable(now))
+    }
+
+    /// Opens no more. What is open ends with the last handle.
+    pub(crate) fn close(&self) -> Vec<Arc<Connection>> {
+        let connections = {
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.connections)
+        };
+        self.attempts.send_modify(|count| *count += 1);
+        connections
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+}

@@ -1,0 +1,191 @@
+//! The URL: `postgres://user:password@host:5432/database?connections=8&listen=off`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use lock_store::ConfigError;
+use lock_store::timing::Timeouts;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+/// What a URL says.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    /// The largest number of connections, beside the one that listens.
+    pub(crate) connections: usize,
+    /// Where to listen. `None`: nowhere.
+    pub(crate) listen: Option<Config>,
+    /// Whether sessions may keep statements: not through a pooler, which needs the option `listen`.
+    pub(crate) keeps: Arc<AtomicBool>,
+    /// The hosts, for people.
+    pub(crate) server: String,
+}
+
+const DEFAULT_CONNECTIONS: usize = 8;
+const MOST_CONNECTIONS: usize = 64;
+
+/// What tokio-postgres reads itself.
+const OPTIONS: [&str; 18] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "options",
+    "password",
+    "port",
+    "sslmode",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
+
+/// Reads a URL. No error repeats what stands in it, which may be a password.
+pub(crate) fn read(url: &str, name: &str, timeouts: Timeouts) -> Result<Settings, ConfigError> {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let (mut connections, mut listen) = (None, None);
+    let mut rest = Vec::new();
+    for option in query.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match name {
+            "connections" => connections = Some(number(value)?),
+            "listen" => listen = Some(value),
+            _ if OPTIONS.contains(&name) => rest.push(option),
+            _ => return Err(unknown(name)),
+        }
+    }
+    let mut plain = base.to_owned();
+    if !rest.is_empty() {
+        plain.push('?');
+        plain.push_str(&rest.join("&"));
+    }
+    let config = config(&plain, name, timeouts)?;
+    let keeps = Arc::new(AtomicBool::new(listen.is_none()));
+    let listen = match listen {
+        None => Some(config.clone()),
+        Some("off") => None,
+        Some(address) => Some(elsewhere(&config, address)?),
+    };
+    Ok(Settings {
+        connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
+        listen,
+        keeps,
+        server: server(&config),
+        config,
+    })
+}
+
+fn number(value: &str) -> Result<usize, ConfigError> {
+    let number = value.parse().ok();
+    let number = number.filter(|number| (1..=MOST_CONNECTIONS).contains(number));
+    number.ok_or_else(|| {
+        ConfigError::new(format!(
+            "`connections` in the store's URL is no number from 1 to {MOST_CONNECTIONS}"
+        ))
+    })
+}
+
+fn unknown(name: &str) -> ConfigError {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+    // Anything else may be a part of a password with a `?`.
+    let name = match name.len() < 30 && name.bytes().all(is_plain) {
+        true => format!("`{name}`"),
+        false => "something after the first `?`".to_owned(),
+    };
+    ConfigError::new(format!(
+        "{name} is no option of a `postgres:` URL; there are `connections`, `listen`, `namespace`, \
+         `name` and those of PostgreSQL, as `target_session_attrs`; in a password, write `%3F` for \
+         a `?`"
+    ))
+}
+
+fn config(url: &str, name: &str, timeouts: Timeouts) -> Result<Config, ConfigError> {
+    let mut config = Config::from_str(url).map_err(|_| {
+        ConfigError::new(
+            "the store's URL can't be read; write `postgres://user:password@host:5432/database`, \
+             with `%40` for a `@` and `%2F` for a `/` in user and password",
+        )
+    })?;
+    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        return Err(ConfigError::new(
+            "the store's URL has no host; write `postgres://user:password@host:5432/database`",
+        ));
+    }
+    if config.get_user().is_none() {
+        return Err(ConfigError::new(
+            "the store's URL has no user; write `postgres://user:password@host:5432/database`",
+        ));
+    }
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(ConfigError::new(
+            "`sslmode=require` asks for TLS, and this store has none; leave it out within a \
+             trusted network, or connect through a proxy that speaks TLS, as pgbouncer with \
+             `server_tls_sslmode`",
+        ));
+    }
+    config.ssl_mode(SslMode::Disable);
+    if config.get_application_name().is_none() && !name.is_empty() {
+        config.application_name(name);
+    }
+    config.connect_timeout(timeouts.connect);
+    config.keepalives_idle(Duration::from_secs(10));
+    Ok(config)
+}
+
+/// The same server at another address.
+fn elsewhere(config: &Config, address: &str) -> Result<Config, ConfigError> {
+    let parts = address.rsplit_once(':');
+    let parts = parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+    let Some((host, port)) = parts.filter(|(host, _)| !host.is_empty()) else {
+        return Err(ConfigError::new(
+            "`listen` in the store's URL is neither `off` nor `host:port`",
+        ));
+    };
+    let mut other = Config::new();
+    other.host(host).port(port).ssl_mode(SslMode::Disable);
+    if let Some(user) = config.get_user() {
+        other.user(user);
+    }
+    if let Some(password) = config.get_password() {
+        other.password(password);
+    }
+    if let Some(database) = config.get_dbname() {
+        other.dbname(database);
+    }
+    if let Some(name) = config.get_application_name() {
+        other.application_name(name);
+    }
+    if let Some(timeout) = config.get_connect_timeout() {
+        other.connect_timeout(*timeout);
+    }
+    Ok(other)
+}
+
+fn server(config: &Config) -> String {
+    let ports = config.get_ports();
+    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+    let hosts = config.get_hosts().iter().enumerate();
+    let hosts = hosts.map(|(at, host)| match host {
+        Host::Tcp(host) => format!("{host}:{}", port(at)),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let hosts: Vec<String> = hosts.collect();
+    match hosts.is_empty() {
+        true => config
+            .get_hostaddrs()
+            .first()
+            .map_or_else(String::new, ToString::to_string),
+        false => hosts.join(","),
+    }
+}

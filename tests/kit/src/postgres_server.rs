@@ -1,0 +1,370 @@
+//! A real PostgreSQL server for one test.
+
+use std::fmt;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockClientBuilder};
+use lock_store::{ClientId, Clock, Listener, Store};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, Uid};
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+use crate::backend::{Asks, Backend, StoreUnderTest};
+use crate::eventually_within;
+use crate::os_process::OsProcess;
+use crate::redis_store::{PATIENT, context};
+
+mod standby;
+
+/// Where Debian and Homebrew put the programs, if they are not in the path.
+const FOLDERS: [&str; 6] = [
+    "/usr/lib/postgresql/17/bin",
+    "/usr/lib/postgresql/16/bin",
+    "/usr/lib/postgresql/15/bin",
+    "/opt/homebrew/opt/postgresql@17/bin",
+    "/opt/homebrew/opt/postgresql@16/bin",
+    "/opt/homebrew/opt/postgresql@15/bin",
+];
+
+/// The user of the clients, which may execute the functions and no more.
+const APP: &str = "app";
+
+/// A server in a folder of its own, on a free port. It ends with this value.
+pub struct PostgresServer {
+    port: u16,
+    // Before the folder: fields are dropped in order, and the process writes there.
+    process: Mutex<Option<OsProcess>>,
+    folder: TempDir,
+}
+
+impl fmt::Debug for PostgresServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PostgresServer").field(&self.port).finish()
+    }
+}
+
+/// The program, run by somebody other than root, which it refuses.
+pub(crate) fn program(name: &str) -> Command {
+    let path = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+    let path = path
+        .into_iter()
+        .find(|path| path.exists())
+        .unwrap_or_else(|| PathBuf::from(name));
+    if !Uid::effective().is_root() {
+        return Command::new(path);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
+    command.arg(path);
+    command
+}
+
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let offset = u16::try_from(std::process::id() % 4000).expect("less than 4000");
+    for _ in 0..4000 {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 5500 + (offset + step) % 4000;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port");
+}
+
+impl PostgresServer {
+    /// A server with the migration applied, and a user who may do no more than clients need.
+    pub async fn start() -> Self {
+        let server = Self::bare().await;
+        server.set_up().await;
+        server
+    }
+
+    /// The same on a disk, for benchmarks.
+    ///
+    /// # Panics
+    /// If there is no PostgreSQL on this machine.
+    pub async fn on_disk() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let server = Self::in_folder(folder).await;
+        server.set_up().await;
+        server
+    }
+
+    async fn set_up(&self) {
+        self.migrate().await;
+        self.run(&format!(
+            "GRANT USAGE ON SCHEMA lock_store TO {APP};
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO {APP}"
+        ))
+        .await;
+    }
+
+    /// A server without the migration.
+    ///
+    /// # Panics
+    /// If there is no PostgreSQL on this machine.
+    pub async fn bare() -> Self {
+        // In memory, if that can be: no test is about how long the disk takes.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Self::in_folder(folder.expect("a temporary folder")).await
+    }
+
+    async fn in_folder(folder: TempDir) -> Self {
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(folder.path(), open).expect("the folder is this user's");
+        let made = program("initdb")
+            .args([
+                "-A",
+                "trust",
+                "-U",
+                "postgres",
+                "--no-sync",
+                "-E",
+                "UTF8",
+                "-D",
+            ])
+            .arg(folder.path().join("data"))
+            .stdout(Stdio::null())
+            .status()
+            .expect("initdb is installed");
+        assert!(made.success(), "initdb: {made}");
+        let server = Self {
+            port: free_port(),
+            process: Mutex::new(None),
+            folder,
+        };
+        server.launch().await;
+        server.run(&format!("CREATE ROLE {APP} LOGIN")).await;
+        server
+    }
+
+    /// One under test.
+    pub async fn under_test() -> Backend {
+        Backend::new(Self::start().await)
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<OsProcess>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn launch(&self) {
+        let log = fs::File::create(self.folder.path().join("log")).expect("a log");
+        let mut command = program("postgres");
+        command
+            .arg("-D")
+            .arg(self.folder.path().join("data"))
+            .args(["-p", &self.port.to_string()])
+            .args([
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-c",
+                "unix_socket_directories=",
+            ])
+            .args(["-c", "max_connections=300", "-c", "shared_buffers=32MB"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        *self.process() = Some(OsProcess::spawn(&mut command));
+        let limit = Duration::from_secs(30);
+        eventually_within(limit, "the server answers", async || {
+            self.try_connect().await.is_some()
+        })
+        .await;
+    }
+
+    async fn try_connect(&self) -> Option<Client> {
+        let (client, connection) = tokio_postgres::connect(&self.url(), NoTls).await.ok()?;
+        tokio::spawn(connection);
+        client.simple_query("SELECT 1").await.ok()?;
+        Some(client)
+    }
+
+    /// The URL of the superuser.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// The URL of the user with the least rights.
+    #[must_use]
+    pub fn app_url(&self) -> String {
+        format!("postgres://{APP}@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// The TCP port. It stays the same over restarts.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A session of the superuser.
+    ///
+    /// # Panics
+    /// If the server does not answer.
+    pub async fn session(&self) -> Client {
+        self.try_connect().await.expect("the server answers")
+    }
+
+    /// Carries out SQL as the superuser.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub async fn run(&self, sql: &str) {
+        let session = self.session().await;
+        session.batch_execute(sql).await.expect("good SQL");
+    }
+
+    /// The number that a query gives.
+    ///
+    /// # Panics
+    /// If it gives none.
+    pub async fn number(&self, query: &str) -> usize {
+        let row = self.session().await.query_one(query, &[]).await;
+        let number: i64 = row.expect("a row").get(0);
+        usize::try_from(number).expect("a number from zero")
+    }
+
+    /// Applies the migration.
+    pub async fn migrate(&self) {
+        self.run(lock_store_postgres::MIGRATION).await;
+    }
+
+    /// The server's processes. The first starts the others.
+    fn processes(&self) -> Vec<Pid> {
+        let process = self.process();
+        let id = process.as_ref().expect("the server runs").id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let children = children.expect("the list of a process' children");
+        let children = children.split_whitespace();
+        let ids = children.map(|child| child.parse::<i32>().expect("a process id"));
+        let first = i32::try_from(id).expect("a process id");
+        std::iter::once(first)
+            .chain(ids)
+            .map(Pid::from_raw)
+            .collect()
+    }
+
+    /// SIGSTOP for all of its processes.
+    pub fn pause(&self) {
+        // The first one first, so that no other is started meanwhile.
+        self.process().as_mut().expect("the server runs").pause();
+        for process in self.processes().into_iter().skip(1) {
+            // It may have ended by itself.
+            let _ = kill(process, Signal::SIGSTOP);
+        }
+    }
+
+    /// SIGCONT for all of its processes.
+    pub fn resume(&self) {
+        for process in self.processes().into_iter().rev() {
+            let _ = kill(process, Signal::SIGCONT);
+        }
+    }
+
+    /// SIGKILL for all of its processes.
+    pub fn kill(&self) {
+        self.pause();
+        for process in self.processes().into_iter().skip(1) {
+            let _ = kill(process, Signal::SIGKILL);
+        }
+        if let Some(mut process) = self.process().take() {
+            process.kill();
+        }
+    }
+
+    /// Starts it again at the same address.
+    pub async fn restart(&self) {
+        self.launch().await;
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        if self.process().is_some() {
+            self.kill();
+        }
+    }
+}
+
+const EMPTY: &str = "TRUNCATE lock_store.hold, lock_store.share, lock_store.place,
+    lock_store.latch, lock_store.latch_place, lock_store.latch_call, lock_store.rate";
+
+impl StoreUnderTest for PostgresServer {
+    fn builder(&self) -> LockClientBuilder {
+        // These tests are not about how soon clients report that a machine is busy.
+        LockClient::builder()
+            .url(self.app_url())
+            .command_timeout(Duration::from_secs(5))
+            .connect_timeout(Duration::from_secs(10))
+    }
+
+    fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
+        let mut context = context("lock", id, listener, clock);
+        context.timeouts = PATIENT;
+        lock_store_postgres::open(&self.app_url(), context).expect("a good URL")
+    }
+
+    fn leftovers(&self) -> Asks<'_, usize> {
+        Box::pin(self.number(
+            "SELECT (SELECT count(*) FROM lock_store.hold
+                     WHERE owner IS NOT NULL AND ends > clock_timestamp())
+                  + (SELECT count(*) FROM lock_store.share WHERE ends > clock_timestamp())
+                  + (SELECT count(*) FROM lock_store.place)
+                  + (SELECT count(*) FROM lock_store.latch WHERE ends > clock_timestamp())
+                  + (SELECT count(*) FROM lock_store.latch_place WHERE ends > clock_timestamp())
+                  + (SELECT count(*) FROM lock_store.rate
+                     WHERE (at + debt) / 1e9 > date_part('epoch', clock_timestamp()))",
+        ))
+    }
+
+    /// The number of clients that have something here. A client that closes gives up its places.
+    fn channels(&self) -> Asks<'_, usize> {
+        Box::pin(self.number(
+            "SELECT count(*) FROM (
+                SELECT client FROM lock_store.place
+                UNION SELECT substr(owner, 1, 16) FROM lock_store.hold
+                    WHERE owner IS NOT NULL AND ends > clock_timestamp()
+                UNION SELECT substr(owner, 1, 16) FROM lock_store.share
+                    WHERE ends > clock_timestamp()
+                UNION SELECT substr(owner, 1, 16) FROM lock_store.latch_place
+             ) AS waiting",
+        ))
+    }
+
+    fn pause(&self) -> bool {
+        Self::pause(self);
+        true
+    }
+
+    fn resume(&self) {
+        Self::resume(self);
+    }
+
+    fn kill(&self) -> bool {
+        Self::kill(self);
+        true
+    }
+
+    fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(Self::restart(self))
+    }
+
+    fn is_emptied(&self) -> Pin<Box<dyn Future<Output = bool> + '_>> {
+        Box::pin(async {
+            let Some(session) = self.try_connect().await else {
+                return false;
+            };
+            session.batch_execute(EMPTY).await.is_ok()
+        })
+    }
+}

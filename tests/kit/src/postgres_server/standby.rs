@@ -1,0 +1,65 @@
+//! Standbys of a [`PostgresServer`].
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::sync::Mutex;
+
+use super::{PostgresServer, free_port, program};
+use crate::eventually;
+
+impl PostgresServer {
+    /// A copy of this server, which follows it from now on. With `synchronous`, each commit waits
+    /// for it.
+    ///
+    /// # Panics
+    /// If it can't be copied.
+    pub async fn standby(&self, synchronous: bool) -> Self {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let folder = folder.expect("a temporary folder");
+        let open = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(folder.path(), open).expect("the folder is this user's");
+        let copied = program("pg_basebackup")
+            .args(["-h", "127.0.0.1", "-U", "postgres", "--no-sync"])
+            .args(["--write-recovery-conf", "--checkpoint=fast"])
+            .args(["-p", &self.port().to_string(), "-D"])
+            .arg(folder.path().join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status()
+            .expect("pg_basebackup is installed");
+        assert!(copied.success(), "pg_basebackup: {copied}");
+        let standby = Self {
+            port: free_port(),
+            process: Mutex::new(None),
+            folder,
+        };
+        standby.launch().await;
+        if synchronous {
+            let session = self.session().await;
+            // Not in a transaction, as `ALTER SYSTEM` wants it.
+            for command in [
+                "ALTER SYSTEM SET synchronous_standby_names = '*'",
+                "SELECT pg_reload_conf()",
+            ] {
+                session.simple_query(command).await.expect("good SQL");
+            }
+            eventually("commits wait for the standby", async || {
+                let all = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'";
+                self.number(all).await == 1
+            })
+            .await;
+        }
+        standby
+    }
+
+    /// A standby takes over.
+    pub async fn promote(&self) {
+        self.run("SELECT pg_promote()").await;
+        eventually("it takes writes", async || {
+            let standby = "SELECT count(*) FROM (SELECT 1 WHERE pg_is_in_recovery()) AS it";
+            self.number(standby).await == 0
+        })
+        .await;
+    }
+}

@@ -1,0 +1,121 @@
+//! What stands around a PostgreSQL server: a pooler, and standbys that take over.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{PgBouncer, PostgresServer, eventually};
+use tokio::task::JoinSet;
+
+use crate::client;
+
+/// Two clients of sixteen tasks want one lock.
+async fn exclude(clients: [LockClient; 2]) {
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
+    for client in clients {
+        for _ in 0..16 {
+            let (lock, inside) = (client.lock("k"), Arc::clone(&inside));
+            let lock = lock.wait(Duration::from_secs(60)).fenced();
+            tasks.spawn(async move {
+                let guard = lock.acquire().await.unwrap();
+                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                tokio::task::yield_now().await;
+                assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
+                let token = guard.fencing_token().unwrap();
+                guard.release().await.unwrap();
+                token
+            });
+        }
+    }
+    let mut tokens = tasks.join_all().await;
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), 32);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn through_a_pooler_in_transaction_mode_locks_work_and_waiters_hear() {
+    let server = PostgresServer::start().await;
+    let pooler = PgBouncer::start(&server).await;
+    let url = format!("{}?listen=127.0.0.1:{}", pooler.url(), server.port());
+    let (one, two) = (client(&url).await, client(&url).await);
+    exclude([one.clone(), two.clone()]).await;
+    // The holder is asked who it is: clients hear each other past the pooler.
+    let _held = one.lock("held").acquire().await.unwrap();
+    let busy = two
+        .lock("held")
+        .wait(Duration::from_secs(3))
+        .acquire()
+        .await;
+    let said = busy.unwrap_err().to_string();
+    let name = format!("vm:{}", std::process::id());
+    assert!(
+        said.contains(&format!(":{}", std::process::id())),
+        "{said} {name}"
+    );
+    let sessions = "SELECT count(*) FROM pg_stat_activity
+        WHERE usename = 'app' AND query NOT LIKE 'LISTEN%' AND query NOT LIKE '%advisory%'";
+    assert!(server.number(sessions).await <= PgBouncer::SESSIONS + 2);
+}
+
+/// The sessions behind a pooler don't know each other's statements.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_the_url_says_nothing_of_is_noticed() {
+    let server = PostgresServer::start().await;
+    let pooler = PgBouncer::start(&server).await;
+    exclude([client(&pooler.url()).await, client(&pooler.url()).await]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_listen_asks_again_and_again() {
+    let server = PostgresServer::start().await;
+    let pooler = PgBouncer::start(&server).await;
+    let url = format!("{}?listen=off", pooler.url());
+    exclude([client(&url).await, client(&url).await]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_synchronous_standby_that_takes_over_knows_every_lock_and_tokens_rise() {
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(true).await;
+    let url = format!(
+        "postgres://app@127.0.0.1:{},127.0.0.1:{}/postgres?target_session_attrs=read-write",
+        primary.port(),
+        standby.port()
+    );
+    let (one, two) = (client(&url).await, client(&url).await);
+    let lock = one.lock("k").lease(Duration::from_secs(60)).renew(true);
+    let guard = lock.fenced().acquire().await.unwrap();
+    let token = guard.fencing_token();
+    primary.kill();
+    let refused = two.lock("k").wait(Duration::ZERO).acquire().await;
+    assert!(
+        matches!(refused, Err(LockError::Unavailable { .. })),
+        "{refused:?}"
+    );
+    standby.promote().await;
+    eventually("both are connected again", async || {
+        one.health().await.is_ok() && two.health().await.is_ok()
+    })
+    .await;
+    assert!(guard.is_held());
+    let taken = two.lock("k").try_acquire().await.unwrap();
+    assert!(taken.is_none(), "{taken:?}");
+    guard.release().await.unwrap();
+    let next = two.lock("k").fenced().acquire().await.unwrap();
+    assert!(next.fencing_token() > token);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_asynchronous_standby_is_a_finding() {
+    let primary = PostgresServer::start().await;
+    let _standby = primary.standby(false).await;
+    let client = client(&primary.app_url()).await;
+    eventually("the standby follows", async || {
+        let health = client.health().await.unwrap();
+        let mut findings = health.servers[0].findings.iter();
+        findings.any(|one| one.to_string().contains("synchronous"))
+    })
+    .await;
+}

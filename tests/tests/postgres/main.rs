@@ -1,0 +1,26 @@
+//! What is PostgreSQL's own: its functions and rights, `lock_check`, and what stands around it.
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that can't go on has failed"
+)]
+
+mod around;
+mod checked;
+mod set_up;
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockClientBuilder};
+
+/// A client that does not complain that the machine is busy.
+fn builder(url: &str) -> LockClientBuilder {
+    LockClient::builder()
+        .url(url)
+        .command_timeout(Duration::from_secs(5))
+        .connect_timeout(Duration::from_secs(10))
+}
+
+async fn client(url: &str) -> LockClient {
+    builder(url).connect().await.unwrap()
+}

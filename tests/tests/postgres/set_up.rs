@@ -1,0 +1,157 @@
+//! Tables, functions and rights.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, StoreErrorKind};
+use lock_testkit::PostgresServer;
+
+use crate::{builder, client};
+
+/// The error of a client that can't connect, or whose first lock fails.
+async fn error_of(url: &str) -> String {
+    match builder(url).connect().await {
+        Err(error) => error.to_string(),
+        Ok(client) => client.lock("k").acquire().await.unwrap_err().to_string(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_without_the_functions_says_how_to_get_them() {
+    let server = PostgresServer::bare().await;
+    let said = error_of(&server.url()).await;
+    assert!(said.contains("migrat"), "{said}");
+    assert!(said.starts_with("lock configuration"), "{said}");
+    // Several at once, and again: nothing changes.
+    let lazy = || {
+        LockClient::builder()
+            .url(server.url())
+            .connect_lazy()
+            .unwrap()
+    };
+    let (one, two) = (lazy(), lazy());
+    let (first, second) = tokio::join!(one.migrate(), two.migrate());
+    first.unwrap();
+    second.unwrap();
+    let held = one.lock("k").fenced().acquire().await.unwrap();
+    two.migrate().await.unwrap();
+    assert!(two.lock("k").try_acquire().await.unwrap().is_none());
+    held.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_rights_learns_which_grant_to_write() {
+    let server = PostgresServer::bare().await;
+    server.migrate().await;
+    let said = error_of(&server.app_url()).await;
+    assert!(said.contains("GRANT USAGE ON SCHEMA lock_store"), "{said}");
+    server.run("GRANT USAGE ON SCHEMA lock_store TO app").await;
+    let said = error_of(&server.app_url()).await;
+    assert!(said.contains("GRANT EXECUTE ON ALL FUNCTIONS"), "{said}");
+    server
+        .run("GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO app")
+        .await;
+    let client = client(&server.app_url()).await;
+    let guard = client.lock("k").acquire().await.unwrap();
+    guard.release().await.unwrap();
+    // And no more than that.
+    let (session, driver) = tokio_postgres::connect(&server.app_url(), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(driver);
+    for statement in [
+        "DELETE FROM lock_store.hold",
+        "SELECT * FROM lock_store.hold",
+        "UPDATE lock_store.meta SET version = 2",
+    ] {
+        let refused = session.simple_query(statement).await.unwrap_err();
+        let code = refused.code().unwrap().code().to_owned();
+        assert_eq!(code, "42501", "{statement}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_of_another_version_are_refused() {
+    let server = PostgresServer::start().await;
+    // Of a later migration.
+    server
+        .run(
+            "CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
+             LANGUAGE sql IMMUTABLE AS 'SELECT 2'",
+        )
+        .await;
+    let said = error_of(&server.app_url()).await;
+    assert!(
+        said.contains("version 2") && said.contains("needs 1"),
+        "{said}"
+    );
+}
+
+/// A free key is one statement, which the level does not matter for. The others would not see what
+/// they have waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_higher_isolation_level_is_refused() {
+    let server = PostgresServer::start().await;
+    let other = client(&server.url()).await;
+    let lock = other
+        .lock("k")
+        .lease(Duration::from_millis(10))
+        .renew(false);
+    let _over = lock.acquire().await.unwrap();
+    server
+        .run("ALTER ROLE app SET default_transaction_isolation = 'repeatable read'")
+        .await;
+    let said = error_of(&server.app_url()).await;
+    assert!(said.contains("default_transaction_isolation"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_a_free_connection_is_unavailable_and_says_what_to_raise() {
+    let server = PostgresServer::start().await;
+    server.run("ALTER ROLE app CONNECTION LIMIT 0").await;
+    match builder(&server.app_url()).connect().await {
+        Err(LockError::Unavailable { source, .. }) => {
+            assert_eq!(source.kind(), StoreErrorKind::Disconnected);
+            let said = source.to_string();
+            assert!(said.contains("max_connections"), "{said}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wrong_password_is_denied_and_not_shown() {
+    let server = PostgresServer::start().await;
+    let url = format!(
+        "postgres://nobody:hidden@127.0.0.1:{}/postgres",
+        server.port()
+    );
+    match builder(&url).connect().await {
+        Err(LockError::Unavailable { source, .. }) => {
+            assert_eq!(source.kind(), StoreErrorKind::Denied);
+            assert!(!source.to_string().contains("hidden"), "{source}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A report that runs for long keeps old row versions. Locks go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_snapshot_held_open_changes_nothing() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let session = server.session().await;
+    session
+        .batch_execute(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM lock_store.hold",
+        )
+        .await
+        .unwrap();
+    let mut last = None;
+    for _ in 0..200 {
+        let guard = client.lock("k").fenced().acquire().await.unwrap();
+        assert!(guard.fencing_token() > last);
+        last = guard.fencing_token();
+        guard.release().await.unwrap();
+    }
+    session.batch_execute("COMMIT").await.unwrap();
+}
