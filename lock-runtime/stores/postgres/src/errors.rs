@@ -6,8 +6,8 @@ use tokio_postgres::error::SqlState;
 
 /// Of the functions: the command came after its deadline.
 pub(crate) const TOO_LATE: &str = "LK001";
-/// A session does not know the statement that it has prepared, or knows another's: there is a pooler
-/// that gives each transaction to any session.
+/// A session does not know the statement that it has prepared, or knows another one: there is a
+/// pooler that gives each transaction to any session.
 const POOLED: [&str; 2] = ["26000", "42P05"];
 /// Of the functions: the isolation level does not suit.
 const ISOLATION: &str = "LK003";
