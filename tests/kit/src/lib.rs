@@ -61,6 +61,7 @@ mod sentinels;
 #[cfg(target_os = "linux")]
 mod sqlite_file;
 pub mod store_decorator;
+mod temporary;
 
 pub use backend::{Asks, Backend, StoreUnderTest};
 pub use clock::{monotonic_nanos, runtime_now, sleep_until, wall_micros};

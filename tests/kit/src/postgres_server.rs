@@ -22,18 +22,13 @@ use crate::backend::{Asks, Backend, StoreUnderTest};
 use crate::eventually_within;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
+use crate::temporary::temporary_folder;
 
 mod standby;
 
-/// Where Debian and Homebrew put the programs, if they are not in the path.
-const FOLDERS: [&str; 6] = [
-    "/usr/lib/postgresql/17/bin",
-    "/usr/lib/postgresql/16/bin",
-    "/usr/lib/postgresql/15/bin",
-    "/opt/homebrew/opt/postgresql@17/bin",
-    "/opt/homebrew/opt/postgresql@16/bin",
-    "/opt/homebrew/opt/postgresql@15/bin",
-];
+/// The folders of Debian and Homebrew with a folder for each version, if the programs are not in
+/// the path.
+const FOLDERS: [&str; 3] = ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"];
 
 /// The user of the clients, which may execute the functions and no more.
 const APP: &str = "app";
@@ -52,13 +47,25 @@ impl fmt::Debug for PostgresServer {
     }
 }
 
+/// The newest program of this name.
+fn path_of(name: &str) -> PathBuf {
+    let of_version = |folder: &str| {
+        let versions = fs::read_dir(folder).into_iter().flatten().flatten();
+        versions
+            .map(|version| version.path().join("bin").join(name))
+            .collect::<Vec<_>>()
+    };
+    let mut paths: Vec<PathBuf> = FOLDERS.into_iter().flat_map(of_version).collect();
+    paths.sort();
+    // Debian's place for servers, which is not in everybody's path.
+    paths.insert(0, Path::new("/usr/sbin").join(name));
+    let there = paths.into_iter().rfind(|path| path.exists());
+    there.unwrap_or_else(|| PathBuf::from(name))
+}
+
 /// The program, run by somebody other than root, which it refuses.
 pub(crate) fn program(name: &str) -> Command {
-    let path = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
-    let path = path
-        .into_iter()
-        .find(|path| path.exists())
-        .unwrap_or_else(|| PathBuf::from(name));
+    let path = path_of(name);
     if !Uid::effective().is_root() {
         return Command::new(path);
     }
@@ -114,9 +121,7 @@ impl PostgresServer {
     /// # Panics
     /// If there is no PostgreSQL on this machine.
     pub async fn bare() -> Self {
-        // In memory, if that can be: no test is about how long the disk takes.
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        Self::in_folder(folder.expect("a temporary folder")).await
+        Self::in_folder(temporary_folder()).await
     }
 
     async fn in_folder(folder: TempDir) -> Self {
@@ -171,6 +176,8 @@ impl PostgresServer {
                 "unix_socket_directories=",
             ])
             .args(["-c", "max_connections=300", "-c", "shared_buffers=32MB"])
+            // In its folder, which is removed, also when it was killed.
+            .args(["-c", "dynamic_shared_memory_type=mmap"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
@@ -288,11 +295,27 @@ impl PostgresServer {
     }
 }
 
+/// It ends by itself, so that it gives back its shared memory; or it is killed.
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        if self.process().is_some() {
-            self.kill();
+        let has_ended = || match &mut *self.process() {
+            Some(process) => process.exit_status().is_some(),
+            None => true,
+        };
+        if has_ended() {
+            return;
         }
+        self.resume();
+        if let Some(first) = self.processes().first() {
+            let _ = kill(*first, Signal::SIGQUIT);
+        }
+        for _ in 0..500 {
+            if has_ended() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
     }
 }
 

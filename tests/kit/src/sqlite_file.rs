@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
 use crate::redis_store::context;
+use crate::temporary::temporary_folder;
 
 /// A database in a folder of its own, which is removed with this value.
 pub struct SqliteFile {
@@ -68,9 +69,7 @@ impl SqliteFile {
     /// If there can be no temporary folder.
     #[must_use]
     pub fn new() -> Self {
-        // In memory, if that can be: no test is about how long the disk takes.
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let folder = folder.expect("a temporary folder");
+        let folder = temporary_folder();
         let path = folder.path().join("locks.db");
         Self { folder, path }
     }

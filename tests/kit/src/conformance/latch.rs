@@ -243,8 +243,11 @@ async fn a_wait_dropped_after_any_number_of_polls_leaves_nothing(store: Backend)
                     let latch = other.latch("k").ttl(Duration::from_millis(100));
                     if opened {
                         latch.set(1).await.unwrap();
-                        let counted = latch.count_down().await;
-                        assert!(counted.is_ok_and(|left| left == 0) || is_redis(&store));
+                        match latch.count_down().await {
+                            // Its time may be over before a slow server counts.
+                            Ok(0) | Err(LockError::LatchNotSet { .. }) => {}
+                            other => panic!("{other:?}"),
+                        }
                     }
                 });
                 gone().await;

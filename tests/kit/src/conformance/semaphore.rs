@@ -274,8 +274,9 @@ async fn a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones
     let (a, b, c) = three(&store).await;
     let _holder = permits(&a, 1, 4).acquire().await.unwrap();
     for gives_up in [true, false] {
+        // Long enough for the others to queue behind it.
         let wait = if gives_up {
-            Duration::from_millis(400)
+            Duration::from_secs(3)
         } else {
             WAIT
         };

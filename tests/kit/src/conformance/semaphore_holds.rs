@@ -120,7 +120,8 @@ async fn a_loss_cancels_that_holder_and_no_other(store: Backend) {
 
 async fn max_hold_ends_one_hold_and_gives_its_permits_back(store: Backend) {
     let (a, b, _) = three(&store).await;
-    let brief = Duration::from_millis(200);
+    // Long enough for a slow server to answer a renewal.
+    let brief = Duration::from_secs(1);
     let other = permits(&b, 1, 2).acquire().await.unwrap();
     let request = permits(&a, 1, 2).lease(brief).renew(true);
     let body = request

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use super::{PostgresServer, free_port, program};
 use crate::eventually;
+use crate::temporary::temporary_folder;
 
 impl PostgresServer {
     /// A copy of this server, which follows it from now on. With `synchronous`, each commit waits
@@ -15,8 +16,7 @@ impl PostgresServer {
     /// # Panics
     /// If it can't be copied.
     pub async fn standby(&self, synchronous: bool) -> Self {
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let folder = folder.expect("a temporary folder");
+        let folder = temporary_folder();
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).expect("the folder is this user's");
         let copied = program("pg_basebackup")
