@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_runtime::{LockClient, LockError, StoreErrorKind};
-use lock_testkit::PostgresServer;
+use lock_testkit::{PostgresServer, eventually};
 
 use crate::{builder, client};
 
@@ -154,4 +154,51 @@ async fn a_snapshot_held_open_changes_nothing() {
         guard.release().await.unwrap();
     }
     session.batch_execute("COMMIT").await.unwrap();
+}
+
+/// What nobody asks for any more is removed; a hold in shares is not, whatever stood in its row
+/// before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sweep_removes_what_has_ended_and_no_hold() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    for key in ["over", "shared"] {
+        let guard = client.lock(key).fenced().acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    let short = client
+        .rw_lock("lapsed")
+        .read()
+        .lease(Duration::from_millis(10));
+    let _lapsed = short.renew(false).acquire().await.unwrap();
+    let _reader = client.rw_lock("shared").read().acquire().await.unwrap();
+    // Long ago, as the sweep sees it. It runs once a minute.
+    server
+        .run(
+            "UPDATE lock_store.hold SET last = 1 WHERE last > 0;
+             UPDATE lock_store.meta SET swept = '-infinity'",
+        )
+        .await;
+    let gone = async |name: &str| {
+        let all = format!("SELECT count(*) FROM lock_store.hold WHERE name = 'lock:{name}'");
+        server.number(&all).await == 0
+    };
+    eventually("what has ended is removed", async || {
+        server
+            .run(
+                "UPDATE lock_store.meta SET swept = '-infinity';
+                 SELECT lock_store.sweep()",
+            )
+            .await;
+        gone("over").await && gone("lapsed").await
+    })
+    .await;
+    assert!(!gone("shared").await);
+    let writer = client
+        .rw_lock("shared")
+        .write()
+        .try_acquire()
+        .await
+        .unwrap();
+    assert!(writer.is_none(), "a writer beside a reader");
 }

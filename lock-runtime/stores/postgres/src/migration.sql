@@ -916,6 +916,7 @@ DECLARE
     t timestamptz := clock_timestamp();
     old timestamptz := t - interval '60 seconds';
     highest bigint;
+    n bytea;
 BEGIN
     PERFORM 1 FROM meta WHERE swept < old FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -930,18 +931,30 @@ BEGIN
         SELECT ctid FROM latch_place WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
     DELETE FROM latch WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM latch WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    -- What is said of rows in other tables is looked at under the lock of the head row, in statements
+    -- of their own: they see what was done before it was locked.
+    FOR n IN
+        SELECT name FROM hold h
+        WHERE h.special AND (h.owner IS NULL OR h.ends < old)
+          AND NOT EXISTS (SELECT 1 FROM place WHERE name = h.name)
+          AND NOT EXISTS (SELECT 1 FROM share WHERE name = h.name AND ends > t)
+          AND NOT EXISTS (SELECT 1 FROM latch WHERE name = h.name)
+        LIMIT 1000
+    LOOP
+        PERFORM 1 FROM hold WHERE name = n FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            DELETE FROM share WHERE name = n AND ends <= t;
+            PERFORM tidy(n, t);
+        END IF;
+    END LOOP;
     -- Tokens below the clock: the next ones are above them, or above the floor if the clock is set
-    -- back. A row that is in use is left.
+    -- back. A row that is in use is left, as are those that have rows elsewhere: they are `special`,
+    -- which is looked at again when the row is locked.
     WITH gone AS (
         DELETE FROM hold WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM hold h
-            WHERE h.ends < old AND h.last < micros(old)
-              AND NOT EXISTS (SELECT 1 FROM place WHERE name = h.name)
-              AND NOT EXISTS (SELECT 1 FROM share WHERE name = h.name AND ends > old)
-              AND NOT EXISTS (SELECT 1 FROM latch WHERE name = h.name)
-            LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING name, last
-    ), shares AS (
-        DELETE FROM share s USING gone WHERE s.name = gone.name
+            WHERE h.ends < old AND h.last < micros(old) AND NOT h.special
+            LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING last
     )
     SELECT max(last) INTO highest FROM gone;
     UPDATE meta SET floor = greatest(floor, highest), swept = t;
