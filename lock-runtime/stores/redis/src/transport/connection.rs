@@ -8,7 +8,7 @@
 use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use lock_store::timing::BACKOFF_MAX;
@@ -74,6 +74,8 @@ pub(crate) struct Connection {
     supervisor: OnceLock<AbortHandle>,
     /// Tells that somebody waits for a connection.
     pub(super) wanted: Arc<Notify>,
+    /// When a request last gave up waiting for one.
+    given_up_at: Mutex<Option<Instant>>,
 }
 
 /// What the task is told that keeps it connected.
@@ -144,6 +146,7 @@ impl Connection {
             reports,
             supervisor: OnceLock::new(),
             wanted: Arc::default(),
+            given_up_at: Mutex::default(),
         }
     }
 
@@ -249,17 +252,27 @@ impl Connection {
             Some(Err(_)) => ConnectionState::Closed,
             None => self.state.borrow().clone(),
         };
-        Err(without_effect(match state {
+        let error = match state {
             ConnectionState::Up(up) => return Ok(up),
             ConnectionState::Down(Some(error)) => error,
             ConnectionState::Down(None) => self.slow(),
             ConnectionState::Closed => errors::shut_down(),
-        }))
+        };
+        *self.given_up_at() = Some(self.context.clock.now());
+        Err(without_effect(error))
     }
 
-    /// Whether somebody waits for a connection.
+    fn given_up_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.given_up_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody waits for a connection, or has most likely not stopped to need one: who
+    /// gave up asks again after a pause, which ends as soon as there is one.
     pub(super) fn is_wanted(&self) -> bool {
-        self.state.receiver_count() > 0
+        let pauses = |at| self.context.clock.now() <= at + BACKOFF_MAX;
+        self.state.receiver_count() > 0 || self.given_up_at().is_some_and(pauses)
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
