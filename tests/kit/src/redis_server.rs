@@ -18,6 +18,7 @@ pub use self::builder::RedisServerBuilder;
 use self::builder::Settings;
 use crate::eventually;
 use crate::os_process::OsProcess;
+use crate::temporary::temporary_folder;
 
 /// The time limit for a server's first answer.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -64,10 +65,7 @@ impl RedisServer {
     }
 
     async fn start_with(settings: Settings) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("lock-redis-")
-            .tempdir()
-            .expect("a temporary folder can be made");
+        let folder = temporary_folder();
         loop {
             let port = builder::free_port();
             match launch(&settings, port, folder.path()).await {
