@@ -40,12 +40,17 @@ pub(super) async fn ask(
             Err(_) => {}
         }
     }
-    let telling = |error: &&StoreError| !error.kind().is_transient();
-    let told = errors.iter().find(telling).or(errors.first());
-    Err(told.cloned().unwrap_or_else(|| {
+    Err(most_telling(errors).unwrap_or_else(|| {
         let text = "no node of the cluster answers";
         StoreError::new(StoreErrorKind::Disconnected, text)
     }))
+}
+
+/// Of what is wrong with several nodes, what waiting does not mend, or else the first.
+pub(super) fn most_telling(errors: Vec<StoreError>) -> Option<StoreError> {
+    let lasts = |error: &StoreError| !error.kind().is_transient();
+    let at = errors.iter().position(lasts).unwrap_or(0);
+    errors.into_iter().nth(at)
 }
 
 async fn ask_one(node: &Connection, by: Instant) -> Result<Vec<Value>, StoreError> {

@@ -249,6 +249,18 @@ impl Cluster {
     /// The error if no node in the URL reported the map in time.
     fn is_slow(&self) -> StoreError {
         let seeds: Vec<String> = self.seeds.iter().map(ToString::to_string).collect();
+        // Another task asks, which has more time. What it has met so far is known.
+        let met = {
+            let state = self.state.lock();
+            let met = self.seeds.iter().filter_map(|seed| {
+                let error = state.nodes.get(seed)?.error()?;
+                Some(error.of(&seed.to_string()))
+            });
+            met.collect()
+        };
+        if let Some(error) = cluster_slots::most_telling(met) {
+            return error;
+        }
         let progress = {
             let state = self.state.lock();
             let mut nodes = state.nodes.values().map(|node| node.progress());

@@ -219,6 +219,14 @@ impl Connection {
         matches!(*self.state.borrow(), ConnectionState::Up(_))
     }
 
+    /// Why the last attempt to connect failed, if there is no connection.
+    pub(crate) fn error(&self) -> Option<StoreError> {
+        match &*self.state.borrow() {
+            ConnectionState::Down(error) => error.clone(),
+            ConnectionState::Up(_) | ConnectionState::Closed => None,
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         matches!(*self.state.borrow(), ConnectionState::Closed)
     }
