@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Clock, Failure, Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed,
-    ServerHealth, Store, StoreFuture,
+    Clock, Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
+    LatchSet, Link, LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal,
+    Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use super::event::{Verb, What};
@@ -187,6 +187,10 @@ impl Store for ObservedStore {
 
     fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
         self.store.link_of(key, queue)
+    }
+
+    fn finish(&self, by: Instant) -> Finished<'_> {
+        self.store.finish(by)
     }
 
     fn close(&self) {

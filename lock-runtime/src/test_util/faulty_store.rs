@@ -8,10 +8,10 @@ use std::time::Duration;
 use lock_store::memory::MemoryStore;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Clock,
-    Ended, Failure, Fenced, HandedOver, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
-    LatchSet, Link, Listener, LockKey, Logged, Mutex, Queue, RateRequest, Rated, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError, StoreErrorKind, StoreFuture,
-    WakeUp,
+    Ended, Failure, Fenced, Finished, HandedOver, Inspection, Instant, LatchCall, LatchCounted,
+    LatchFound, LatchSet, Link, Listener, LockKey, Logged, Mutex, Queue, RateRequest, Rated,
+    Release, Released, Renewal, Renewed, ServerHealth, Store, StoreContext, StoreError,
+    StoreErrorKind, StoreFuture, WakeUp,
 };
 use tokio::sync::watch;
 
@@ -166,6 +166,9 @@ macro_rules! verbs {
             }
             fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
                 self.store.link_of(key, queue)
+            }
+            fn finish(&self, by: Instant) -> Finished<'_> {
+                self.store.finish(by)
             }
             fn close(&self) {
                 self.store.close();

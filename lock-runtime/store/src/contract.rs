@@ -29,6 +29,9 @@ pub type Asked<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Sen
 /// Whether the findings of all servers were logged. `None`: the engine leaves it to the client.
 pub type Logged<'s> = Pin<Box<dyn Future<Output = Option<bool>> + Send + 's>>;
 
+/// The end of what the engine does by itself.
+pub type Finished<'s> = Pin<Box<dyn Future<Output = ()> + Send + 's>>;
+
 /// The contract. Each operation gets the time by which it must answer, on the client's clock.
 ///
 /// An engine that lacks something leaves out its operations, which then refuse, and says so in its
@@ -177,6 +180,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// acquire that joins the queue hears of its grant over its own link.
     fn link_of(&self, _key: &LockKey, _queue: Queue) -> Link {
         self.link()
+    }
+
+    /// Waits until all that the engine does by itself for this client has ended, as the end of a
+    /// hold on a server that was not waited for. Until `by`, which the engine keeps. The client
+    /// asks nothing more then, and [closes](Self::close) it.
+    fn finish(&self, _by: Instant) -> Finished<'_> {
+        Box::pin(std::future::ready(()))
     }
 
     /// Closes the connections. Grants without a waiter are not reported any more.

@@ -43,7 +43,7 @@ pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish}
 pub use client_message::ClientMessage;
 pub use clock::{By, Clock};
 pub use context::StoreContext;
-pub use contract::{Asked, Logged, Store, StoreFuture};
+pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
-    Failure, Fenced, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth,
-    Store, StoreError, StoreErrorKind, StoreFuture,
+    Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
+    Link, LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed,
+    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::clock::sleep_until;
@@ -171,6 +171,9 @@ macro_rules! verbs {
             }
             fn link_of(&self, key: &LockKey, queue: Queue) -> Link {
                 self.interceptor.link_of(key, self.store.link_of(key, queue))
+            }
+            fn finish(&self, by: Instant) -> Finished<'_> {
+                self.store.finish(by)
             }
             fn close(&self) {
                 self.interceptor.close();

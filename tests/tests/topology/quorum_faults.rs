@@ -88,6 +88,34 @@ async fn a_part_that_was_not_heard_of_counts_at_the_release() {
     .await;
 }
 
+/// A release waits for a majority only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_ends_first_ends_its_holds_on_the_slowest_server() {
+    let quorum = RedisQuorum::start(3).await;
+    let (proxy, url) = behind_a_proxy(&quorum).await;
+    for is_dropped in [true, false] {
+        let client = client(&url).await;
+        until_scripts_are_known(&quorum, &client).await;
+        proxy.delay(Duration::from_millis(100));
+        let guard = client.lock("k").lease(LONG).acquire().await.unwrap();
+        eventually("the third has it as well", async || {
+            quorum.holders("k").await[2].is_some()
+        })
+        .await;
+        guard.release().await.unwrap();
+        if is_dropped {
+            drop(client);
+        } else {
+            client.shutdown(Duration::ZERO).await;
+        }
+        eventually("the third is free", async || {
+            quorum.holders("k").await[2].is_none()
+        })
+        .await;
+        proxy.delay(Duration::ZERO);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_release_that_is_repeated_asks_each_server_once() {
     let quorum = RedisQuorum::start(3).await;

@@ -27,6 +27,7 @@ impl Engine {
             self.active.until_idle().await;
             self.lose_all();
             self.undo.drained().await;
+            self.store.finish(by).await;
             self.observed.events.told().await;
         };
         let _ = self.clock.by(by, quiet).await;

@@ -197,6 +197,8 @@ impl UndoTask {
                 () = wake => {}
             }
         }
+        let by = clock.now() + self.worker.command_timeout;
+        self.worker.store.finish(by).await;
         self.worker.store.close();
     }
 

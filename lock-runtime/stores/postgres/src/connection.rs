@@ -23,7 +23,7 @@ const DRIFT: Duration = Duration::from_secs(1);
 
 /// An open session. It ends when the last handle to it is dropped.
 pub(crate) struct Connection {
-    client: Client,
+    client: Arc<Client>,
     /// Statements that this session knows, by their text.
     known: Mutex<HashMap<&'static str, tokio_postgres::Statement>>,
     /// Whether it may know any.
@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     /// The statements under way.
     load: AtomicUsize,
     is_retired: AtomicBool,
+    /// A statement was not answered in its time.
+    is_doubted: AtomicBool,
     /// Before and after the server was asked for its time, and what it said, in microseconds.
     asked: Instant,
     answered: Instant,
@@ -80,11 +82,12 @@ impl Connection {
             return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
         }
         Ok(Self {
-            client,
+            client: Arc::new(client),
             known: Mutex::default(),
             keeps: Arc::clone(keeps),
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
+            is_doubted: AtomicBool::new(false),
             asked,
             answered,
             micros: row.try_get(1).map_err(failed)?,
@@ -107,9 +110,30 @@ impl Connection {
         self.is_retired.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_usable(&self, now: Instant) -> bool {
+    /// Takes no statements until it has answered all that it has. False if that is so already.
+    pub(crate) fn doubt(&self) -> bool {
+        !self.is_doubted.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn trust(&self) {
+        self.is_doubted.store(false, Ordering::Relaxed);
+    }
+
+    /// When it has answered all that was sent before. It does not keep the session open.
+    pub(crate) fn answered_all(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        let client = Arc::clone(&self.client);
+        async move { client.batch_execute("").await }
+    }
+
+    pub(crate) fn is_open(&self, now: Instant) -> bool {
         let is_old = self.load() == 0 && now > self.answered + LONGEST_LIFE;
-        !is_old && !self.is_retired.load(Ordering::Relaxed) && !self.client.is_closed()
+        let is_unwanted = self.is_retired.load(Ordering::Relaxed) || is_old && self.is_usable();
+        !is_unwanted && !self.client.is_closed()
+    }
+
+    /// Whether it takes statements, while it is open.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_doubted.load(Ordering::Relaxed)
     }
 
     /// Sends a statement, which the server does not begin so long after `now` as `late` and this

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
-    Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey,
-    RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store, StoreErrorKind,
-    StoreFuture,
+    Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
+    LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    StoreErrorKind, StoreFuture,
 };
 
 use crate::errors::of_postgres;
@@ -158,9 +158,13 @@ impl Store for PostgresStore {
         LINK
     }
 
+    fn finish(&self, by: Instant) -> Finished<'_> {
+        Box::pin(self.leave(by))
+    }
+
     fn close(&self) {
         self.open.lock().take();
-        self.leave();
+        self.pool.close();
     }
 
     fn is_closed(&self) -> bool {

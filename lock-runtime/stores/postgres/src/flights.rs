@@ -36,7 +36,7 @@ impl Flights {
         }
         let found = names.iter().find_map(|name| flights.get(name))?;
         let connection = found.0.upgrade();
-        connection.filter(|connection| connection.is_usable(now))
+        connection.filter(|connection| connection.is_open(now))
     }
 
     pub(crate) fn begin<'f>(

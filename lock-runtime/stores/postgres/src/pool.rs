@@ -14,6 +14,8 @@ use crate::url::Settings;
 /// After an attempt to connect failed while others are connected, the next one waits.
 const OPENS_AGAIN: Duration = Duration::from_secs(2);
 
+const SLOW: &str = "connecting takes too long";
+
 /// A client's connections.
 pub(crate) struct Pool {
     pub(crate) settings: Settings,
@@ -42,8 +44,20 @@ struct State {
 /// What to do for a statement.
 enum Choice {
     Use(Arc<Connection>),
-    Wait { failures: u64 },
+    Wait { failures: u64, unanswered: usize },
     Closed,
+}
+
+impl State {
+    /// Notes that there is a connection. True if there was none before.
+    fn is_up(&mut self, now: Instant) -> bool {
+        let is_first = self.since.is_none() && !self.is_closed;
+        if is_first {
+            self.since = Some(now);
+            self.connects += 1;
+        }
+        is_first
+    }
 }
 
 impl fmt::Debug for Pool {
@@ -79,12 +93,15 @@ impl Pool {
         let mut failures_before = None;
         loop {
             attempts.borrow_and_update();
-            match self.choose() {
+            let silent = match self.choose() {
                 Choice::Use(connection) => return Ok(connection),
                 Choice::Closed => {
                     return Err(self.error(StoreErrorKind::Disconnected, "it is closed"));
                 }
-                Choice::Wait { failures } => {
+                Choice::Wait {
+                    failures,
+                    unanswered,
+                } => {
                     let before = *failures_before.get_or_insert(failures);
                     let error = self.state.lock().error.clone();
                     if failures > before
@@ -92,10 +109,15 @@ impl Pool {
                     {
                         return Err(error);
                     }
+                    unanswered
                 }
-            }
+            };
             if !matches!(self.clock.by(by, attempts.changed()).await, Some(Ok(()))) {
-                return Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"));
+                let text = match silent {
+                    0 => SLOW.to_owned(),
+                    _ => format!("{silent} connections wait for their last answer"),
+                };
+                return Err(self.error(StoreErrorKind::Timeout, &text));
             }
         }
     }
@@ -106,14 +128,13 @@ impl Pool {
         if state.is_closed {
             return Choice::Closed;
         }
-        let had = state.connections.len();
         let connections = &mut state.connections;
-        connections.retain(|connection| connection.is_usable(now));
-        let best = connections
-            .iter()
-            .min_by_key(|connection| connection.load())
-            .cloned();
-        let lost = had > 0 && best.is_none();
+        connections.retain(|connection| connection.is_open(now));
+        let usable: Vec<_> = connections.iter().filter(|one| one.is_usable()).collect();
+        let best = usable.iter().min_by_key(|connection| connection.load());
+        let best = best.map(|best| Arc::clone(best));
+        let (usable, open) = (usable.len(), connections.len());
+        let lost = best.is_none() && state.since.is_some();
         let is_idle = best
             .as_ref()
             .is_some_and(|connection| connection.load() == 0);
@@ -124,9 +145,11 @@ impl Pool {
             // All that wait need one, first of all.
             None => 1,
         };
-        let opens = !is_idle && !rests && state.connections.len() + state.opening < most;
+        // Those that are not answered take room in the server, closed or not. It has few.
+        let has_room = open + state.opening < 2 * self.settings.connections;
+        let opens = has_room && !is_idle && !rests && usable + state.opening < most;
         state.opening += usize::from(opens);
-        let failures = state.failures;
+        let (failures, unanswered) = (state.failures, open - usable);
         if lost {
             state.since = None;
         }
@@ -140,7 +163,10 @@ impl Pool {
         }
         match best {
             Some(connection) => Choice::Use(connection),
-            None => Choice::Wait { failures },
+            None => Choice::Wait {
+                failures,
+                unanswered,
+            },
         }
     }
 
@@ -150,14 +176,39 @@ impl Pool {
         let by = self.clock.now() + self.connect_timeout;
         let opened = Connection::open(config, server, &self.settings.keeps, &self.clock);
         let opened = self.clock.by(by, opened).await;
-        let opened = opened.unwrap_or_else(|| {
-            Err(self.error(StoreErrorKind::Timeout, "connecting takes too long"))
-        });
+        let opened = opened.unwrap_or_else(|| Err(self.error(StoreErrorKind::Timeout, SLOW)));
         let is_first = self.ended(opened);
+        self.has_changed(is_first);
+    }
+
+    fn has_changed(&self, is_first: bool) {
         if is_first {
-            self.hearer.connected(server);
+            self.hearer.connected(&self.settings.server);
         }
         self.attempts.send_modify(|count| *count += 1);
+    }
+
+    /// A statement was not answered in its time. The connection takes no more of them until it has
+    /// answered all that it has: a server goes on with a statement whose client has left, and
+    /// keeps a place for it.
+    pub(crate) fn doubt(self: &Arc<Self>, connection: &Arc<Connection>) {
+        if !connection.doubt() {
+            return;
+        }
+        let (pool, answered) = (Arc::downgrade(self), connection.answered_all());
+        let connection = Arc::downgrade(connection);
+        self.clock.spawn(async move {
+            // If it ends without that, it is closed.
+            let trusts = answered.await.is_ok();
+            let (Some(pool), Some(connection)) = (pool.upgrade(), connection.upgrade()) else {
+                return;
+            };
+            if trusts {
+                connection.trust();
+            }
+            let is_first = trusts && pool.state.lock().is_up(pool.clock.now());
+            pool.has_changed(is_first);
+        });
     }
 
     /// True if there was no connection before.
@@ -169,14 +220,9 @@ impl Pool {
             // If it was closed meanwhile, so is this one.
             Ok(_) if state.is_closed => false,
             Ok(connection) => {
-                let is_first = state.connections.is_empty();
                 state.connections.push(Arc::new(connection));
                 state.failed_at = None;
-                if is_first {
-                    state.since = Some(now);
-                    state.connects += 1;
-                }
-                is_first
+                state.is_up(now)
             }
             Err(error) => {
                 tracing::debug!(%error, "a connection to PostgreSQL can't be opened");
@@ -198,18 +244,17 @@ impl Pool {
         let now = self.clock.now();
         let state = self.state.lock();
         let mut connections = state.connections.iter();
-        connections.any(|connection| connection.is_usable(now))
+        connections.any(|connection| connection.is_open(now) && connection.is_usable())
     }
 
     /// Opens no more. What is open ends with the last handle.
-    pub(crate) fn close(&self) -> Vec<Arc<Connection>> {
-        let connections = {
+    pub(crate) fn close(&self) {
+        {
             let mut state = self.state.lock();
             state.is_closed = true;
-            std::mem::take(&mut state.connections)
-        };
+            state.connections.clear();
+        }
         self.attempts.send_modify(|count| *count += 1);
-        connections
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -131,7 +131,7 @@ impl PostgresStore {
             let until = sent + self.late + connection.uncertainty();
             let error = match rows {
                 None => {
-                    connection.retire();
+                    self.pool.doubt(&connection);
                     let error = self.error(StoreErrorKind::Timeout, "it is slow, or stands still");
                     return Outcome::Failed(Failure::unknown(error, LINK).until(until));
                 }
@@ -210,24 +210,16 @@ impl PostgresStore {
         self.flights.forget(self.pool.clock.now(), self.late);
     }
 
-    /// Gives up all places, and closes the connections.
-    pub(crate) fn leave(&self) {
-        let connections = self.pool.close();
+    /// Gives up all places.
+    pub(crate) async fn leave(&self, by: Instant) {
         if !self.has_waited.swap(false, Ordering::Relaxed) {
             return;
         }
-        let (clock, late) = (self.pool.clock.clone(), self.late);
-        let by = clock.now() + self.command_timeout;
         let client = Param::bytes(self.client.0.to_be_bytes().to_vec());
-        self.pool.clock.spawn(async move {
-            let statement = Statement::new("SELECT lock_store.leave($1)", vec![client]);
-            if let Some(connection) = connections.first() {
-                let left = connection.run(&statement, clock.now(), late);
-                if !matches!(clock.by(by, left).await, Some(Ok(_))) {
-                    tracing::debug!("a client's places are left to be passed over");
-                }
-            }
-        });
+        let statement = Statement::new("SELECT lock_store.leave($1)", vec![client]);
+        if self.call(by, statement, |_| Ok(())).await.is_err() {
+            tracing::debug!("a client's places are left to be passed over");
+        }
     }
 
     pub(crate) async fn connection(&self, by: Instant) -> Result<Arc<Connection>, StoreError> {

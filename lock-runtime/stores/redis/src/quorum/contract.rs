@@ -2,8 +2,8 @@
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Release, Released, Renewal,
-    Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Fenced, Finished, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -182,6 +182,10 @@ impl Store for QuorumStore {
 
     fn link(&self) -> Link {
         LINK
+    }
+
+    fn finish(&self, by: Instant) -> Finished<'_> {
+        Box::pin(self.all_ended(by))
     }
 
     fn close(&self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lock_store::timing::backoff;
 use lock_store::{Clock, Failure, Instant, Released, Store, StoreError, StoreErrorKind};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::ends::{EndReplies, EndWish};
 use super::round::{Part, Round};
@@ -91,6 +91,17 @@ impl QuorumStore {
         ended
     }
 
+    /// Waits until every end of a round that is under way has come to an end. Servers that can't be
+    /// reached are not waited for.
+    pub(super) async fn all_ended(&self, by: Instant) {
+        let mut ending = self.ending.subscribe();
+        let has_ended = |ending: &Vec<usize>| {
+            let mut all = self.nodes.iter().zip(ending);
+            all.all(|(node, ending)| *ending == 0 || !node.servers.is_up())
+        };
+        let _ = self.clock.by(by, ending.wait_for(has_ended)).await;
+    }
+
     /// Ends a round on every server, even if nothing listens. Each server is asked until it has
     /// surely done it or the round's time is over. With `held`, servers that do not have it are
     /// asked as well, so that they tell waiting clients that the lock is free. However often this
@@ -111,7 +122,9 @@ impl QuorumStore {
                 by: Some(by),
             };
             if round.ends.ask(at, wish, sender.clone()) {
+                self.ending.send_modify(|ending| ending[at] += 1);
                 let ending = Ending {
+                    ending: self.ending.clone(),
                     node: Arc::clone(node),
                     at,
                     round: Arc::clone(round),
@@ -127,11 +140,18 @@ impl QuorumStore {
 
 /// The end of a round on one server.
 struct Ending {
+    ending: watch::Sender<Vec<usize>>,
     node: Arc<RedisStore>,
     at: usize,
     round: Arc<Round>,
     clock: Clock,
     command_timeout: Duration,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.ending.send_modify(|ending| ending[self.at] -= 1);
+    }
 }
 
 impl Ending {

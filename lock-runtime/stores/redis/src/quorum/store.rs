@@ -9,7 +9,7 @@ use lock_store::{
     StoreError, StoreErrorKind, SweepingMap,
 };
 use redis::ConnectionInfo;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::hints::{Hints, ServerListener};
 use super::majority::{majority, too_few};
@@ -41,6 +41,8 @@ pub(crate) struct QuorumStore {
     pub(super) command_timeout: Duration,
     client: ClientId,
     rounds: AtomicU32,
+    /// For each server, how many ends of rounds are under way.
+    pub(super) ending: watch::Sender<Vec<usize>>,
     /// For each of the engine's owners, the round that has its hold or may have it.
     holds: Mutex<SweepingMap<Owner, Arc<Round>>>,
     /// For each server, what was logged about it.
@@ -91,6 +93,7 @@ impl QuorumStore {
             command_timeout: context.timeouts.command,
             client,
             rounds: AtomicU32::new(0),
+            ending: watch::Sender::new(vec![0; count]),
             holds: Mutex::default(),
             logged: tokio::sync::Mutex::new(vec![Logged::Nothing; count]),
             _listeners: listeners,
