@@ -47,6 +47,7 @@ mod os_process;
 mod pgbouncer;
 mod polled;
 mod postgres_server;
+mod postgres_wire;
 mod process;
 mod proxy;
 mod quorum;
@@ -58,6 +59,8 @@ mod resp;
 mod rights;
 pub mod seeded;
 mod sentinels;
+#[cfg(target_os = "linux")]
+mod small_disk;
 #[cfg(target_os = "linux")]
 mod sqlite_file;
 pub mod store_decorator;
@@ -84,6 +87,8 @@ pub use redis_store::{PATIENT, context, redis_store};
 pub use request_log::{Request, RequestLog};
 pub use rights::{all_documented_rights, documented_rights};
 pub use sentinels::{SentinelGroup, SentinelGroupBuilder};
+#[cfg(target_os = "linux")]
+pub use small_disk::SmallDisk;
 #[cfg(target_os = "linux")]
 pub use sqlite_file::SqliteFile;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::eventually_within;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
+use crate::{eventually, eventually_within};
 
 mod standby;
 
@@ -102,6 +102,17 @@ impl PostgresServer {
     /// If there is no PostgreSQL on this machine.
     pub async fn on_disk() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
+        let server = Self::in_folder(folder).await;
+        server.set_up().await;
+        server
+    }
+
+    /// The same in a folder within this one.
+    ///
+    /// # Panics
+    /// If there is no PostgreSQL on this machine.
+    pub async fn within(folder: &Path) -> Self {
+        let folder = tempfile::tempdir_in(folder).expect("a temporary folder");
         let server = Self::in_folder(folder).await;
         server.set_up().await;
         server
@@ -208,6 +219,12 @@ impl PostgresServer {
         format!("postgres://{APP}@127.0.0.1:{}/postgres", self.port)
     }
 
+    /// The same with another address, such as a [`Proxy`](crate::Proxy)'s.
+    #[must_use]
+    pub fn app_url_at(&self, address: SocketAddr) -> String {
+        format!("postgres://{APP}@{address}/postgres")
+    }
+
     /// The TCP port. It stays the same over restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
@@ -289,6 +306,30 @@ impl PostgresServer {
         }
     }
 
+    /// Ends it in good order: what is under way is rolled back.
+    pub async fn stop(&self) {
+        let first = self.processes().first().copied().expect("the server runs");
+        kill(first, Signal::SIGINT).expect("the server runs");
+        eventually("the server ends", async || self.has_ended()).await;
+    }
+
+    /// Whether its process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        match &mut *self.process() {
+            Some(process) => process.exit_status().is_some(),
+            None => true,
+        }
+    }
+
+    /// Ends all connections of clients.
+    pub async fn end_connections(&self) {
+        self.run(&format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{APP}'"
+        ))
+        .await;
+    }
+
     /// Starts it again at the same address.
     pub async fn restart(&self) {
         self.launch().await;
@@ -298,11 +339,7 @@ impl PostgresServer {
 /// It ends by itself, so that it gives back its shared memory; or it is killed.
 impl Drop for PostgresServer {
     fn drop(&mut self) {
-        let has_ended = || match &mut *self.process() {
-            Some(process) => process.exit_status().is_some(),
-            None => true,
-        };
-        if has_ended() {
+        if self.has_ended() {
             return;
         }
         self.resume();
@@ -310,7 +347,7 @@ impl Drop for PostgresServer {
             let _ = kill(*first, Signal::SIGQUIT);
         }
         for _ in 0..500 {
-            if has_ended() {
+            if self.has_ended() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));

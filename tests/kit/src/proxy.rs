@@ -2,6 +2,7 @@
 
 mod connection;
 mod network;
+mod protocol;
 
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -14,8 +15,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use self::network::{Admitted, CutAfter, Network};
+use self::protocol::Protocol;
 
-/// A TCP proxy in front of a Redis server. It has its own thread: it works while a test blocks its
+/// A TCP proxy in front of a server. It has its own thread: it works while a test blocks its
 /// runtime, and its delays are real even if tokio's clock is paused.
 ///
 /// A fault is in force when the method that requests it returns: from then on no byte passes
@@ -42,11 +44,21 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free port of the loopback interface, and passes connections on to `target`.
+    /// Listens on a free port of the loopback interface, and passes connections on to `target`, a
+    /// Redis server.
     pub async fn start(target: SocketAddr) -> Self {
+        Self::start_for(target, Protocol::Redis).await
+    }
+
+    /// The same in front of a PostgreSQL server. Its requests are named `SYNC` and `QUERY`.
+    pub async fn start_postgres(target: SocketAddr) -> Self {
+        Self::start_for(target, Protocol::Postgres).await
+    }
+
+    async fn start_for(target: SocketAddr, protocol: Protocol) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let addr = listener.local_addr().expect("a listener has an address");
-        let (network, connections) = Network::new(listener);
+        let (network, connections) = Network::new(listener, protocol);
         let (end, ended) = oneshot::channel();
         let (tell_ready, ready) = oneshot::channel();
         let thread = std::thread::Builder::new()

@@ -3,10 +3,11 @@
 #![expect(clippy::panic, reason = "a test that can't go on has failed")]
 
 mod mistakes;
+mod postgres;
 
 use std::time::Duration;
 
-use lock_testkit::nemesis::{Settings, run};
+use lock_testkit::nemesis::{Engine, Settings, run};
 
 /// One run at a time. Runs load the machine, and their promised times are those of a machine
 /// without load.
@@ -20,9 +21,18 @@ fn settings(seed: u64, length: Duration) -> Settings {
 /// For longer runs: `bash tests/long/run soak`.
 #[tokio::test]
 async fn whatever_fails_no_lock_is_held_twice_and_all_workers_go_on() {
+    survives(settings(1, Duration::from_secs(10))).await;
+}
+
+async fn survives(settings: Settings) {
     let _one = ONE.lock().await;
-    let settings = settings(1, Duration::from_secs(10));
     let report = run(&settings).await;
     println!("{report}");
     report.must_be_clean_and_hard_enough(&settings);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn on_sqlite_no_lock_is_held_twice_and_all_workers_go_on() {
+    survives(settings(1, Duration::from_secs(5)).on(Engine::Sqlite)).await;
 }

@@ -1,61 +1,18 @@
 //! The disk is full. A small file system of its own, which needs root.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use lock_runtime::{LockError, StoreErrorKind};
-use tempfile::TempDir;
+use lock_testkit::SmallDisk;
 
 use crate::{client, is_free};
 
-/// A file system in memory.
-struct SmallDisk {
-    folder: TempDir,
-}
-
-impl SmallDisk {
-    /// `None` for a user who may mount none.
-    fn mounted() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-            .arg(folder.path())
-            .status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Self { folder });
-        }
-        println!("this user may mount no file system, so that no disk is full");
-        None
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.folder.path().join("filler")
-    }
-
-    fn fill(&self) {
-        // As far as it goes.
-        assert!(fs::write(self.filler(), vec![1; 2 << 20]).is_err());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let unmounted = Command::new("umount")
-            .arg("--lazy")
-            .arg(self.folder.path())
-            .status();
-        assert!(unmounted.is_ok_and(|status| status.success()));
-    }
-}
-
 #[tokio::test]
 async fn on_a_full_disk_requests_are_told_so_and_all_goes_on_when_there_is_space() {
-    let Some(disk) = SmallDisk::mounted() else {
+    let Some(disk) = SmallDisk::mounted(1 << 20) else {
         return;
     };
-    let url = format!("sqlite://{}/locks.db", disk.folder.path().display());
+    let url = format!("sqlite://{}/locks.db", disk.path().display());
     let client = client(&url).await;
     let held = client.lock("held").acquire().await.unwrap();
     disk.fill();
@@ -76,7 +33,7 @@ async fn on_a_full_disk_requests_are_told_so_and_all_goes_on_when_there_is_space
     assert_eq!(source.kind(), StoreErrorKind::ReadOnly, "{error}");
     assert!(error.to_string().contains("is full"), "{error}");
     assert!(held.is_held());
-    fs::remove_file(disk.filler()).unwrap();
+    disk.free();
     let again = client.lock("again").acquire().await.unwrap();
     again.release().await.unwrap();
     held.release().await.unwrap();

@@ -2,18 +2,28 @@
 
 use super::attempts::{Attempt, History, Hold};
 use super::disturbance::excuses_overlap;
-use super::{Check, Disturbance, Violation};
+use super::{Check, Disturbance, Effect, Violation};
 
 impl History {
     /// Every hold that began while other processes believed that they held what it took. Keys are
     /// checked one by one: exclusive locks, readers and writers, permits, and each key of several.
+    /// A killed process holds nothing, whatever it believed: some stores see its death at once.
     #[must_use]
     pub fn overlaps(&self, disturbances: &[Disturbance]) -> Vec<Violation> {
         let mut found = Vec::new();
         for (key, attempts) in self.by_key() {
+            let died = |process| {
+                let killed = Effect::Killed { process };
+                let mut killed = disturbances.iter().filter(|one| one.effect == killed);
+                killed.next().map_or(u64::MAX, |killed| killed.from)
+            };
             let holds = attempts
                 .into_iter()
                 .filter_map(|attempt| Some((attempt.hold?, attempt)))
+                .map(|(hold, by)| {
+                    let to = hold.to.min(died(by.process));
+                    (Hold { to, ..hold }, by)
+                })
                 .filter(|(hold, _)| hold.from < hold.to);
             let mut holds: Vec<_> = holds.collect();
             holds.sort_by_key(|(hold, _)| hold.from);
@@ -65,8 +75,8 @@ fn described(attempt: &Attempt, from: u64, to: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Kind;
     use super::super::attempts::by_hand::{Line, attempt, history};
-    use super::super::{Effect, Kind};
     use super::*;
 
     const READ: Kind = Kind::Read;
@@ -124,6 +134,19 @@ mod tests {
             assert_eq!(found[0].check, Check::Exclusion);
             assert!(found[0].in_model);
         }
+    }
+
+    #[test]
+    fn a_process_holds_until_it_is_killed() {
+        let killed = |process, from| Disturbance {
+            from,
+            to: 60,
+            effect: Effect::Killed { process },
+        };
+        let holds = || history([hold(1, ONE, 10, 30), hold(2, ONE, 20, 40)]);
+        assert_eq!(holds().overlaps(&[killed(1, 20)]), []);
+        assert_eq!(holds().overlaps(&[killed(1, 21)]).len(), 1);
+        assert_eq!(holds().overlaps(&[killed(2, 21)]).len(), 1);
     }
 
     #[test]

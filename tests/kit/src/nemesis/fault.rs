@@ -29,7 +29,7 @@ pub enum Fault {
     ServerKill,
     /// SIGTERM of the server. It comes back with its data.
     ServerRestart,
-    /// `CLIENT KILL TYPE normal`.
+    /// The server ends the clients' connections (`CLIENT KILL TYPE normal`).
     KillNormal,
     /// `CLIENT KILL TYPE pubsub`.
     KillSubscribers,
@@ -93,6 +93,11 @@ impl Fault {
         Self::IN_MODEL.contains(&self)
     }
 
+    /// Whether it is one of clients and networks, whatever server there is.
+    pub(super) fn is_anywhere(self) -> bool {
+        self.place() != Place::Server
+    }
+
     pub(super) fn place(self) -> Place {
         match self {
             Self::ClientStop | Self::ClientKill => Place::Client,
@@ -123,7 +128,7 @@ impl fmt::Display for Fault {
             Self::ServerStop => "SIGSTOP of the server",
             Self::ServerKill => "SIGKILL of the server, data kept",
             Self::ServerRestart => "restart of the server, data kept",
-            Self::KillNormal => "CLIENT KILL normal",
+            Self::KillNormal => "connections ended by the server",
             Self::KillSubscribers => "CLIENT KILL pubsub",
             Self::ClientPause => "CLIENT PAUSE",
             Self::DebugSleep => "DEBUG SLEEP",

@@ -12,10 +12,10 @@ use crate::seeded::Seeded;
 impl Service {
     /// Injects one fault, from its beginning to its end.
     pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
-        let from = monotonic_nanos();
+        let mut from = monotonic_nanos();
         let effect = match fault {
             Fault::ClientStop => self.stop_client(random).await,
-            Fault::ClientKill => self.kill_client(random).await,
+            Fault::ClientKill => self.kill_client(random, &mut from).await,
             Fault::LoseData | Fault::Evict => Effect::DataLost,
             Fault::ClockAhead | Fault::ClockBehind => Effect::ClockMoved,
             _ => Effect::Other,
@@ -42,8 +42,8 @@ impl Service {
                 tokio::time::sleep(random.millis(0, 800)).await;
                 self.server.restart().await;
             }
-            Fault::LoseData => self.server.restart_empty().await,
-            Fault::KillNormal => self.ask(&["CLIENT", "KILL", "TYPE", "normal"]).await,
+            Fault::LoseData => self.server.redis().restart_empty().await,
+            Fault::KillNormal => self.server.end_connections().await,
             Fault::KillSubscribers => self.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await,
             Fault::ScriptFlush => self.ask(&["SCRIPT", "FLUSH"]).await,
             Fault::ClientPause => {
@@ -76,12 +76,14 @@ impl Service {
         if let Some(clock) = &self.clock {
             clock.shift(0);
         }
-        self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        if self.can_have(Fault::OutOfMemory) {
+            self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        }
     }
 
     /// Panics if the command is refused: a refused command is no fault, and must not count as one.
     async fn ask(&self, words: &[&str]) {
-        self.server.command(words).await;
+        self.server.redis().command(words).await;
     }
 
     async fn stop_client(&self, random: &mut Seeded) -> Effect {
@@ -95,14 +97,15 @@ impl Service {
         }
     }
 
-    async fn kill_client(&self, random: &mut Seeded) -> Effect {
+    async fn kill_client(&self, random: &mut Seeded, from: &mut u64) -> Effect {
         let mut slots = self.slots.lock().await;
         let at = random.below(slots.len());
         let slot = &mut slots[at];
+        *from = monotonic_nanos();
         slot.process.kill();
         self.hear(slot);
         let process = slot.number;
-        *slot = self.worker(&self.proxies[at], random).await;
+        *slot = self.worker(at, random).await;
         Effect::Killed { process }
     }
 
@@ -119,6 +122,9 @@ impl Service {
                 Fault::DelayReplies => proxy.delay_replies(late),
                 Fault::Freeze => proxy.freeze(),
                 Fault::DropReplies => proxy.drop_replies(true),
+                Fault::CutAfterRequest if !self.can_have(Fault::ScriptFlush) => {
+                    proxy.cut_after_next_request();
+                }
                 Fault::CutAfterRequest => match random.below(3) {
                     0 => proxy.cut_after_next("SET"),
                     1 => proxy.cut_after_next("EVALSHA"),
@@ -147,7 +153,7 @@ impl Service {
 
     /// Leaves too little memory for all keys, with a policy that evicts.
     async fn evict(&self, random: &mut Seeded) {
-        let information: String = self.server.query(&["INFO", "memory"]).await;
+        let information: String = self.server.redis().query(&["INFO", "memory"]).await;
         let used = information
             .lines()
             .find_map(|line| line.strip_prefix("used_memory:"));
@@ -166,7 +172,7 @@ impl Service {
         for number in 0..30 {
             // Refused when nothing is left to evict.
             let words = ["SET", &format!("junk:{number}"), &junk];
-            let _ = self.server.try_command(&words).await;
+            let _ = self.server.redis().try_command(&words).await;
         }
         tokio::time::sleep(random.millis(0, 500)).await;
         self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
@@ -189,7 +195,7 @@ impl Service {
         let by = if fault == Fault::ClockAhead { by } else { -by };
         clock.shift(by);
         let before = wall_millis();
-        let (seconds, micros): (i64, i64) = self.server.query(&["TIME"]).await;
+        let (seconds, micros): (i64, i64) = self.server.redis().query(&["TIME"]).await;
         let shown = seconds * 1000 + micros / 1000 - by;
         assert!(
             (before - 10..=wall_millis() + 10).contains(&shown),

@@ -16,6 +16,7 @@ mod mistake;
 mod plan;
 mod report;
 mod resource;
+mod server;
 mod service;
 mod verdict;
 mod worker;
@@ -28,6 +29,7 @@ pub use self::clock_shim::ClockShim;
 pub use self::fault::Fault;
 pub use self::mistake::Mistake;
 pub use self::report::Report;
+pub use self::server::Engine;
 use self::service::Service;
 pub use self::worker::run_worker;
 use crate::seeded::Seeded;
@@ -35,6 +37,8 @@ use crate::seeded::Seeded;
 /// The settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// What keeps the locks.
+    pub engine: Engine,
     /// The program, which becomes a worker process if its first argument is `worker`; see
     /// [`run_worker`].
     pub program: PathBuf,
@@ -55,7 +59,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A run of this length with all faults.
+    /// A run of this length on Redis, with all faults.
     #[must_use]
     pub fn new(program: impl Into<PathBuf>, seed: u64, length: Duration) -> Self {
         let faults = [
@@ -64,6 +68,7 @@ impl Settings {
             &Fault::CLOCK_MOVED[..],
         ];
         Self {
+            engine: Engine::Redis,
             program: program.into(),
             seed,
             length,
@@ -73,6 +78,14 @@ impl Settings {
             patience: Duration::from_secs(20),
             mistake: None,
         }
+    }
+
+    /// The same on this engine, with the faults that it can have.
+    #[must_use]
+    pub fn on(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self.faults.retain(|fault| engine.can_have(*fault));
+        self
     }
 }
 

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::arguments::Arguments;
 use super::clock_shim::ClockShim;
 use super::report::{Injected, Report};
+use super::server::Server;
 use super::{Fault, Settings, verdict};
 use crate::history::{Check, Effect, Violation};
 use crate::monotonic_nanos;
@@ -26,7 +27,7 @@ pub(super) struct Slot {
 /// Everything that a run has started. It ends with this value.
 pub(super) struct Service {
     settings: Settings,
-    pub(super) server: RedisServer,
+    pub(super) server: Server,
     pub(super) clock: Option<ClockShim>,
     resource: RedisServer,
     pub(super) proxies: Vec<Proxy>,
@@ -39,7 +40,6 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) async fn start(settings: &Settings, random: &mut Seeded) -> Self {
-        let mut server = RedisServer::builder().appendonly(true);
         let moved = |fault: &Fault| Fault::CLOCK_MOVED.contains(fault);
         let clock = if settings.faults.iter().any(moved) {
             ClockShim::compile()
@@ -48,14 +48,11 @@ impl Service {
         } else {
             None
         };
-        for (name, value) in clock.iter().flat_map(ClockShim::environment) {
-            server = server.env(name, value);
-        }
-        let server = server.start().await;
+        let server = Server::start(settings.engine, clock.as_ref()).await;
         let resource = RedisServer::start().await;
         let mut proxies = Vec::new();
         for _ in 0..settings.processes {
-            proxies.push(Proxy::start(server.addr()).await);
+            proxies.extend(server.proxy().await);
         }
         let service = Self {
             settings: settings.clone(),
@@ -70,18 +67,18 @@ impl Service {
             noticed: Mutex::default(),
         };
         let mut slots = Vec::new();
-        for proxy in &service.proxies {
-            slots.push(service.worker(proxy, random).await);
+        for at in 0..settings.processes {
+            slots.push(service.worker(at, random).await);
         }
         *service.slots.lock().await = slots;
         service
     }
 
-    /// Starts a process behind a proxy.
-    pub(super) async fn worker(&self, proxy: &Proxy, random: &mut Seeded) -> Slot {
+    /// Starts a process behind its proxy.
+    pub(super) async fn worker(&self, at: usize, random: &mut Seeded) -> Slot {
         let number = self.processes.fetch_add(1, Ordering::Relaxed);
         let arguments = Arguments {
-            url: self.server.url_at(proxy.addr()),
+            url: self.server.url(self.proxies.get(at)),
             resource: self.resource.url(),
             history: self.history(number).to_string_lossy().into_owned(),
             process: number,
@@ -94,6 +91,10 @@ impl Service {
         let mut process = ChildProcess::start(&self.settings.program, &words);
         process.wait_for("up").await;
         Slot { process, number }
+    }
+
+    pub(super) fn can_have(&self, fault: Fault) -> bool {
+        self.settings.engine.can_have(fault)
     }
 
     pub(super) fn history(&self, number: u32) -> PathBuf {
@@ -190,15 +191,13 @@ impl Service {
     /// When no process uses a lock, only its fence counter stays in the server.
     async fn look_for_leftovers(&self, processes: usize) {
         let left = verdict::until_none(self.settings.patience, async || {
-            let keys = self.server.keys("*").await;
-            let lasting = |key: &String| !key.contains("%fence") && !key.starts_with("wrong:");
-            keys.into_iter().filter(lasting).collect()
+            self.server.leftovers().await
         });
         let left = left.await;
         if !left.is_empty() {
-            self.notice(Check::Leftovers, format!("keys in the server: {left:?}"));
+            self.notice(Check::Leftovers, format!("left in the server: {left:?}"));
         }
-        let channels = self.server.grant_channels().await;
+        let channels = self.server.channels().await;
         if channels.len() > processes {
             let text = format!("{processes} processes have subscriptions to {channels:?}");
             self.notice(Check::Leftovers, text);
@@ -208,7 +207,7 @@ impl Service {
     /// No subscription outlives its process.
     async fn look_for_channels(&self) {
         let left = verdict::until_none(self.settings.patience, async || {
-            self.server.grant_channels().await
+            self.server.channels().await
         })
         .await;
         if !left.is_empty() {

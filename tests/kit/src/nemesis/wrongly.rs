@@ -10,6 +10,9 @@ use super::worker::Worker;
 use crate::history::{Kind, Operation, Outcome};
 use crate::monotonic_nanos;
 
+/// How the names of its own keys begin.
+pub(super) const OWN: &str = "wrong:";
+
 /// A worker's mistake, and what it needs for it.
 #[derive(Debug)]
 pub(super) struct Wrongly {
@@ -40,7 +43,7 @@ impl Wrongly {
             .all(|(_, kind)| *kind == Kind::Exclusive);
         let token = match self.mistake {
             Mistake::TokenByIncr if plain => {
-                let words = ["INCR", &format!("wrong:{}", log.plan.keys[0].0)];
+                let words = ["INCR", &format!("{OWN}{}", log.plan.keys[0].0)];
                 self.ask::<u64>(&words).await
             }
             _ => None,

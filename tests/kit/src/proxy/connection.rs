@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::network::{Network, State};
-use crate::resp::{CompleteRequest, RequestParser};
+use super::protocol::Requests;
+use crate::resp::CompleteRequest;
 
 const CHUNK: usize = 16 * 1024;
 /// The number of chunks under way in one direction. Beyond that, the sender is slowed down, as in a
@@ -36,7 +37,7 @@ pub(super) async fn serve(
     let requests = Passage {
         id,
         network,
-        requests: Some(RequestParser::default()),
+        requests: Some(network.protocol.requests()),
     };
     let replies = Passage {
         id,
@@ -69,7 +70,7 @@ struct Passage<'a> {
     id: u64,
     network: &'a Network,
     /// Present towards the server: finds the requests among the bytes.
-    requests: Option<RequestParser>,
+    requests: Option<Requests>,
 }
 
 /// The outcome of an attempt to pass bytes on.

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use super::protocol::Protocol;
+
 /// The proxy's settings and counts. All connections read it and wait for its changes.
 ///
 /// Bytes are passed on and connections are accepted under its lock ([`Network::change`]). So no
@@ -17,6 +19,7 @@ pub(super) struct Network {
     pub(super) state: watch::Sender<State>,
     pub(super) listener: TcpListener,
     admitted: mpsc::UnboundedSender<Admitted>,
+    pub(super) protocol: Protocol,
 }
 
 /// A connection's number and its client side.
@@ -49,7 +52,10 @@ impl CutAfter {
 }
 
 impl Network {
-    pub(super) fn new(listener: TcpListener) -> (Arc<Self>, mpsc::UnboundedReceiver<Admitted>) {
+    pub(super) fn new(
+        listener: TcpListener,
+        protocol: Protocol,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Admitted>) {
         listener
             .set_nonblocking(true)
             .expect("a listener can be made non-blocking");
@@ -58,6 +64,7 @@ impl Network {
             state: watch::Sender::default(),
             listener,
             admitted,
+            protocol,
         };
         (Arc::new(network), connections)
     }

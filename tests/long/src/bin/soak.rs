@@ -1,5 +1,5 @@
 //! Tries to break the lock for as long as one likes:
-//! `cargo run -p lock-long --bin soak -- --minutes N --seed S`.
+//! `cargo run -p lock-long --bin soak -- --minutes N --seed S --engine postgres`.
 //!
 //! It makes runs of a minute each, one after the other. Each has an empty server and a seed of its
 //! own. At the end it prints a report of all. The exit status is 1 if a run found what must not be,
@@ -9,11 +9,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use lock_testkit::nemesis::{Report, Settings, run, run_worker};
+use lock_testkit::nemesis::{Engine, Report, Settings, run, run_worker};
 use lock_testkit::seeded::Seeded;
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: soak [--minutes N] [--seed S]";
+const USAGE: &str = "usage: soak [--minutes N] [--seed S] [--engine redis|postgres|sqlite]";
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -25,13 +25,13 @@ async fn main() -> Result<ExitCode, String> {
         run_worker(words).await;
         return Ok(ExitCode::SUCCESS);
     }
-    let (minutes, seed) = options(&arguments)?;
+    let (minutes, seed, engine) = options(&arguments)?;
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut terminated =
         signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
     // A signal ends this program here, and with it everything that it started.
     tokio::select! {
-        report = soak(program, minutes, seed) => {
+        report = soak(program, minutes, seed, engine) => {
             println!("{report}");
             let failed = report.in_model().next().is_some();
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -41,20 +41,25 @@ async fn main() -> Result<ExitCode, String> {
     }
 }
 
-fn options(arguments: &[String]) -> Result<(u64, u64), String> {
+fn options(arguments: &[String]) -> Result<(u64, u64, Engine), String> {
     let (mut minutes, mut seed) = (1, u64::from(std::process::id()));
+    let mut engine = Engine::Redis;
     for option in arguments.chunks(2) {
-        let number = option.get(1).and_then(|value| value.parse().ok());
-        match (option[0].as_str(), number) {
-            ("--minutes", Some(number)) => minutes = number,
-            ("--seed", Some(number)) => seed = number,
+        let value = option.get(1).map(String::as_str).unwrap_or_default();
+        match (option[0].as_str(), value, value.parse()) {
+            ("--minutes", _, Ok(number)) => minutes = number,
+            ("--seed", _, Ok(number)) => seed = number,
+            ("--engine", "redis", _) => engine = Engine::Redis,
+            ("--engine", "postgres", _) => engine = Engine::Postgres,
+            #[cfg(target_os = "linux")]
+            ("--engine", "sqlite", _) => engine = Engine::Sqlite,
             _ => return Err(USAGE.to_owned()),
         }
     }
-    Ok((minutes, seed))
+    Ok((minutes, seed, engine))
 }
 
-async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64) -> Report {
+async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64, engine: Engine) -> Report {
     let mut seeds = Seeded::new(seed);
     let mut all = Report::default();
     let until = Instant::now() + Duration::from_secs(60 * minutes);
@@ -64,7 +69,7 @@ async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64) -> Report {
         let left = until.saturating_duration_since(Instant::now());
         let length = left.min(MINUTE);
         eprintln!("a run of {length:.0?} with seed {next}");
-        let report = run(&Settings::new(&program, next, length)).await;
+        let report = run(&Settings::new(&program, next, length).on(engine)).await;
         for violation in report.in_model() {
             eprintln!("seed {next}: {violation}");
         }

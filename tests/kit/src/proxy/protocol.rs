@@ -1,0 +1,37 @@
+//! What clients and the server speak.
+
+use crate::postgres_wire::PostgresRequests;
+use crate::resp::{CompleteRequest, RequestParser};
+
+/// What passes through a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Protocol {
+    Redis,
+    Postgres,
+}
+
+/// The requests of one connection.
+#[derive(Debug)]
+pub(super) enum Requests {
+    Redis(RequestParser),
+    Postgres(PostgresRequests),
+}
+
+impl Protocol {
+    pub(super) fn requests(self) -> Requests {
+        match self {
+            Self::Redis => Requests::Redis(RequestParser::default()),
+            Self::Postgres => Requests::Postgres(PostgresRequests::default()),
+        }
+    }
+}
+
+impl Requests {
+    /// Reads a chunk. Returns the requests that are complete at its end.
+    pub(super) fn read(&mut self, chunk: &[u8]) -> Vec<CompleteRequest> {
+        match self {
+            Self::Redis(requests) => requests.read(chunk),
+            Self::Postgres(requests) => requests.read(chunk),
+        }
+    }
+}

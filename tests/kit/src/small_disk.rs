@@ -1,0 +1,72 @@
+//! A disk that can be full.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A small file system in memory, which is unmounted with this value.
+#[derive(Debug)]
+pub struct SmallDisk {
+    folder: TempDir,
+    bytes: usize,
+}
+
+impl SmallDisk {
+    /// One of so many bytes. `None`, with a word about it, for a user who may mount none.
+    ///
+    /// # Panics
+    /// If there can be no temporary folder.
+    #[must_use]
+    pub fn mounted(bytes: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"])
+            .arg(folder.path())
+            .status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(Self { folder, bytes });
+        }
+        println!("this user may mount no file system, so that no disk is full");
+        None
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.folder.path().join("filler")
+    }
+
+    /// Leaves no space.
+    ///
+    /// # Panics
+    /// If there is too much.
+    pub fn fill(&self) {
+        // As far as it goes.
+        let all = vec![1; self.bytes + 1];
+        assert!(fs::write(self.filler(), all).is_err(), "it has more space");
+    }
+
+    /// Ends that.
+    ///
+    /// # Panics
+    /// If it was not [full](Self::fill).
+    pub fn free(&self) {
+        fs::remove_file(self.filler()).expect("it was full");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount")
+            .arg("--lazy")
+            .arg(self.folder.path())
+            .status();
+        assert!(unmounted.is_ok_and(|status| status.success()));
+    }
+}
