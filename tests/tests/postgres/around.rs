@@ -7,6 +7,7 @@ use lock_runtime::{LockClient, LockError};
 use lock_testkit::{PgBouncer, PostgresServer, eventually};
 use tokio::task::JoinSet;
 
+use crate::checked::check;
 use crate::client;
 
 /// Two clients of sixteen tasks want one lock.
@@ -105,6 +106,31 @@ async fn a_synchronous_standby_that_takes_over_knows_every_lock_and_tokens_rise(
     guard.release().await.unwrap();
     let next = two.lock("k").fenced().acquire().await.unwrap();
     assert!(next.fencing_token() > token);
+}
+
+/// Two clients may hold a lock then. The data that one of them guards is safe all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_standby_does_not_know_fails_at_its_check() {
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(false).await;
+    let one = client(&primary.app_url()).await;
+    standby.kill();
+    let lock = one.lock("k").lease(Duration::from_secs(60)).renew(false);
+    let guard = lock.fenced().acquire().await.unwrap();
+    primary.kill();
+    standby.restart().await;
+    standby.promote().await;
+    let two = client(&standby.app_url()).await;
+    let next = two.lock("k").fenced().acquire().await.unwrap();
+    assert!(guard.is_held() && next.fencing_token() > guard.fencing_token());
+    let session = standby.session().await;
+    let refused = session.simple_query(&check(&guard)).await.unwrap_err();
+    let said = refused.as_db_error().unwrap();
+    assert!(
+        said.message().contains("not held with this fencing token"),
+        "{said}"
+    );
+    session.simple_query(&check(&next)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

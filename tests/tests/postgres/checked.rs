@@ -9,7 +9,7 @@ use crate::client;
 
 const SHORT: Duration = Duration::from_secs(1);
 
-fn check(guard: &Guard) -> String {
+pub(crate) fn check(guard: &Guard) -> String {
     let token = u64::from(guard.fencing_token().unwrap());
     format!("SELECT lock_store.lock_check('lock:k', {token})")
 }

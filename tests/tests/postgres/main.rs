@@ -7,6 +7,7 @@
 
 mod around;
 mod checked;
+mod limits;
 mod set_up;
 
 use std::time::Duration;
