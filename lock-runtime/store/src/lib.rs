@@ -32,6 +32,7 @@ mod namespace;
 mod owner;
 #[cfg(feature = "__internals")]
 mod pause;
+mod percent;
 mod permits;
 mod rate;
 mod request;
@@ -57,8 +58,9 @@ pub use namespace::Namespace;
 pub use owner::{ClientId, Holder, Owner};
 #[cfg(feature = "__internals")]
 pub use pause::Pause;
+pub use percent::percent_decoded;
 pub use permits::Permits;
-pub use rate::{RateRequest, Rated};
+pub use rate::{RateRequest, Rated, TokenBucket};
 pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
     Released, Renewal, Renewed,

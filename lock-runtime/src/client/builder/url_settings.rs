@@ -1,6 +1,8 @@
 //! What a URL says about the client and not about its store: `?namespace=` and `?name=`, with every
 //! kind of store.
 
+use lock_store::percent_decoded;
+
 use crate::error::LockError;
 
 /// A URL without the client's own options, and these.
@@ -38,7 +40,7 @@ impl UrlSettings {
                 others.push(option);
                 continue;
             };
-            let value = decoded(value).ok_or_else(|| {
+            let value = percent_decoded(value).ok_or_else(|| {
                 LockError::config(format!(
                     "`{option_name}` in the store's URL has a `%` without two hexadecimal digits, \
                      or is no UTF-8; write `%25` for a `%`"
@@ -65,20 +67,6 @@ impl UrlSettings {
             name,
         })
     }
-}
-
-/// `%XX` is a byte. `None` if it is not, or if the bytes are no text.
-fn decoded(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let digits = part
-            .get(..2)
-            .filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lock_store::ConfigError;
+use lock_store::{ConfigError, percent_decoded};
 
 const WRITE: &str = "write `sqlite:///path/to/locks.db`, with an absolute path";
 
@@ -42,7 +42,7 @@ pub(crate) fn path_of(url: &str) -> Result<PathBuf, ConfigError> {
              file; {WRITE}"
         )));
     }
-    let Some(path) = decoded(path) else {
+    let Some(path) = percent_decoded(path) else {
         return Err(ConfigError::new(
             "the path in the store's URL has a `%` without two hexadecimal digits, or is no \
              UTF-8; write `%25` for a `%`",
@@ -59,20 +59,6 @@ pub(crate) fn path_of(url: &str) -> Result<PathBuf, ConfigError> {
         )));
     }
     Ok(path.into())
-}
-
-/// `%XX` is a byte. `None` if it is not, or if the bytes are no text.
-fn decoded(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let digits = part
-            .get(..2)
-            .filter(|two| two.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
