@@ -7,6 +7,7 @@
 
 mod around;
 mod checked;
+mod cost;
 mod limits;
 mod set_up;
 

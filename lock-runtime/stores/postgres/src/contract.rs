@@ -164,7 +164,7 @@ impl Store for PostgresStore {
 
     fn close(&self) {
         self.open.lock().take();
-        self.pool.close();
+        self.end();
     }
 
     fn is_closed(&self) -> bool {

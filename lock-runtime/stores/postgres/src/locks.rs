@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lock_store::timing::{FALLBACK_POLL, backoff};
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Failure, Fenced, Granted, Inspection,
     Instant, LockKey, Owner, Queue, Release, Released, Renewal, Renewed,
@@ -15,8 +16,8 @@ use crate::store::{PostgresStore, one};
 type Done<T> = Result<Answer<T>, Failure>;
 type Told = Vec<(Owner, Option<u64>)>;
 
-/// How soon to ask again where nothing tells of the end: an open `lock_check`, or nobody listens.
-const LOOKS_AGAIN: Duration = Duration::from_millis(100);
+/// A request that has not looked for so long does not look any more.
+const FORGETS_LOOKS: Duration = Duration::from_secs(10);
 
 fn released(held: bool) -> Released {
     match held {
@@ -62,12 +63,27 @@ impl PostgresStore {
             params,
         );
         let listens = *self.listens.borrow();
-        let read = |row: Values<'_>| Ok((acquired(&row, &request, listens)?, row.told()?));
-        let mut kept = Busy::new(None, false);
-        kept.look_in = Some(LOOKS_AGAIN);
-        let kept = || (Acquired::Busy(kept), Told::new());
-        let answer = self.call_unless_kept(by, statement, one(read, kept), kept());
+        let looks_in = || self.looks_in(request.claim.owner);
+        let read =
+            |row: Values<'_>| Ok((acquired(&row, &request, listens, looks_in)?, row.told()?));
+        let kept = || {
+            let mut kept = Busy::new(None, false);
+            kept.look_in = Some(looks_in());
+            (Acquired::Busy(kept), Told::new())
+        };
+        let answer = self.call_unless_kept(by, statement, one(read, kept), kept);
         Ok(self.tell(answer.await?))
+    }
+
+    /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or
+    /// nobody listens.
+    fn looks_in(&self, owner: Owner) -> Duration {
+        let now = self.pool.clock.now();
+        let mut looks = self.looks.lock();
+        looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);
+        let (times, last) = looks.entry(owner).or_insert((0, now));
+        (*times, *last) = (times.saturating_add(1), now);
+        backoff(*times).min(FALLBACK_POLL)
     }
 
     fn tell<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
@@ -97,7 +113,7 @@ impl PostgresStore {
         );
         let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.told()?));
         let kept = || (AcquiredAll::Busy(0), Told::new());
-        let answer = self.call_unless_kept(by, statement, one(read, kept), kept());
+        let answer = self.call_unless_kept(by, statement, one(read, kept), kept);
         Ok(self.tell(answer.await?))
     }
 
@@ -251,7 +267,12 @@ fn place(row: &Values<'_>) -> Read<usize> {
     Ok(usize::try_from(at - 1).unwrap_or(usize::MAX))
 }
 
-fn acquired(row: &Values<'_>, request: &Acquire, listens: bool) -> Read<Acquired> {
+fn acquired(
+    row: &Values<'_>,
+    request: &Acquire,
+    listens: bool,
+    looks_in: impl Fn() -> Duration,
+) -> Read<Acquired> {
     let limit: Option<i32> = row.get("lim")?;
     let limit = limit.and_then(|limit| u32::try_from(limit).ok());
     let code: i32 = row.get("code")?;
@@ -268,7 +289,7 @@ fn acquired(row: &Values<'_>, request: &Acquire, listens: bool) -> Read<Acquired
             let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
             busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
             busy.limit = limit;
-            busy.look_in = (code == 3 || !listens).then_some(LOOKS_AGAIN);
+            busy.look_in = (code == 3 || !listens).then(looks_in);
             Acquired::Busy(busy)
         }
     })

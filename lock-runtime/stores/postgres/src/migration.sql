@@ -302,6 +302,22 @@ BEGIN
     UPDATE lock_store.hold SET special = rest WHERE name = n AND special <> rest;
 END $$;
 
+-- Whether a lock is held under this name.
+CREATE OR REPLACE FUNCTION lock_store.is_lock(n bytea, t timestamptz) RETURNS boolean
+LANGUAGE sql AS $$
+    SELECT EXISTS (
+        SELECT 1 FROM lock_store.hold WHERE name = n AND owner IS NOT NULL AND ends > t
+    ) OR EXISTS (SELECT 1 FROM lock_store.share WHERE name = n AND ends > t)
+$$;
+
+-- A repeated call to a latch gets the reply of the first.
+CREATE OR REPLACE FUNCTION lock_store.remember(n bytea, o bytea, left_over bigint, t timestamptz)
+RETURNS void LANGUAGE sql AS $$
+    INSERT INTO lock_store.latch_call (name, owner, remains, ends)
+    VALUES (n, o, left_over, t + interval '120 seconds')
+    ON CONFLICT (name, owner) DO UPDATE SET remains = excluded.remains, ends = excluded.ends
+$$;
+
 -- Locks that only take writes: an answer of a standby would be an old one.
 CREATE OR REPLACE FUNCTION lock_store.expect_primary() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
@@ -781,8 +797,7 @@ DECLARE
     l latch;
 BEGIN
     PERFORM expect_primary();
-    IF EXISTS (SELECT 1 FROM hold WHERE name = n AND owner IS NOT NULL AND ends > t)
-       OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t) THEN
+    IF is_lock(n, t) THEN
         code := 2;
         RETURN;
     END IF;
@@ -801,14 +816,14 @@ CREATE OR REPLACE FUNCTION lock_store.latch_set(
 ) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
 DECLARE
-    h hold := head(n);
-    t timestamptz := clock_timestamp();
+    t timestamptz;
     l latch;
 BEGIN
+    PERFORM head(n);
+    t := clock_timestamp();
     now_is := micros(t);
     SELECT * INTO l FROM latch WHERE name = n AND ends > t;
-    IF h.owner IS NOT NULL AND h.ends > t
-       OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t) THEN
+    IF is_lock(n, t) THEN
         code := 2;
     ELSIF EXISTS (SELECT 1 FROM latch_call WHERE name = n AND owner = o AND ends > t) THEN
         code := 1;
@@ -825,9 +840,7 @@ BEGIN
         ON CONFLICT (name) DO UPDATE SET
             count = excluded.count, generation = excluded.generation,
             opened = excluded.opened, ends = excluded.ends;
-        INSERT INTO latch_call (name, owner, remains, ends)
-        VALUES (n, o, counts, t + interval '120 seconds')
-        ON CONFLICT (name, owner) DO UPDATE SET remains = excluded.remains, ends = excluded.ends;
+        PERFORM remember(n, o, counts, t);
         code := 1;
     END IF;
     PERFORM tidy(n, t);
@@ -841,14 +854,14 @@ CREATE OR REPLACE FUNCTION lock_store.latch_count_down(
 ) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
 DECLARE
-    h hold := head(n);
-    t timestamptz := clock_timestamp();
+    t timestamptz;
     l latch;
 BEGIN
+    PERFORM head(n);
+    t := clock_timestamp();
     now_is := micros(t);
     SELECT * INTO l FROM latch WHERE name = n AND ends > t;
-    IF h.owner IS NOT NULL AND h.ends > t
-       OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t) THEN
+    IF is_lock(n, t) THEN
         code := 2;
         RETURN;
     END IF;
@@ -866,9 +879,7 @@ BEGIN
         code := 1;
         left_over := l.count - 1;
         UPDATE latch SET count = left_over WHERE name = n;
-        INSERT INTO latch_call (name, owner, remains, ends)
-        VALUES (n, o, left_over, t + interval '120 seconds')
-        ON CONFLICT (name, owner) DO UPDATE SET remains = excluded.remains, ends = excluded.ends;
+        PERFORM remember(n, o, left_over, t);
         IF left_over = 0 THEN
             generation := l.generation;
             WITH gone AS (DELETE FROM latch_place WHERE name = n RETURNING *)

@@ -63,6 +63,7 @@ pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigEr
         open: Mutex::new(Some(open)),
         command_timeout: timeouts.command,
         flights: Flights::default(),
+        looks: Mutex::default(),
         has_waited: AtomicBool::new(false),
     }))
 }

@@ -248,13 +248,14 @@ impl Pool {
     }
 
     /// Opens no more. What is open ends with the last handle.
-    pub(crate) fn close(&self) {
-        {
+    pub(crate) fn close(&self) -> Vec<Arc<Connection>> {
+        let connections = {
             let mut state = self.state.lock();
             state.is_closed = true;
-            state.connections.clear();
-        }
+            std::mem::take(&mut state.connections)
+        };
         self.attempts.send_modify(|count| *count += 1);
+        connections
     }
 
     pub(crate) fn is_closed(&self) -> bool {

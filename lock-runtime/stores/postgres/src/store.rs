@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lock_store::{
     Answer, ClientId, Failure, Instant, LockKey, Mutex, Namespace, Owner, StoreError,
-    StoreErrorKind,
+    StoreErrorKind, SweepingMap,
 };
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::Row;
@@ -40,6 +40,8 @@ pub(crate) struct PostgresStore {
     pub(crate) open: Mutex<Option<oneshot::Sender<()>>>,
     pub(crate) command_timeout: Duration,
     pub(crate) flights: Flights,
+    /// How often each waiting request was told to look again, and when last.
+    pub(crate) looks: Mutex<SweepingMap<Owner, (u32, Instant)>>,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
 }
@@ -96,11 +98,11 @@ impl PostgresStore {
         by: Instant,
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
-        kept: T,
+        kept: impl FnOnce() -> T,
     ) -> Result<Answer<T>, Failure> {
         match self.carry_out(by, &statement, read).await {
             Outcome::Done(value) => Ok(Answer::new(value, LINK)),
-            Outcome::Kept(_) => Ok(Answer::new(kept, LINK)),
+            Outcome::Kept(_) => Ok(Answer::new(kept(), LINK)),
             Outcome::Failed(failure) => Err(failure),
         }
     }
@@ -212,14 +214,32 @@ impl PostgresStore {
 
     /// Gives up all places.
     pub(crate) async fn leave(&self, by: Instant) {
+        if self.has_waited.swap(false, Ordering::Relaxed)
+            && self.call(by, self.leaving(), |_| Ok(())).await.is_err()
+        {
+            tracing::debug!("a client's places are left to be passed over");
+        }
+    }
+
+    fn leaving(&self) -> Statement {
+        let client = Param::bytes(self.client.0.to_be_bytes().to_vec());
+        Statement::new("SELECT lock_store.leave($1)", vec![client])
+    }
+
+    /// Closes the connections. If nobody has waited for it to [leave](Self::leave), it still tries.
+    pub(crate) fn end(&self) {
+        let connections = self.pool.close();
         if !self.has_waited.swap(false, Ordering::Relaxed) {
             return;
         }
-        let client = Param::bytes(self.client.0.to_be_bytes().to_vec());
-        let statement = Statement::new("SELECT lock_store.leave($1)", vec![client]);
-        if self.call(by, statement, |_| Ok(())).await.is_err() {
-            tracing::debug!("a client's places are left to be passed over");
-        }
+        let (clock, leaving, late) = (self.pool.clock.clone(), self.leaving(), self.late);
+        let by = clock.now() + self.command_timeout;
+        self.pool.clock.spawn(async move {
+            if let Some(connection) = connections.first() {
+                let left = connection.run(&leaving, clock.now(), late);
+                let _ = clock.by(by, left).await;
+            }
+        });
     }
 
     pub(crate) async fn connection(&self, by: Instant) -> Result<Arc<Connection>, StoreError> {
