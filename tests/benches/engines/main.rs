@@ -78,7 +78,7 @@ const WORKLOADS: &[Workload] = &[
         tasks: 16,
         keys: Keys::One,
         on_sqlite: &["poll"],
-        on_postgres: &["poll", "advisory"],
+        on_postgres: &["poll", "shedlock", "advisory", "session"],
     },
 ];
 

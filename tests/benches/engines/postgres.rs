@@ -33,7 +33,11 @@ impl Database {
                 .run(
                     "CREATE TABLE lock (
                         name text PRIMARY KEY, owner text NOT NULL, ends timestamptz NOT NULL
-                     ); GRANT ALL ON lock TO app",
+                     ); GRANT ALL ON lock TO app;
+                     CREATE TABLE shedlock (
+                        name text PRIMARY KEY, lock_until timestamptz NOT NULL,
+                        locked_at timestamptz NOT NULL, locked_by text NOT NULL
+                     ); GRANT ALL ON shedlock TO app",
                 )
                 .await;
             server
@@ -49,6 +53,51 @@ impl Database {
     }
 }
 
+/// How somebody takes a lock, and gives it back.
+#[derive(Clone, Copy)]
+struct ByHand {
+    take: &'static str,
+    give_back: &'static str,
+    /// The lock belongs to the session.
+    of_session: bool,
+}
+
+impl ByHand {
+    fn of(library: &str) -> Self {
+        match library {
+            "advisory" => Self {
+                take: "SELECT pg_try_advisory_lock(hashtextextended($1 || left($2, 0), 0))",
+                give_back: "SELECT pg_advisory_unlock(hashtextextended($1 || left($2, 0), 0))",
+                of_session: true,
+            },
+            "session" => Self {
+                take: "SELECT pg_advisory_lock(hashtextextended($1 || left($2, 0), 0))::text = ''",
+                give_back: "SELECT pg_advisory_unlock(hashtextextended($1 || left($2, 0), 0))",
+                of_session: true,
+            },
+            "shedlock" => Self {
+                take: "INSERT INTO shedlock AS s (name, lock_until, locked_at, locked_by)
+                       VALUES ($1, clock_timestamp() + interval '30 s', clock_timestamp(), $2)
+                       ON CONFLICT (name) DO UPDATE SET lock_until = excluded.lock_until,
+                           locked_at = excluded.locked_at, locked_by = excluded.locked_by
+                       WHERE s.lock_until <= clock_timestamp() RETURNING true",
+                give_back: "UPDATE shedlock SET lock_until = clock_timestamp()
+                            WHERE name = $1 AND locked_by = $2",
+                of_session: false,
+            },
+            _ => Self {
+                take: "INSERT INTO lock AS l (name, owner, ends)
+                       VALUES ($1, $2, clock_timestamp() + interval '30 s')
+                       ON CONFLICT (name) DO UPDATE
+                           SET owner = excluded.owner, ends = excluded.ends
+                       WHERE l.ends <= clock_timestamp() RETURNING true",
+                give_back: "DELETE FROM lock WHERE name = $1 AND owner = $2",
+                of_session: false,
+            },
+        }
+    }
+}
+
 /// A session, and what it asks again and again.
 struct Session {
     client: Client,
@@ -57,24 +106,14 @@ struct Session {
 }
 
 impl Session {
-    async fn open(url: &str, advisory: bool) -> Self {
+    async fn open(url: &str, by_hand: ByHand) -> Self {
         let (client, driver) = tokio_postgres::connect(url, NoTls)
             .await
             .expect("the server");
         tokio::spawn(driver);
-        let (take, give_back) = match advisory {
-            true => (
-                "SELECT pg_try_advisory_lock(hashtextextended($1 || left($2, 0), 0))",
-                "SELECT pg_advisory_unlock(hashtextextended($1 || left($2, 0), 0))",
-            ),
-            false => (
-                "INSERT INTO lock AS l (name, owner, ends)
-                 VALUES ($1, $2, clock_timestamp() + interval '30 s')
-                 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, ends = excluded.ends
-                 WHERE l.ends <= clock_timestamp() RETURNING true",
-                "DELETE FROM lock WHERE name = $1 AND owner = $2",
-            ),
-        };
+        let ByHand {
+            take, give_back, ..
+        } = by_hand;
         Self {
             take: client.prepare(take).await.expect("a statement"),
             give_back: client.prepare(give_back).await.expect("a statement"),
@@ -98,16 +137,21 @@ impl Session {
 }
 
 /// `loop` and `poll`: an upsert that is refused while another's lease lasts, and a delete, over as
-/// many connections as this library has. `advisory`: `pg_try_advisory_lock`, which needs a session
-/// for each task.
+/// many connections as this library has. `shedlock`: the same with ShedLock's statements, which
+/// keep the row. `advisory`: `pg_try_advisory_lock`, and `session`: `pg_advisory_lock`, which waits
+/// in the server. Both need a session for each task.
 pub(crate) fn by_hand(library: &str, order: &Order, counts: &Arc<Counts>) -> Work {
     let runtime = runtime();
-    let advisory = library == "advisory";
-    let connections = if advisory { order.tasks } else { CONNECTIONS };
+    let by_hand = ByHand::of(library);
+    let connections = if by_hand.of_session {
+        order.tasks
+    } else {
+        CONNECTIONS
+    };
     let sessions: Vec<Arc<Session>> = runtime.block_on(async {
         let mut sessions = Vec::new();
         for _ in 0..connections {
-            sessions.push(Arc::new(Session::open(&order.place, advisory).await));
+            sessions.push(Arc::new(Session::open(&order.place, by_hand).await));
         }
         sessions
     });
