@@ -59,7 +59,7 @@
 //! | `redis` | yes | Redis in all its set-ups |
 //! | `postgres` | no | PostgreSQL |
 //! | `sqlite` | no | a SQLite database, without a server |
-//! | `tls` | no | `rediss://`, certificates |
+//! | `tls` | no | `rediss://`, `postgres://…?sslmode=require`, certificates |
 //! | `metrics` | no | [`observe::MetricsObserver`](crate::observe), for the crate `metrics` |
 //! | `test-util` | no | paused time and faults, for the tests of services |
 //!
@@ -105,6 +105,9 @@ pub use config::OnLost;
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]
 pub use lock_macros::{distributed_lock, lock_key, rate_limited};
+#[cfg(feature = "tls")]
+#[doc(inline)]
+pub use lock_store::Tls;
 #[doc(inline)]
 pub use lock_store::{
     FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
@@ -117,9 +120,6 @@ pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
 #[cfg(feature = "redis")]
 #[doc(inline)]
 pub use lock_store_redis::Credentials;
-#[cfg(feature = "tls")]
-#[doc(inline)]
-pub use lock_store_redis::Tls;
 #[cfg(feature = "__internals")]
 pub use mends::Mend;
 #[cfg(feature = "__internals")]

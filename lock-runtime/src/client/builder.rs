@@ -16,10 +16,10 @@ use std::time::Duration;
 use lock_store::ClientId;
 #[cfg(feature = "__internals")]
 use lock_store::Pause;
+#[cfg(feature = "tls")]
+use lock_store::Tls;
 use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
 use lock_store::{ConfigError, Store, StoreContext};
-#[cfg(feature = "tls")]
-use lock_store_redis::Tls;
 #[cfg(feature = "redis")]
 use lock_store_redis::{CredentialsProvider, Login, Replicas};
 #[cfg(feature = "test-util")]

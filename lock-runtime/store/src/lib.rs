@@ -38,6 +38,8 @@ mod rate;
 mod request;
 mod sweeping_map;
 pub mod timing;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 
 pub use capabilities::{Ability, Capabilities, Hears, LeaseLimits, Lingers, Wish};
@@ -67,4 +69,6 @@ pub use request::{
 };
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;
+#[cfg(feature = "tls")]
+pub use tls::Tls;
 pub use token::FencingToken;

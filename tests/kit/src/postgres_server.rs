@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{Command, Stdio};
@@ -162,6 +162,28 @@ impl PostgresServer {
         server.launch().await;
         server.run(&format!("CREATE ROLE {APP} LOGIN")).await;
         server
+    }
+
+    /// From now on it also speaks TLS, with this certificate and key in PEM.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn speaks_tls(&self, certificate: &str, key: &str) {
+        let data = self.folder.path().join("data");
+        let owner = fs::metadata(&data).expect("the data").uid();
+        for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
+            let path = data.join(name);
+            fs::write(&path, pem).expect("the folder is this user's");
+            // The server's user reads it, and nobody else may.
+            chown(&path, Some(owner), None).expect("its owner");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its mode");
+        }
+        let session = self.session().await;
+        for command in ["ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"] {
+            session.simple_query(command).await.expect("good SQL");
+        }
+        let on = "SELECT count(*) FROM pg_settings WHERE name = 'ssl' AND setting = 'on'";
+        eventually("it speaks TLS", async || self.number(on).await == 1).await;
     }
 
     /// One under test.

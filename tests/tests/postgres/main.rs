@@ -10,6 +10,7 @@ mod checked;
 mod cost;
 mod limits;
 mod set_up;
+mod tls;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! How the client gets into its servers: TLS, user and password.
 
 #[cfg(feature = "tls")]
-use lock_store_redis::Tls;
+use lock_store::Tls;
 #[cfg(feature = "redis")]
 use lock_store_redis::{Credentials, CredentialsProvider};
 
@@ -10,12 +10,12 @@ use crate::error::LockError;
 
 impl LockClientBuilder {
     /// Whom to trust, and who this client is, over TLS: for every server of a `rediss…://` URL,
-    /// sentinels included. Default: whom the system trusts, or the file named by `SSL_CERT_FILE`,
-    /// and no client certificate.
+    /// sentinels included, and of a `postgres://` URL. Default: whom the system trusts, or the file
+    /// named by `SSL_CERT_FILE`, and no client certificate.
     ///
     /// # Errors
-    /// At `connect`, [`LockError::Config`] for a URL without TLS, and for a file that can't be read
-    /// or is no PEM.
+    /// At `connect`, [`LockError::Config`] for a URL without TLS, as `redis://` and
+    /// `?sslmode=disable`, and for a file that can't be read or is no PEM.
     ///
     /// # Examples
     /// ```no_run
@@ -113,9 +113,14 @@ impl LockClientBuilder {
 
     /// Refuses what is for servers, if the store is none. `store` says what it is.
     pub(super) fn expect_no_access(&self, store: &str) -> Result<(), LockError> {
+        #[cfg(feature = "tls")]
+        refuse("tls", self.tls.is_some(), store)?;
+        self.expect_no_login(store)
+    }
+
+    /// Refuses a user and a password beside those in the URL.
+    pub(super) fn expect_no_login(&self, store: &str) -> Result<(), LockError> {
         let given: &[(&str, bool)] = &[
-            #[cfg(feature = "tls")]
-            ("tls", self.tls.is_some()),
             #[cfg(feature = "redis")]
             ("username", self.login.username.is_some()),
             #[cfg(feature = "redis")]
@@ -123,11 +128,17 @@ impl LockClientBuilder {
             #[cfg(feature = "redis")]
             ("credentials", self.provider.is_some()),
         ];
-        match given.iter().find(|(_, is_given)| *is_given) {
-            None => Ok(()),
-            Some((option, _)) => Err(LockError::config(format!(
-                "`{option}` is for a server, and {store}; leave it out"
-            ))),
-        }
+        given
+            .iter()
+            .try_for_each(|(option, is_given)| refuse(option, *is_given, store))
+    }
+}
+
+fn refuse(option: &str, is_given: bool, store: &str) -> Result<(), LockError> {
+    match is_given {
+        false => Ok(()),
+        true => Err(LockError::config(format!(
+            "`{option}` is for a server, and {store}; leave it out"
+        ))),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lock_store::{Store, StoreContext};
 
+use super::LockClientBuilder;
 use crate::error::LockError;
 
 pub(super) fn is_postgres(url: &str) -> bool {
@@ -11,12 +12,21 @@ pub(super) fn is_postgres(url: &str) -> bool {
 }
 
 #[cfg(feature = "postgres")]
-pub(super) fn open_postgres(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, LockError> {
+pub(super) fn open_postgres(
+    _builder: &LockClientBuilder,
+    url: &str,
+    context: StoreContext,
+) -> Result<Arc<dyn Store>, LockError> {
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &_builder.tls {
+        return Ok(lock_store_postgres::open_over_tls(url, context, tls)?);
+    }
     Ok(lock_store_postgres::open(url, context)?)
 }
 
 #[cfg(not(feature = "postgres"))]
 pub(super) fn open_postgres(
+    _builder: &LockClientBuilder,
     _url: &str,
     _context: StoreContext,
 ) -> Result<Arc<dyn Store>, LockError> {

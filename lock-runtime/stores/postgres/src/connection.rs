@@ -9,10 +9,11 @@ use std::time::Duration;
 use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Error, NoTls, Row};
+use tokio_postgres::{Client, Error, Row};
 
 use crate::errors::{is_pooled, of_postgres, of_version};
 use crate::statement::Statement;
+use crate::transport::Route;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
 /// its beginning, and clocks drift apart.
@@ -57,12 +58,12 @@ const HELLO: &str = "SELECT lock_store.version(), \
 impl Connection {
     /// Connects, and checks that the functions are there and may be used.
     pub(crate) async fn open(
-        config: &Config,
+        route: &Route,
         server: &str,
         keeps: &Arc<AtomicBool>,
         clock: &Clock,
     ) -> Result<Self, StoreError> {
-        let (client, open) = connect(config, server, clock).await?;
+        let (client, open) = connect(route, server, clock).await?;
         let asked = clock.now();
         let failed = |error: Error| of_postgres(&error, server);
         let rows = client.query_typed(HELLO, &[]).await.map_err(failed)?;
@@ -193,16 +194,16 @@ impl Connection {
 
 /// Connects only.
 pub(crate) async fn connect(
-    config: &Config,
+    route: &Route,
     server: &str,
     clock: &Clock,
 ) -> Result<(Client, oneshot::Sender<()>), StoreError> {
     let failed = |error: Error| of_postgres(&error, server);
-    let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+    let (client, mut messages) = route.connect().await.map_err(failed)?;
     let (open, closed) = oneshot::channel();
-    clock.spawn(until_closed(closed, async {
+    clock.spawn(until_closed(closed, async move {
         // Whoever waits for an answer gets the error.
-        let _ = connection.await;
+        while messages.next().await.is_some() {}
     }));
     Ok((client, open))
 }

@@ -9,6 +9,7 @@ use lock_store::{
     StoreErrorKind, StoreFuture,
 };
 
+use crate::connection::connect;
 use crate::errors::of_postgres;
 use crate::link::LINK;
 use crate::news::News;
@@ -92,7 +93,7 @@ impl Store for PostgresStore {
         // from task to task in one process.
         can.token_window = false;
         can.late = Some(self.late + self.connect_timeout + 2 * SLACK);
-        can.fails_over = self.pool.settings.config.get_hosts().len() > 1;
+        can.fails_over = self.pool.settings.route.config.get_hosts().len() > 1;
         if self.pool.settings.listen.is_none() {
             can.hears = Hears::Nothing;
             can.tells = false;
@@ -122,13 +123,11 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let (clock, settings) = (&self.pool.clock, &self.pool.settings);
             let migrates = async {
-                let failed = |error| of_postgres(&error, &settings.server);
-                let connected = settings.config.connect(tokio_postgres::NoTls).await;
-                let (client, connection) = connected.map_err(failed)?;
-                tokio::select! {
-                    done = client.batch_execute(crate::MIGRATION) => done.map_err(failed),
-                    closed = connection => closed.map_err(failed),
-                }
+                let server = &settings.server;
+                let connected = connect(&settings.route, server, clock);
+                let (client, _open) = connected.await?;
+                let done = client.batch_execute(crate::MIGRATION).await;
+                done.map_err(|error| of_postgres(&error, server))
             };
             let done = clock.by(by, migrates).await;
             done.unwrap_or_else(|| {

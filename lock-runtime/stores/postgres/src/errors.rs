@@ -17,6 +17,9 @@ const MIGRATE: &str = "apply the migration to this database: `LockClient::migrat
 const GRANT: &str = "write, as the owner of the schema: GRANT USAGE ON SCHEMA lock_store TO …; \
                      GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO …";
 
+const CERTIFICATE: &str = "if it is the right server, trust the CA of its certificate \
+                           (`Tls::ca_file`), and connect to a name that the certificate has";
+
 /// What becomes of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -66,10 +69,14 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
     let Some(db) = error.as_db_error() else {
         let source = error.source().map(ToString::to_string);
         let text = source.unwrap_or_else(|| error.to_string());
-        return StoreError::new(
+        let error = StoreError::new(
             StoreErrorKind::Disconnected,
             format!("{server}: {}", text.trim()),
         );
+        return match text.contains("invalid peer certificate") {
+            true => error.advise(CERTIFICATE),
+            false => error,
+        };
     };
     let code = db.code();
     let (kind, advice) = match code.code() {

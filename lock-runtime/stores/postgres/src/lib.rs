@@ -27,9 +27,12 @@ mod pool;
 mod rows;
 mod statement;
 mod store;
+mod transport;
 mod url;
 
 pub use self::open::open;
+#[cfg(feature = "tls")]
+pub use self::open::open_over_tls;
 
 /// The migration: a script of SQL that makes the schema `lock_store`. Whoever applies it must own
 /// that schema, or be allowed to create it. It may be applied again at any time.

@@ -2,18 +2,18 @@
 //! asks again within a second.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::backoff;
 use lock_store::{ClientId, Clock, HandedOver, Listener, Namespace, StoreError, Trust};
 use tokio::sync::{oneshot, watch};
-use tokio_postgres::{AsyncMessage, Config, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::connection::until_closed;
 use crate::link::LINK;
 use crate::news::{News, channel};
+use crate::transport::{Messages, Route};
 
 /// Brings news to the client's engine.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Hearer {
 
 /// Listens until `closed` is dropped, over connections of its own. `listens` says whether it does.
 pub(crate) fn start(
-    config: Config,
+    route: Route,
     client: ClientId,
     hearer: Hearer,
     clock: &Clock,
@@ -74,7 +74,23 @@ pub(crate) fn start(
     clock.spawn(until_closed(closed, async move {
         let mut failures = 0;
         loop {
-            let was_heard = listen(&config, client, &hearer, &task_clock, limit, &listens).await;
+            let connected = task_clock
+                .by(task_clock.now() + limit, route.connect())
+                .await;
+            let was_heard = match connected {
+                Some(Ok((session, messages))) => {
+                    let listening = Listening { session, messages };
+                    listening
+                        .run(client, &hearer, &task_clock, limit, &listens)
+                        .await
+                }
+                _ => {
+                    tracing::debug!(
+                        "no connection to listen on; waiting requests ask again each second"
+                    );
+                    false
+                }
+            };
             listens.send_replace(false);
             failures = if was_heard { 1 } else { failures + 1 };
             let until = task_clock.now() + backoff(failures);
@@ -83,43 +99,46 @@ pub(crate) fn start(
     }));
 }
 
-/// One connection. True if it did listen for a while.
-async fn listen(
-    config: &Config,
-    client: ClientId,
-    hearer: &Hearer,
-    clock: &Clock,
-    limit: Duration,
-    listens: &watch::Sender<bool>,
-) -> bool {
-    let connecting = clock.by(clock.now() + limit, config.connect(NoTls)).await;
-    let Some(Ok((session, mut connection))) = connecting else {
-        tracing::debug!("no connection to listen on; waiting requests ask again each second");
-        return false;
-    };
-    let messages = async {
-        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-            if let AsyncMessage::Notification(message) = message
-                && let Some(news) = News::read(message.payload())
-            {
-                hearer.hear(news);
+/// A connection to listen on.
+struct Listening {
+    session: Client,
+    messages: Messages,
+}
+
+impl Listening {
+    /// True if it did listen for a while.
+    async fn run(
+        mut self,
+        client: ClientId,
+        hearer: &Hearer,
+        clock: &Clock,
+        limit: Duration,
+        listens: &watch::Sender<bool>,
+    ) -> bool {
+        let heard = async {
+            while let Some(message) = self.messages.next().await {
+                if let AsyncMessage::Notification(message) = message
+                    && let Some(news) = News::read(message.payload())
+                {
+                    hearer.hear(news);
+                }
             }
+        };
+        let subscribed = async {
+            let command = format!("LISTEN {}", channel(client));
+            let begun = clock.by(clock.now() + limit, self.session.batch_execute(&command));
+            let is_begun = matches!(begun.await, Some(Ok(())));
+            if is_begun {
+                listens.send_replace(true);
+                // What was sent before was missed.
+                hearer.engine(|listener| listener.recheck());
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = heard => {}
+            () = subscribed => {}
         }
-    };
-    let subscribed = async {
-        let command = format!("LISTEN {}", channel(client));
-        let begun = clock.by(clock.now() + limit, session.batch_execute(&command));
-        let is_begun = matches!(begun.await, Some(Ok(())));
-        if is_begun {
-            listens.send_replace(true);
-            // What was sent before was missed.
-            hearer.engine(|listener| listener.recheck());
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        () = messages => {}
-        () = subscribed => {}
+        *listens.borrow()
     }
-    *listens.borrow()
 }

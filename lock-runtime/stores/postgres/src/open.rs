@@ -23,6 +23,27 @@ const SWEEPS_EACH: Duration = Duration::from_secs(60);
 /// For a bad URL. That the database can't be used is told by [`Store::connected`] and by each
 /// request.
 pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigError> {
+    open_with(url, context, None)
+}
+
+/// The same over TLS, with these certificates.
+///
+/// # Errors
+/// The same, and for certificates that can't be read.
+#[cfg(feature = "tls")]
+pub fn open_over_tls(
+    url: &str,
+    context: StoreContext,
+    tls: &lock_store::Tls,
+) -> Result<Arc<dyn Store>, ConfigError> {
+    open_with(url, context, Some(tls))
+}
+
+fn open_with(
+    url: &str,
+    context: StoreContext,
+    tls: url::Given<'_>,
+) -> Result<Arc<dyn Store>, ConfigError> {
     let StoreContext {
         namespace,
         client,
@@ -32,16 +53,16 @@ pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigEr
         timeouts,
         ..
     } = context;
-    let settings = url::read(url, &name, timeouts)?;
+    let settings = url::read(url, tls, &name, timeouts)?;
     let hearer = Hearer {
         listener,
         namespace: namespace.clone(),
     };
     let (listens, listens_now) = watch::channel(false);
     let (open, closed) = oneshot::channel();
-    if let Some(config) = settings.listen.clone() {
+    if let Some(route) = settings.listen.clone() {
         listen::start(
-            config,
+            route,
             client,
             hearer.clone(),
             &clock,

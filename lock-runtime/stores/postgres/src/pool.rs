@@ -172,9 +172,9 @@ impl Pool {
 
     /// One attempt to connect.
     async fn open(self: Arc<Self>) {
-        let (config, server) = (&self.settings.config, &self.settings.server);
+        let (route, server) = (&self.settings.route, &self.settings.server);
         let by = self.clock.now() + self.connect_timeout;
-        let opened = Connection::open(config, server, &self.settings.keeps, &self.clock);
+        let opened = Connection::open(route, server, &self.settings.keeps, &self.clock);
         let opened = self.clock.by(by, opened).await;
         let opened = opened.unwrap_or_else(|| Err(self.error(StoreErrorKind::Timeout, SLOW)));
         let is_first = self.ended(opened);

@@ -11,25 +11,30 @@ use lock_store::timing::Timeouts;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::transport::{Certificates, Route, Transport};
+
 /// What a URL says.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    pub(crate) config: Config,
+    pub(crate) route: Route,
     /// The largest number of connections, beside the one that listens.
     pub(crate) connections: usize,
     /// Where to listen. `None`: nowhere.
-    pub(crate) listen: Option<Config>,
+    pub(crate) listen: Option<Route>,
     /// Whether sessions may keep statements: not through a pooler, which needs the option `listen`.
     pub(crate) keeps: Arc<AtomicBool>,
     /// The hosts, for people.
     pub(crate) server: String,
 }
 
+/// What the builder says about TLS.
+pub(crate) type Given<'t> = Option<&'t Certificates>;
+
 const DEFAULT_CONNECTIONS: usize = 8;
 const MOST_CONNECTIONS: usize = 64;
 
 /// What tokio-postgres reads itself.
-const OPTIONS: [&str; 18] = [
+const OPTIONS: [&str; 17] = [
     "application_name",
     "channel_binding",
     "connect_timeout",
@@ -44,22 +49,27 @@ const OPTIONS: [&str; 18] = [
     "options",
     "password",
     "port",
-    "sslmode",
     "target_session_attrs",
     "tcp_user_timeout",
     "user",
 ];
 
 /// Reads a URL. No error repeats what stands in it, which may be a password.
-pub(crate) fn read(url: &str, name: &str, timeouts: Timeouts) -> Result<Settings, ConfigError> {
+pub(crate) fn read(
+    url: &str,
+    tls: Given<'_>,
+    name: &str,
+    timeouts: Timeouts,
+) -> Result<Settings, ConfigError> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
-    let (mut connections, mut listen) = (None, None);
+    let (mut connections, mut listen, mut sslmode) = (None, None, None);
     let mut rest = Vec::new();
     for option in query.split('&').filter(|option| !option.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match name {
             "connections" => connections = Some(number(value)?),
             "listen" => listen = Some(value),
+            "sslmode" => sslmode = Some(value),
             _ if OPTIONS.contains(&name) => rest.push(option),
             _ => return Err(unknown(name)),
         }
@@ -69,19 +79,24 @@ pub(crate) fn read(url: &str, name: &str, timeouts: Timeouts) -> Result<Settings
         plain.push('?');
         plain.push_str(&rest.join("&"));
     }
-    let config = config(&plain, name, timeouts)?;
+    let transport = transport(sslmode, tls)?;
+    let config = config(&plain, &transport, name, timeouts)?;
     let keeps = Arc::new(AtomicBool::new(listen.is_none()));
     let listen = match listen {
         None => Some(config.clone()),
         Some("off") => None,
         Some(address) => Some(elsewhere(&config, address)?),
     };
+    let over = |config| Route {
+        config,
+        transport: transport.clone(),
+    };
     Ok(Settings {
         connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
-        listen,
+        listen: listen.map(over),
         keeps,
         server: server(&config),
-        config,
+        route: over(config),
     })
 }
 
@@ -109,7 +124,58 @@ fn unknown(name: &str) -> ConfigError {
     ))
 }
 
-fn config(url: &str, name: &str, timeouts: Timeouts) -> Result<Config, ConfigError> {
+/// A server is verified whenever there is TLS. So there is no difference between the modes that
+/// ask for it.
+fn transport(sslmode: Option<&str>, tls: Given<'_>) -> Result<Transport, ConfigError> {
+    let is_wanted = match sslmode {
+        None | Some("allow" | "prefer") => tls.is_some(),
+        Some("require" | "verify-ca" | "verify-full") => true,
+        Some("disable") if tls.is_some() => {
+            return Err(ConfigError::new(
+                "`tls` is given, and `sslmode=disable` in the store's URL turns it off; leave one \
+                 of them out",
+            ));
+        }
+        Some("disable") => false,
+        Some(_) => {
+            return Err(ConfigError::new(
+                "`sslmode` in the store's URL is none of `disable`, `allow`, `prefer`, `require`, \
+                 `verify-ca` and `verify-full`",
+            ));
+        }
+    };
+    match is_wanted {
+        false => Ok(Transport::Plain),
+        true => over_tls(tls),
+    }
+}
+
+#[cfg(feature = "tls")]
+fn over_tls(tls: Given<'_>) -> Result<Transport, ConfigError> {
+    let config = match tls {
+        Some(tls) => tls.client_config()?,
+        None => lock_store::Tls::new().client_config()?,
+    };
+    let config = std::sync::Arc::unwrap_or_clone(config);
+    Ok(Transport::Tls(
+        tokio_postgres_rustls::MakeRustlsConnect::new(config),
+    ))
+}
+
+#[cfg(not(feature = "tls"))]
+fn over_tls(_: Given<'_>) -> Result<Transport, ConfigError> {
+    Err(ConfigError::new(
+        "`sslmode` in the store's URL asks for TLS, which this build of lock-runtime does not \
+         speak; switch its feature `tls` on",
+    ))
+}
+
+fn config(
+    url: &str,
+    transport: &Transport,
+    name: &str,
+    timeouts: Timeouts,
+) -> Result<Config, ConfigError> {
     let mut config = Config::from_str(url).map_err(|_| {
         ConfigError::new(
             "the store's URL can't be read; write `postgres://user:password@host:5432/database`, \
@@ -126,14 +192,11 @@ fn config(url: &str, name: &str, timeouts: Timeouts) -> Result<Config, ConfigErr
             "the store's URL has no user; write `postgres://user:password@host:5432/database`",
         ));
     }
-    if config.get_ssl_mode() == SslMode::Require {
-        return Err(ConfigError::new(
-            "`sslmode=require` asks for TLS, and this store has none; leave it out within a \
-             trusted network, or connect through a proxy that speaks TLS, as pgbouncer with \
-             `server_tls_sslmode`",
-        ));
-    }
-    config.ssl_mode(SslMode::Disable);
+    config.ssl_mode(match transport {
+        Transport::Plain => SslMode::Disable,
+        #[cfg(feature = "tls")]
+        Transport::Tls(_) => SslMode::Require,
+    });
     if config.get_application_name().is_none() && !name.is_empty() {
         config.application_name(name);
     }
@@ -152,7 +215,8 @@ fn elsewhere(config: &Config, address: &str) -> Result<Config, ConfigError> {
         ));
     };
     let mut other = Config::new();
-    other.host(host).port(port).ssl_mode(SslMode::Disable);
+    other.host(host).port(port);
+    other.ssl_mode(config.get_ssl_mode());
     if let Some(user) = config.get_user() {
         other.user(user);
     }

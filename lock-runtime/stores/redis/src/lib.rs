@@ -36,5 +36,3 @@ pub use self::config::Replicas;
 pub use self::credentials::{Credentials, CredentialsProvider};
 pub use self::login::Login;
 pub use self::open::{Settings, open};
-#[cfg(feature = "tls")]
-pub use self::tls::Tls;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "tls")]
+use lock_store::Tls;
 use lock_store::{ConfigError, Store, StoreContext};
 
 use crate::access::Access;
@@ -13,7 +15,7 @@ use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
 #[cfg(feature = "tls")]
-use crate::tls::{Connector, Tls};
+use crate::tls::Connector;
 use crate::topology::url::{StoreUrl, Topology};
 use crate::transport::client_channels::ClientChannels;
 

@@ -1,0 +1,68 @@
+//! [`Route`]: where to and how connections are made, and what comes over them.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Socket};
+#[cfg(feature = "tls")]
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+#[cfg(feature = "tls")]
+pub(crate) use lock_store::Tls as Certificates;
+#[cfg(not(feature = "tls"))]
+pub(crate) use std::convert::Infallible as Certificates;
+
+/// How connections are made.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    Plain,
+    #[cfg(feature = "tls")]
+    Tls(MakeRustlsConnect),
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transport")
+    }
+}
+
+type Polled = Poll<Option<Result<AsyncMessage, Error>>>;
+
+/// What the server says on its own. Polled, it carries the bytes of a connection.
+pub(crate) struct Messages(Box<dyn FnMut(&mut Context<'_>) -> Polled + Send>);
+
+impl Messages {
+    /// The next one. `None` at the end of the connection.
+    pub(crate) async fn next(&mut self) -> Option<AsyncMessage> {
+        poll_fn(|cx| (self.0)(cx)).await?.ok()
+    }
+}
+
+/// Where to, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) config: Config,
+    pub(crate) transport: Transport,
+}
+
+impl Route {
+    pub(crate) async fn connect(&self) -> Result<(Client, Messages), Error> {
+        match &self.transport {
+            Transport::Plain => over(&self.config, NoTls).await,
+            #[cfg(feature = "tls")]
+            Transport::Tls(tls) => over(&self.config, tls.clone()).await,
+        }
+    }
+}
+
+async fn over<T>(config: &Config, tls: T) -> Result<(Client, Messages), Error>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, mut connection) = config.connect(tls).await?;
+    let messages = Messages(Box::new(move |cx| connection.poll_message(cx)));
+    Ok((client, messages))
+}
