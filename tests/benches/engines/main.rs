@@ -2,7 +2,7 @@
 //! database with the same client crate. See the page beside this for how to read the figures.
 //!
 //! ```sh
-//! cargo bench -p lock-benches --bench engines -- --page tests/benches/README.md
+//! cargo bench -p lock-benches --bench engines -- --page README.md
 //! ```
 #![expect(
     clippy::expect_used,
@@ -33,6 +33,9 @@ struct Arguments {
     /// How long each time.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
+    /// One workload only.
+    #[arg(long)]
+    only: Option<String>,
     /// Puts the tables into this page, between its marks.
     #[arg(long)]
     page: Option<PathBuf>,
@@ -91,6 +94,13 @@ fn main() {
     let mut table = Table::default();
     for round in 0..arguments.rounds {
         for workload in WORKLOADS {
+            if arguments
+                .only
+                .as_deref()
+                .is_some_and(|only| only != workload.name)
+            {
+                continue;
+            }
             let mut measure = |engine: &str, library: &str, place: String| {
                 let order = Order {
                     library: library.to_owned(),

@@ -130,10 +130,9 @@ impl Pool {
         }
         let connections = &mut state.connections;
         connections.retain(|connection| connection.is_open(now));
-        let usable: Vec<_> = connections.iter().filter(|one| one.is_usable()).collect();
-        let best = usable.iter().min_by_key(|connection| connection.load());
-        let best = best.map(|best| Arc::clone(best));
-        let (usable, open) = (usable.len(), connections.len());
+        let usable = || connections.iter().filter(|one| one.is_usable());
+        let best = usable().min_by_key(|connection| connection.load()).cloned();
+        let (usable, open) = (usable().count(), connections.len());
         let lost = best.is_none() && state.since.is_some();
         let is_idle = best
             .as_ref()
