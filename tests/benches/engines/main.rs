@@ -2,7 +2,7 @@
 //! database with the same client crate. See the page beside this for how to read the figures.
 //!
 //! ```sh
-//! cargo bench -p lock-benches --bench engines -- --page README.md
+//! cargo bench -p lock-benches --bench engines -- --page tests/benches/README.md
 //! ```
 #![expect(
     clippy::expect_used,
@@ -91,6 +91,9 @@ fn main() {
         worker::run(&Order::read(order).expect("the order of the other process"));
         return;
     }
+    // Cargo starts it in its own folder. A path of the caller's begins at the repository's.
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::env::set_current_dir(workspace).expect("the workspace's folder");
     let mut table = Table::default();
     for round in 0..arguments.rounds {
         for workload in WORKLOADS {

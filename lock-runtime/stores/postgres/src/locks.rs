@@ -57,9 +57,12 @@ impl PostgresStore {
             Param::Bytes(request.instead_of.map(owner)),
             Param::Deadline,
         ]);
+        // A function in FROM has its result stored and read again, even if that is one row.
         let statement = Statement::new(
-            "SELECT code, token, lim, remaining, queued, holder, told, tokens \
-             FROM lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
+                 (it).told, (it).tokens \
+             FROM (SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it \
+                 OFFSET 0) AS one",
             params,
         );
         let listens = *self.listens.borrow();
@@ -174,7 +177,8 @@ impl PostgresStore {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
             let answer = self.ends(
-                "SELECT held, told, tokens FROM lock_store.release($1, $2, $3, $4, $5)",
+                "SELECT (it).held, (it).told, (it).tokens \
+                 FROM (SELECT lock_store.release($1, $2, $3, $4, $5) AS it OFFSET 0) AS one",
                 params,
                 by,
             );

@@ -348,11 +348,20 @@ DECLARE
 BEGIN
     code := 0;
     queued := false;
-    SELECT * INTO h FROM hold WHERE name = n;
-    found_row := FOUND;
     IF t > limit_at THEN
         RAISE EXCEPTION USING ERRCODE = 'LK001', MESSAGE = 'the command came too late';
     END IF;
+    -- Most locks are free and have no row. Looking first would cost a cycle a tenth of its speed.
+    IF p IS NULL AND instead_of IS NULL AND fences = 0 THEN
+        INSERT INTO hold (name, owner, ends) VALUES (n, o, t + span(lease))
+        ON CONFLICT (name) DO NOTHING;
+        IF FOUND THEN
+            code := 1;
+            RETURN;
+        END IF;
+    END IF;
+    SELECT * INTO h FROM hold WHERE name = n;
+    found_row := FOUND;
     IF p IS NULL AND instead_of IS NULL AND NOT coalesce(h.special, false) THEN
         IF h.owner IS NULL THEN
             IF fences > 0 THEN
