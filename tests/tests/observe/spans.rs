@@ -1,6 +1,6 @@
 //! The span of a body, and what logs and spans show of a key.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError, distributed_lock};
 use lock_testkit::Log;
@@ -40,12 +40,16 @@ async fn body(client: &LockClient, id: &str) -> Result<u64, LockError> {
 async fn a_body_runs_in_a_span_that_says_which_lock_it_has() {
     let (log, _logs) = traced();
     let client = LockClient::in_memory();
+    let asked = Instant::now();
     let token = body(&client, "4\n2").await.unwrap();
+    let took = asked.elapsed().as_millis();
     let span = closed(&log);
+    let (_, waited) = span.split_once("lock.waited_ms=").unwrap();
+    let waited: u128 = waited.split(' ').next().unwrap().parse().unwrap();
+    assert!(waited <= took, "{waited} of {took} ms: {span}");
     for field in [
         "lock.key=stock:4%0A2".to_owned(),
         "lock.template=\"stock:<id>\"".to_owned(),
-        "lock.waited_ms=0".to_owned(),
         format!("lock.token={token}"),
         "lock.outcome=\"ended\"".to_owned(),
         "otel.kind=\"internal\"".to_owned(),

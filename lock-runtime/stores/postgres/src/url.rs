@@ -30,6 +30,10 @@ pub(crate) struct Settings {
 /// What the builder says about TLS.
 pub(crate) type Given<'t> = Option<&'t Certificates>;
 
+/// How long what was sent may stay without the acknowledgement of the other machine, unless the URL
+/// says it. Linux knows this.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+
 const DEFAULT_CONNECTIONS: usize = 8;
 const MOST_CONNECTIONS: usize = 64;
 
@@ -201,8 +205,17 @@ fn config(
         config.application_name(name);
     }
     config.connect_timeout(timeouts.connect);
-    config.keepalives_idle(Duration::from_secs(10));
+    notice_its_death(&mut config);
     Ok(config)
+}
+
+/// A connection to a machine that is gone ends soon, and not after TCP's quarter of an hour: its
+/// place is wanted.
+fn notice_its_death(config: &mut Config) {
+    config.keepalives_idle(Duration::from_secs(10));
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(UNACKNOWLEDGED);
+    }
 }
 
 /// The same server at another address.
@@ -217,6 +230,7 @@ fn elsewhere(config: &Config, address: &str) -> Result<Config, ConfigError> {
     let mut other = Config::new();
     other.host(host).port(port);
     other.ssl_mode(config.get_ssl_mode());
+    notice_its_death(&mut other);
     if let Some(user) = config.get_user() {
         other.user(user);
     }
@@ -251,5 +265,29 @@ fn server(config: &Config) -> String {
             .first()
             .map_or_else(String::new, ToString::to_string),
         false => hosts.join(","),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_connection_notices_the_death_of_the_other_machine() {
+        let timeouts = Timeouts {
+            connect: Duration::from_secs(1),
+            command: Duration::from_secs(1),
+        };
+        let limits = |url: &str| {
+            let settings = read(url, None, "", timeouts).unwrap();
+            let of = |route: Route| route.config.get_tcp_user_timeout().copied();
+            (of(settings.route), settings.listen.and_then(of))
+        };
+        let usual = Some(UNACKNOWLEDGED);
+        assert_eq!(limits("postgres://u@h/d"), (usual, usual));
+        assert_eq!(limits("postgres://u@h/d?listen=g:1"), (usual, usual));
+        let own = Some(Duration::from_secs(5));
+        assert_eq!(limits("postgres://u@h/d?tcp_user_timeout=5"), (own, own));
     }
 }
