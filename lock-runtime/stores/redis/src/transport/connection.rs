@@ -8,11 +8,11 @@
 use std::future::pending;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Failure, Instant, Link, ServerHealth, StoreError, StoreErrorKind};
+use lock_store::{Failure, Instant, Link, Mutex, ServerHealth, StoreError, StoreErrorKind};
 use redis::{RedisError, Value};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -266,21 +266,15 @@ impl Connection {
             ConnectionState::Down(None) => self.slow(),
             ConnectionState::Closed => errors::shut_down(),
         };
-        *self.given_up_at() = Some(self.context.clock.now());
+        *self.given_up_at.lock() = Some(self.context.clock.now());
         Err(without_effect(error))
-    }
-
-    fn given_up_at(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.given_up_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether somebody waits for a connection, or has most likely not stopped to need one: who
     /// gave up asks again after a pause, which ends as soon as there is one.
     pub(super) fn is_wanted(&self) -> bool {
         let pauses = |at| self.context.clock.now() <= at + BACKOFF_MAX;
-        self.state.receiver_count() > 0 || self.given_up_at().is_some_and(pauses)
+        self.state.receiver_count() > 0 || self.given_up_at.lock().is_some_and(pauses)
     }
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
