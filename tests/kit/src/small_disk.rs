@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use lock_runtime::{Guard, LockClient, LockError};
 use tempfile::TempDir;
 
 /// A small file system in memory, which is unmounted with this value.
@@ -50,6 +52,24 @@ impl SmallDisk {
         // As far as it goes.
         let all = vec![1; self.bytes + 1];
         assert!(fs::write(self.filler(), all).is_err(), "it has more space");
+    }
+
+    /// Takes locks until one is refused: files have some space of their own. All of them, and the
+    /// refusal.
+    ///
+    /// # Panics
+    /// If so many are granted.
+    pub async fn until_refused(&self, client: &LockClient, most: usize) -> (Vec<Guard>, LockError) {
+        let mut guards = Vec::new();
+        while guards.len() < most {
+            let key = format!("{}:{}", guards.len(), "x".repeat(400));
+            let request = client.lock(key).wait(Duration::from_millis(100));
+            match request.acquire().await {
+                Ok(guard) => guards.push(guard),
+                Err(error) => return (guards, error),
+            }
+        }
+        panic!("{most} locks were granted on a full disk");
     }
 
     /// Ends that.

@@ -55,17 +55,7 @@ async fn on_a_full_disk_requests_are_told_so_and_all_goes_on_when_there_is_space
     let lock = client.lock("held").lease(Duration::from_secs(600));
     let held = lock.renew(false).acquire().await.unwrap();
     disk.fill();
-    // Its files have some space.
-    let mut guards = Vec::new();
-    let error = loop {
-        let key = format!("{}:{}", guards.len(), "x".repeat(400));
-        let request = client.lock(key).wait(Duration::from_millis(100));
-        match request.acquire().await {
-            Ok(guard) => guards.push(guard),
-            Err(error) => break error,
-        }
-        assert!(guards.len() < 100_000);
-    };
+    let (_guards, error) = disk.until_refused(&client, 100_000).await;
     assert!(matches!(error, LockError::Unavailable { .. }), "{error:?}");
     let said = error.to_string();
     // Where it could not write to its log, it has crashed.

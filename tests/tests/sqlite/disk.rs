@@ -16,17 +16,7 @@ async fn on_a_full_disk_requests_are_told_so_and_all_goes_on_when_there_is_space
     let client = client(&url).await;
     let held = client.lock("held").acquire().await.unwrap();
     disk.fill();
-    // The log has some space of its own.
-    let mut guards = Vec::new();
-    let error = loop {
-        let key = format!("{}:{}", guards.len(), "x".repeat(400));
-        let request = client.lock(key).wait(Duration::from_millis(100));
-        match request.acquire().await {
-            Ok(guard) => guards.push(guard),
-            Err(error) => break error,
-        }
-        assert!(guards.len() < 10_000);
-    };
+    let (guards, error) = disk.until_refused(&client, 10_000).await;
     let LockError::Unavailable { source, .. } = &error else {
         panic!("{error:?}");
     };
