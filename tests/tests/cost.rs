@@ -488,11 +488,13 @@ async fn a_hundred_tasks_that_wait_for_a_latch_cost_the_server_a_few_commands_a_
     for waited in waiting.join_all().await {
         waited.unwrap();
     }
+    // Only a count-down names the channels. One look may be that of the second.
     let requests = log.take().await;
-    assert!(
-        requests.len() <= 3,
-        "a hundred go on at one message: {requests:?}"
-    );
+    let looks = requests
+        .iter()
+        .filter(|one| !one.text.contains("%granted:"));
+    let looks = looks.count();
+    assert!(looks <= 3, "a hundred go on at one message: {requests:?}");
 }
 
 #[tokio::test]
