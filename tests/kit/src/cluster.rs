@@ -1,5 +1,6 @@
 //! A Redis Cluster: three masters, each with a replica if wanted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use redis::Value;
@@ -41,22 +42,27 @@ pub struct RedisCluster {
 impl RedisCluster {
     /// Starts a cluster. Returns when all nodes agree that it is complete.
     pub async fn start() -> Self {
-        Self::start_with(NODE_TIMEOUT_MS, 2 * MASTERS).await
+        Self::start_with(NODE_TIMEOUT_MS, 2 * MASTERS, "no").await
+    }
+
+    /// The same, and each node writes each command to its disk.
+    pub async fn start_durable() -> Self {
+        Self::start_with(NODE_TIMEOUT_MS, 2 * MASTERS, "yes").await
     }
 
     /// Starts a cluster in which no replica takes over: for tests of something else, on a busy
     /// machine.
     pub async fn start_patient() -> Self {
-        Self::start_with(PATIENT_TIMEOUT_MS, 2 * MASTERS).await
+        Self::start_with(PATIENT_TIMEOUT_MS, 2 * MASTERS, "no").await
     }
 
     /// Starts a cluster of masters without replicas: for measurements, where replicas would take
     /// processor time.
     pub async fn start_masters() -> Self {
-        Self::start_with(PATIENT_TIMEOUT_MS, MASTERS).await
+        Self::start_with(PATIENT_TIMEOUT_MS, MASTERS, "no").await
     }
 
-    async fn start_with(timeout: &str, count: usize) -> Self {
+    async fn start_with(timeout: &str, count: usize, appendonly: &str) -> Self {
         let mut nodes = Vec::new();
         for _ in 0..count {
             let node = RedisServer::builder().cluster_node();
@@ -65,6 +71,7 @@ impl RedisCluster {
             let node = node.arg("--cluster-require-full-coverage").arg("no");
             let node = node.arg("--cluster-replica-validity-factor").arg("0");
             let node = node.arg("--cluster-allow-replica-migration").arg("no");
+            let node = node.arg("--appendonly").arg(appendonly);
             nodes.push(
                 node.arg("--repl-diskless-sync-delay")
                     .arg("0")
@@ -172,6 +179,42 @@ impl RedisCluster {
         panic!("no node knows who has slot {slot}");
     }
 
+    /// The ports of the masters, according to the first node that answers at once.
+    pub async fn masters(&self) -> BTreeSet<u16> {
+        for node in &self.nodes {
+            if node.responds_within(Duration::from_secs(1)).await {
+                return ranges(node).await.into_iter().map(|of| of[0]).collect();
+            }
+        }
+        panic!("no node answers");
+    }
+
+    /// Waits until all nodes agree who has which slots, and each master has its replica.
+    pub async fn until_settled(&self) {
+        let what = "all nodes agree about three masters with their replicas";
+        eventually_within(FAILOVER_LIMIT, what, async || {
+            let mut first = None;
+            for node in &self.nodes {
+                if !node.responds_within(Duration::from_secs(1)).await {
+                    return false;
+                }
+                let replication: String = node.query(&["INFO", "replication"]).await;
+                let in_step = replication.contains("state=online")
+                    || replication.contains("master_link_status:up");
+                let mut ranges = ranges(node).await;
+                ranges.sort();
+                if !in_step || ranges.len() != MASTERS || ranges.iter().any(|of| of.len() != 2) {
+                    return false;
+                }
+                if *first.get_or_insert_with(|| ranges.clone()) != ranges {
+                    return false;
+                }
+            }
+            true
+        })
+        .await;
+    }
+
     /// Waits until all nodes that answer name another master than `old` for a slot.
     pub async fn until_failed_over(&self, slot: u16, old: &RedisServer) {
         let what = "another node has the slot for everybody";
@@ -240,6 +283,17 @@ impl RedisCluster {
 
 async fn id_of(node: &RedisServer) -> String {
     node.query(&["CLUSTER", "MYID"]).await
+}
+
+/// The ports of each range's master and replicas, according to this node.
+async fn ranges(node: &RedisServer) -> Vec<Vec<u16>> {
+    let ranges: Vec<Vec<Value>> = node.query(&["CLUSTER", "SLOTS"]).await;
+    let port = |node: &Value| match node {
+        Value::Array(node) => redis::from_redis_value(node[1].clone()).ok(),
+        _ => None,
+    };
+    let of = |range: &Vec<Value>| range[2..].iter().filter_map(port).collect();
+    ranges.iter().map(of).collect()
 }
 
 async fn bus_port(node: &RedisServer) -> String {

@@ -1,14 +1,17 @@
 //! A master, its replicas, and the sentinels that watch them.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use crate::{RedisServer, eventually};
+use crate::{RedisServer, eventually, eventually_within};
 
 /// The sentinels' name for the master.
 const NAME: &str = "mymaster";
 /// How long a master may be silent before the sentinels replace it. With less, it happens by
 /// accident on a loaded machine.
 const DOWN_AFTER_MS: u32 = 1000;
+/// Sentinels leave a restarted server as it is for ten seconds, and then for a failover's timeout.
+const SETTLE_LIMIT: Duration = Duration::from_secs(90);
 
 /// One master and two replicas under three sentinels: separate `redis-server` processes for this
 /// test.
@@ -194,6 +197,31 @@ impl SentinelGroup {
             }
         }
         panic!("no sentinel answers");
+    }
+
+    /// Waits until all sentinels name the same master, and both others are in step with it.
+    pub async fn until_settled(&self) {
+        let what = "all sentinels name one master, with two replicas in step";
+        eventually_within(SETTLE_LIMIT, what, async || {
+            let first = master_of(&self.sentinels[0]).await;
+            for sentinel in &self.sentinels {
+                if master_of(sentinel).await != first {
+                    return false;
+                }
+            }
+            let mut servers = self.servers.iter();
+            let Some(master) = servers.find(|server| Some(server.addr()) == first) else {
+                return false;
+            };
+            let question = ["INFO", "replication"];
+            let Ok(reply) = master.try_command(&question).await else {
+                return false;
+            };
+            let information: String = redis::from_redis_value(reply).expect("INFO is text");
+            information.contains("role:master")
+                && information.matches("state=online").count() == self.servers.len() - 1
+        })
+        .await;
     }
 
     /// Waits until every sentinel names another master than `old`, and that master takes writes.

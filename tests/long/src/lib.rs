@@ -1,3 +1,5 @@
 //! Long forms of the tests, for nights and weekends: `bash tests/long/run`.
 
+pub mod engine_mutants;
+pub mod mutants;
 pub mod script_mutants;

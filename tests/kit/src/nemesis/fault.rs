@@ -45,6 +45,8 @@ pub enum Fault {
     LoseData,
     /// Memory is full, and keys are evicted.
     Evict,
+    /// Another server took the place of a master: the work of other faults.
+    Failover,
     /// The server's wall clock is ahead for a while.
     ClockAhead,
     /// The server's wall clock is behind for a while.
@@ -98,6 +100,10 @@ impl Fault {
         self.place() != Place::Server
     }
 
+    pub(super) fn is_of_network(self) -> bool {
+        self.place() == Place::Network
+    }
+
     pub(super) fn place(self) -> Place {
         match self {
             Self::ClientStop | Self::ClientKill => Place::Client,
@@ -136,6 +142,7 @@ impl fmt::Display for Fault {
             Self::OutOfMemory => "out of memory",
             Self::LoseData => "SIGKILL of the server, data lost",
             Self::Evict => "eviction",
+            Self::Failover => "a replica took over",
             Self::ClockAhead => "server's clock ahead",
             Self::ClockBehind => "server's clock behind",
         })

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Fault;
+use super::fault::Place;
 use super::service::Service;
 use crate::Proxy;
 use crate::history::Effect;
@@ -13,6 +14,7 @@ impl Service {
     /// Injects one fault, from its beginning to its end.
     pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
         let mut from = monotonic_nanos();
+        let at = random.below(self.server.count());
         let effect = match fault {
             Fault::ClientStop => self.stop_client(random).await,
             Fault::ClientKill => self.kill_client(random, &mut from).await,
@@ -21,51 +23,60 @@ impl Service {
             _ => Effect::Other,
         };
         match fault {
-            Fault::ClientStop | Fault::ClientKill => {}
+            Fault::ClientStop | Fault::ClientKill | Fault::Failover => {}
             Fault::ClockAhead | Fault::ClockBehind => {
                 if !self.move_clock(fault, random).await {
                     return;
                 }
             }
             Fault::ServerStop => {
-                self.server.pause();
+                self.server.pause(at);
                 tokio::time::sleep(random.millis(50, 2500)).await;
-                self.server.resume();
+                self.server.resume(at);
             }
             Fault::ServerKill => {
-                self.server.kill();
+                self.server.kill(at);
                 tokio::time::sleep(random.millis(0, 800)).await;
-                self.server.restart().await;
+                self.server.restart(at).await;
             }
             Fault::ServerRestart => {
-                self.server.stop().await;
+                self.server.stop(at).await;
                 tokio::time::sleep(random.millis(0, 800)).await;
-                self.server.restart().await;
+                self.server.restart(at).await;
             }
-            Fault::LoseData => self.server.redis().restart_empty().await,
-            Fault::KillNormal => self.server.end_connections().await,
-            Fault::KillSubscribers => self.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]).await,
-            Fault::ScriptFlush => self.ask(&["SCRIPT", "FLUSH"]).await,
+            Fault::LoseData => {
+                let redis = self.server.redis().expect("only Redis forgets");
+                redis.lose_data().await;
+            }
+            Fault::KillNormal => self.server.end_connections(at).await,
+            Fault::KillSubscribers => self.ask(at, &["CLIENT", "KILL", "TYPE", "pubsub"]).await,
+            Fault::ScriptFlush => self.ask(at, &["SCRIPT", "FLUSH"]).await,
             Fault::ClientPause => {
                 let pause = random.millis(50, 1500);
                 let of = *random.pick(&["ALL", "WRITE"]);
                 let millis = pause.as_millis().to_string();
-                self.ask(&["CLIENT", "PAUSE", &millis, of]).await;
+                self.ask(at, &["CLIENT", "PAUSE", &millis, of]).await;
                 tokio::time::sleep(pause).await;
             }
             Fault::DebugSleep => {
                 let seconds = random.millis(50, 1500).as_secs_f64().to_string();
-                self.ask(&["DEBUG", "SLEEP", &seconds]).await;
+                self.ask(at, &["DEBUG", "SLEEP", &seconds]).await;
             }
             Fault::OutOfMemory => {
-                self.ask(&["CONFIG", "SET", "maxmemory", "1"]).await;
+                self.ask(at, &["CONFIG", "SET", "maxmemory", "1"]).await;
                 tokio::time::sleep(random.millis(50, 1500)).await;
-                self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+                self.ask(at, &["CONFIG", "SET", "maxmemory", "0"]).await;
             }
-            Fault::Evict => self.evict(random).await,
+            Fault::Evict => self.evict(at, random).await,
             _ => self.disturb_network(fault, random).await,
         }
         self.note(fault, from, effect);
+        if fault.place() == Place::Server
+            && let Some(redis) = self.server.redis()
+        {
+            redis.until_settled().await;
+            self.note_failovers().await;
+        }
     }
 
     /// Ends all faults.
@@ -76,14 +87,15 @@ impl Service {
         if let Some(clock) = &self.clock {
             clock.shift(0);
         }
-        if self.can_have(Fault::OutOfMemory) {
-            self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        let redis = self.server.redis().map_or(0, |redis| redis.servers().len());
+        for at in 0..redis {
+            self.ask(at, &["CONFIG", "SET", "maxmemory", "0"]).await;
         }
     }
 
     /// Panics if the command is refused: a refused command is no fault, and must not count as one.
-    async fn ask(&self, words: &[&str]) {
-        self.server.redis().command(words).await;
+    async fn ask(&self, at: usize, words: &[&str]) {
+        self.server.redis_server(at).command(words).await;
     }
 
     async fn stop_client(&self, random: &mut Seeded) -> Effect {
@@ -152,8 +164,12 @@ impl Service {
     }
 
     /// Leaves too little memory for all keys, with a policy that evicts.
-    async fn evict(&self, random: &mut Seeded) {
-        let information: String = self.server.redis().query(&["INFO", "memory"]).await;
+    async fn evict(&self, at: usize, random: &mut Seeded) {
+        let information: String = self
+            .server
+            .redis_server(at)
+            .query(&["INFO", "memory"])
+            .await;
         let used = information
             .lines()
             .find_map(|line| line.strip_prefix("used_memory:"));
@@ -164,22 +180,22 @@ impl Service {
             "volatile-lru",
             "volatile-ttl",
         ]);
-        self.ask(&["CONFIG", "SET", "maxmemory-policy", policy])
+        self.ask(at, &["CONFIG", "SET", "maxmemory-policy", policy])
             .await;
         let limit = (used + 20_000).to_string();
-        self.ask(&["CONFIG", "SET", "maxmemory", &limit]).await;
+        self.ask(at, &["CONFIG", "SET", "maxmemory", &limit]).await;
         let junk = "x".repeat(2000);
         for number in 0..30 {
             // Refused when nothing is left to evict.
             let words = ["SET", &format!("junk:{number}"), &junk];
-            let _ = self.server.redis().try_command(&words).await;
+            let _ = self.server.redis_server(at).try_command(&words).await;
         }
         tokio::time::sleep(random.millis(0, 500)).await;
-        self.ask(&["CONFIG", "SET", "maxmemory", "0"]).await;
-        self.ask(&["CONFIG", "SET", "maxmemory-policy", "noeviction"])
+        self.ask(at, &["CONFIG", "SET", "maxmemory", "0"]).await;
+        self.ask(at, &["CONFIG", "SET", "maxmemory-policy", "noeviction"])
             .await;
         for number in 0..30 {
-            self.ask(&["DEL", &format!("junk:{number}")]).await;
+            self.ask(at, &["DEL", &format!("junk:{number}")]).await;
         }
     }
 
@@ -195,7 +211,7 @@ impl Service {
         let by = if fault == Fault::ClockAhead { by } else { -by };
         clock.shift(by);
         let before = wall_millis();
-        let (seconds, micros): (i64, i64) = self.server.redis().query(&["TIME"]).await;
+        let (seconds, micros): (i64, i64) = self.server.redis_server(0).query(&["TIME"]).await;
         let shown = seconds * 1000 + micros / 1000 - by;
         assert!(
             (before - 10..=wall_millis() + 10).contains(&shown),

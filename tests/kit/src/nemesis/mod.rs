@@ -14,6 +14,7 @@ mod inject;
 mod log;
 mod mistake;
 mod plan;
+mod redis;
 mod report;
 mod resource;
 mod server;

@@ -14,6 +14,9 @@ const PERMITS: u32 = 3;
 /// and one of each other kind.
 pub(super) const KEYS: [&str; 6] = ["a", "b", "c", "fair", "rw", "sem"];
 
+/// Those of them that a quorum can have.
+pub(super) const EXCLUSIVE: [&str; 3] = ["a", "b", "c"];
+
 /// The way in which a lock is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
@@ -45,10 +48,13 @@ pub(super) struct Plan {
 impl Plan {
     /// A random plan. `long` percent of the plans last until the lease expires, or far beyond it
     /// with renewals.
-    pub(super) fn random(random: &mut Seeded, long: u64) -> Self {
-        let key = *random.pick(&[
+    pub(super) fn random(random: &mut Seeded, long: u64, keys: &[&str]) -> Self {
+        let every = [
             "a", "b", "c", "a", "b", "c", "all", "all", "fair", "rw", "sem",
-        ]);
+        ];
+        let mut choice = every.to_vec();
+        choice.retain(|key| *key == "all" || keys.contains(key));
+        let key = *random.pick(&choice);
         let keys = match key {
             "all" => {
                 let mut several = random.shuffled(&["a", "b", "c"]);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use super::Fault;
 use super::clock_shim::ClockShim;
-use super::wrongly;
+use super::redis::RedisSetUp;
 #[cfg(target_os = "linux")]
 use crate::SqliteFile;
 use crate::{PostgresServer, Proxy, RedisServer, StoreUnderTest};
@@ -14,6 +14,14 @@ use crate::{PostgresServer, Proxy, RedisServer, StoreUnderTest};
 pub enum Engine {
     /// A `redis-server` that writes each command to its disk.
     Redis,
+    /// A master and two replicas under sentinels.
+    Sentinel,
+    /// The same, where both replicas confirm each lock.
+    Replicas,
+    /// Three masters with a replica each.
+    Cluster,
+    /// Three independent servers without persistence.
+    Quorum,
     /// A PostgreSQL server.
     Postgres,
     /// A SQLite database.
@@ -22,11 +30,29 @@ pub enum Engine {
 }
 
 impl Engine {
+    /// All of them, by the names that a command line has for them.
+    pub const NAMED: &[(&str, Self)] = &[
+        ("redis", Self::Redis),
+        ("sentinel", Self::Sentinel),
+        ("replicas", Self::Replicas),
+        ("cluster", Self::Cluster),
+        ("quorum", Self::Quorum),
+        ("postgres", Self::Postgres),
+        #[cfg(target_os = "linux")]
+        ("sqlite", Self::Sqlite),
+    ];
+
     /// Whether it can have this fault.
     #[must_use]
     pub fn can_have(self, fault: Fault) -> bool {
+        let of_one_redis = matches!(fault, Fault::Evict | Fault::ClockAhead | Fault::ClockBehind);
         match self {
-            Self::Redis => true,
+            Self::Redis => fault != Fault::Failover,
+            Self::Quorum => !of_one_redis && fault != Fault::Failover,
+            // Their servers tell clients where the others are, so no network lies between.
+            Self::Sentinel | Self::Replicas | Self::Cluster => {
+                !of_one_redis && !fault.is_of_network() && fault != Fault::LoseData
+            }
             Self::Postgres => {
                 fault.is_anywhere()
                     || matches!(
@@ -41,10 +67,15 @@ impl Engine {
             Self::Sqlite => matches!(fault, Fault::ClientStop | Fault::ClientKill),
         }
     }
+
+    /// Whether the next master may lack locks that the last one has granted.
+    pub(super) fn forgets_at_failover(self) -> bool {
+        matches!(self, Self::Sentinel | Self::Cluster)
+    }
 }
 
 pub(super) enum Server {
-    Redis(RedisServer),
+    Redis(RedisSetUp),
     Postgres(PostgresServer),
     #[cfg(target_os = "linux")]
     Sqlite(SqliteFile),
@@ -53,73 +84,83 @@ pub(super) enum Server {
 impl Server {
     pub(super) async fn start(engine: Engine, clock: Option<&ClockShim>) -> Self {
         match engine {
-            Engine::Redis => {
-                let mut server = RedisServer::builder().appendonly(true);
-                for (name, value) in clock.into_iter().flat_map(ClockShim::environment) {
-                    server = server.env(name, value);
-                }
-                Self::Redis(server.start().await)
-            }
+            Engine::Redis => Self::Redis(RedisSetUp::one(clock).await),
+            Engine::Sentinel => Self::Redis(RedisSetUp::sentinels(false).await),
+            Engine::Replicas => Self::Redis(RedisSetUp::sentinels(true).await),
+            Engine::Cluster => Self::Redis(RedisSetUp::cluster().await),
+            Engine::Quorum => Self::Redis(RedisSetUp::quorum().await),
             Engine::Postgres => Self::Postgres(PostgresServer::start().await),
             #[cfg(target_os = "linux")]
             Engine::Sqlite => Self::Sqlite(SqliteFile::new()),
         }
     }
 
-    /// For the faults that only Redis has.
-    pub(super) fn redis(&self) -> &RedisServer {
+    /// Its servers of Redis, if it has any.
+    pub(super) fn redis(&self) -> Option<&RedisSetUp> {
         match self {
-            Self::Redis(server) => server,
-            _ => panic!("this fault is Redis' own"),
+            Self::Redis(redis) => Some(redis),
+            _ => None,
         }
     }
 
-    /// The network before it, if there is one.
-    pub(super) async fn proxy(&self) -> Option<Proxy> {
+    /// How many servers a fault can meet.
+    pub(super) fn count(&self) -> usize {
+        self.redis().map_or(1, |redis| redis.servers().len())
+    }
+
+    /// One of its servers of Redis, for the faults that only they have.
+    pub(super) fn redis_server(&self, at: usize) -> &RedisServer {
+        let redis = self.redis().expect("this fault is Redis' own");
+        &redis.servers()[at]
+    }
+
+    /// The networks before it for one client.
+    pub(super) async fn proxies(&self) -> Vec<Proxy> {
         match self {
-            Self::Redis(server) => Some(Proxy::start(server.addr()).await),
+            Self::Redis(redis) => redis.proxies().await,
             Self::Postgres(server) => {
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
-                Some(Proxy::start_postgres(address).await)
+                vec![Proxy::start_postgres(address).await]
             }
             #[cfg(target_os = "linux")]
-            Self::Sqlite(_) => None,
+            Self::Sqlite(_) => Vec::new(),
         }
     }
 
-    /// The URL for a client behind this network.
-    pub(super) fn url(&self, proxy: Option<&Proxy>) -> String {
-        match (self, proxy) {
-            (Self::Redis(server), Some(proxy)) => server.url_at(proxy.addr()),
-            (Self::Redis(server), None) => server.url(),
-            (Self::Postgres(server), Some(proxy)) => server.app_url_at(proxy.addr()),
-            (Self::Postgres(server), None) => server.app_url(),
-            #[cfg(target_os = "linux")]
-            (Self::Sqlite(file), _) => file.url(),
-        }
-    }
-
-    pub(super) fn pause(&self) {
+    /// The URL for a client behind these networks.
+    pub(super) fn url(&self, proxies: &[Proxy]) -> String {
         match self {
-            Self::Redis(server) => server.pause(),
+            Self::Redis(redis) => redis.url(proxies),
+            Self::Postgres(server) => match proxies {
+                [proxy] => server.app_url_at(proxy.addr()),
+                _ => server.app_url(),
+            },
+            #[cfg(target_os = "linux")]
+            Self::Sqlite(file) => file.url(),
+        }
+    }
+
+    pub(super) fn pause(&self, at: usize) {
+        match self {
+            Self::Redis(_) => self.redis_server(at).pause(),
             Self::Postgres(server) => server.pause(),
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
         }
     }
 
-    pub(super) fn resume(&self) {
+    pub(super) fn resume(&self, at: usize) {
         match self {
-            Self::Redis(server) => server.resume(),
+            Self::Redis(_) => self.redis_server(at).resume(),
             Self::Postgres(server) => server.resume(),
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
         }
     }
 
-    pub(super) fn kill(&self) {
+    pub(super) fn kill(&self, at: usize) {
         match self {
-            Self::Redis(server) => server.kill(),
+            Self::Redis(_) => self.redis_server(at).kill(),
             Self::Postgres(server) => server.kill(),
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
@@ -127,18 +168,18 @@ impl Server {
     }
 
     /// Ends it in good order.
-    pub(super) async fn stop(&self) {
+    pub(super) async fn stop(&self, at: usize) {
         match self {
-            Self::Redis(server) => server.stop().await,
+            Self::Redis(_) => self.redis_server(at).stop().await,
             Self::Postgres(server) => server.stop().await,
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
         }
     }
 
-    pub(super) async fn restart(&self) {
+    pub(super) async fn restart(&self, at: usize) {
         match self {
-            Self::Redis(server) => server.restart().await,
+            Self::Redis(_) => self.redis_server(at).restart().await,
             Self::Postgres(server) => server.restart().await,
             #[cfg(target_os = "linux")]
             Self::Sqlite(_) => {}
@@ -146,10 +187,11 @@ impl Server {
     }
 
     /// Ends every connection.
-    pub(super) async fn end_connections(&self) {
+    pub(super) async fn end_connections(&self, at: usize) {
         match self {
-            Self::Redis(server) => {
-                server.command(&["CLIENT", "KILL", "TYPE", "normal"]).await;
+            Self::Redis(_) => {
+                let words = ["CLIENT", "KILL", "TYPE", "normal"];
+                self.redis_server(at).command(&words).await;
             }
             Self::Postgres(server) => server.end_connections().await,
             #[cfg(target_os = "linux")]
@@ -159,23 +201,18 @@ impl Server {
 
     /// What is there although nobody uses a lock. Fence counters don't count.
     pub(super) async fn leftovers(&self) -> Vec<String> {
-        let count = match self {
-            Self::Redis(server) => {
-                let mut keys = server.keys("*").await;
-                keys.retain(|key| !key.contains("%fence") && !key.starts_with(wrongly::OWN));
-                return keys;
-            }
-            Self::Postgres(server) => StoreUnderTest::leftovers(server).await,
+        match self {
+            Self::Redis(redis) => redis.leftovers().await,
+            Self::Postgres(server) => rows(StoreUnderTest::leftovers(server).await),
             #[cfg(target_os = "linux")]
-            Self::Sqlite(file) => file.leftovers(),
-        };
-        rows(count)
+            Self::Sqlite(file) => rows(file.leftovers()),
+        }
     }
 
     /// The clients that can hear of something.
     pub(super) async fn channels(&self) -> Vec<String> {
         match self {
-            Self::Redis(server) => server.grant_channels().await,
+            Self::Redis(redis) => redis.channels().await,
             Self::Postgres(server) => rows(server.channels().await),
             #[cfg(target_os = "linux")]
             Self::Sqlite(file) => rows(file.hearers()),

@@ -1,5 +1,6 @@
-//! The parts of a run: the server, the resource, and the processes, each behind its own network.
+//! The parts of a run: the server, the resource, and the processes, each behind a network of its own.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +31,10 @@ pub(super) struct Service {
     pub(super) server: Server,
     pub(super) clock: Option<ClockShim>,
     resource: RedisServer,
+    /// The networks of one client after the other.
     pub(super) proxies: Vec<Proxy>,
+    /// The ports of the masters, and when that was true.
+    masters: tokio::sync::Mutex<(BTreeSet<u16>, u64)>,
     pub(super) slots: tokio::sync::Mutex<Vec<Slot>>,
     processes: AtomicU32,
     histories: TempDir,
@@ -52,7 +56,7 @@ impl Service {
         let resource = RedisServer::start().await;
         let mut proxies = Vec::new();
         for _ in 0..settings.processes {
-            proxies.extend(server.proxy().await);
+            proxies.extend(server.proxies().await);
         }
         let service = Self {
             settings: settings.clone(),
@@ -60,12 +64,14 @@ impl Service {
             clock,
             resource,
             proxies,
+            masters: tokio::sync::Mutex::default(),
             slots: tokio::sync::Mutex::default(),
             processes: AtomicU32::new(0),
             histories: tempfile::tempdir().expect("a temporary folder can be made"),
             injected: Mutex::default(),
             noticed: Mutex::default(),
         };
+        service.note_failovers().await;
         let mut slots = Vec::new();
         for at in 0..settings.processes {
             slots.push(service.worker(at, random).await);
@@ -77,8 +83,9 @@ impl Service {
     /// Starts a process behind its proxy.
     pub(super) async fn worker(&self, at: usize, random: &mut Seeded) -> Slot {
         let number = self.processes.fetch_add(1, Ordering::Relaxed);
+        let each = self.proxies.len() / self.settings.processes;
         let arguments = Arguments {
-            url: self.server.url(self.proxies.get(at)),
+            url: self.server.url(&self.proxies[at * each..(at + 1) * each]),
             resource: self.resource.url(),
             history: self.history(number).to_string_lossy().into_owned(),
             process: number,
@@ -114,6 +121,24 @@ impl Service {
             .lock()
             .expect("nobody panics here")
             .push(injected);
+    }
+
+    /// Records whether others have taken the place of masters since the last look. Where each lock
+    /// is confirmed by all replicas, that changes nothing.
+    pub(super) async fn note_failovers(&self) {
+        let Some(redis) = self.server.redis() else {
+            return;
+        };
+        let now = redis.masters().await;
+        let mut known = self.masters.lock().await;
+        if known.1 > 0 && known.0 != now {
+            let effect = match self.settings.engine.forgets_at_failover() {
+                true => Effect::DataLost,
+                false => Effect::Other,
+            };
+            self.note(Fault::Failover, known.1, effect);
+        }
+        *known = (now, monotonic_nanos());
     }
 
     /// Records a violation that the histories do not show.
@@ -178,6 +203,7 @@ impl Service {
             assert!(status.success(), "a process ended badly: {status}");
         }
         self.look_for_channels().await;
+        self.note_failovers().await;
         let numbers = 0..self.processes.load(Ordering::Relaxed);
         let records: Vec<_> = numbers
             .flat_map(|number| crate::history::read_records(&self.history(number)))

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use super::arguments::Arguments;
 use super::log::{Log, nanos, released, trusted};
 use super::mistake::Mistake;
-use super::plan::{KEYS, Plan, Style};
+use super::plan::{EXCLUSIVE, KEYS, Plan, Style};
 use super::resource::Resource;
 use super::wrongly::Wrongly;
 use crate::history::{Operation, Outcome, Recorder};
@@ -38,6 +38,8 @@ pub(super) struct Worker {
     pub(super) resource: Resource,
     pub(super) recorder: Recorder,
     pub(super) process: u32,
+    /// What it takes.
+    keys: &'static [&'static str],
     attempts: AtomicU64,
     stop: AtomicBool,
     pub(super) wrongly: Option<Wrongly>,
@@ -53,6 +55,8 @@ pub async fn run_worker(words: &[String]) {
         .url(&arguments.url)
         .command_timeout(COMMAND_TIMEOUT)
         .connect_timeout(Duration::from_millis(500))
+        // Each request has one of its own. A quorum refuses what it could forget.
+        .lease(Duration::from_secs(2))
         .connect_lazy()
         .expect("a client");
     let checks = arguments.mistake != Some(Mistake::NoTokenCheck);
@@ -64,6 +68,10 @@ pub async fn run_worker(words: &[String]) {
         resource,
         recorder: Recorder::append_to(Path::new(&arguments.history)),
         process: arguments.process,
+        keys: match arguments.url.starts_with("redis-quorum") {
+            true => &EXCLUSIVE,
+            false => &KEYS,
+        },
         attempts: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         wrongly: arguments
@@ -78,7 +86,9 @@ pub async fn run_worker(words: &[String]) {
         let (worker, mut random) = (Arc::clone(&worker), Seeded::new(random.any()));
         load.spawn(async move {
             while !worker.stop.load(Ordering::Relaxed) {
-                let _ = worker.take(&Plan::random(&mut random, long)).await;
+                let _ = worker
+                    .take(&Plan::random(&mut random, long, worker.keys))
+                    .await;
                 tokio::time::sleep(random.millis(0, 10)).await;
             }
         });
@@ -106,10 +116,10 @@ pub async fn run_worker(words: &[String]) {
 impl Worker {
     /// Takes each key once more.
     async fn prove(&self, wait: Duration) {
-        for key in KEYS {
+        for key in self.keys {
             let plan = Plan::proof(key, wait);
             if let Err(error) = self.take(&plan).await {
-                let there = self.client.inspect(key).await;
+                let there = self.client.inspect(*key).await;
                 say(&format!("unproved {key} {error}: {there:?}"));
             }
         }

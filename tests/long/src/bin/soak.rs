@@ -13,7 +13,8 @@ use lock_testkit::nemesis::{Engine, Report, Settings, run, run_worker};
 use lock_testkit::seeded::Seeded;
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: soak [--minutes N] [--seed S] [--engine redis|postgres|sqlite]";
+const USAGE: &str = "usage: soak [--minutes N] [--seed S] \
+    [--engine redis|sentinel|replicas|cluster|quorum|postgres|sqlite]";
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -49,10 +50,11 @@ fn options(arguments: &[String]) -> Result<(u64, u64, Engine), String> {
         match (option[0].as_str(), value, value.parse()) {
             ("--minutes", _, Ok(number)) => minutes = number,
             ("--seed", _, Ok(number)) => seed = number,
-            ("--engine", "redis", _) => engine = Engine::Redis,
-            ("--engine", "postgres", _) => engine = Engine::Postgres,
-            #[cfg(target_os = "linux")]
-            ("--engine", "sqlite", _) => engine = Engine::Sqlite,
+            ("--engine", name, _) => {
+                let mut named = Engine::NAMED.iter();
+                let found = named.find(|(other, _)| *other == name);
+                engine = found.ok_or(USAGE)?.1;
+            }
             _ => return Err(USAGE.to_owned()),
         }
     }

@@ -3,51 +3,64 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::mutant::Mutant;
-use super::survivors;
-use super::trial::Verdict;
+use super::{Mutant, Verdict};
 
 /// So many of a hundred mutants must be found.
-const ENOUGH: usize = 90;
+const ENOUGH: usize = 97;
 
 /// The result of each mutant.
 #[derive(Debug)]
 pub struct Report {
-    pub(super) tried: Vec<(Mutant, Verdict)>,
+    /// With the reason why no test can find it, if it survived and that is known.
+    tried: Vec<(Mutant, Verdict, Option<&'static str>)>,
 }
 
 impl Report {
-    fn survivors(&self) -> impl Iterator<Item = &Mutant> {
-        let survived = |(_, verdict): &&(_, Verdict)| matches!(verdict, Verdict::Survived);
-        self.tried.iter().filter(survived).map(|(mutant, _)| mutant)
+    pub(super) fn new(
+        tried: Vec<(Mutant, Verdict)>,
+        reason: impl Fn(&Mutant) -> Option<&'static str>,
+    ) -> Self {
+        let with_reason = |(mutant, verdict): (Mutant, Verdict)| {
+            let why = reason(&mutant).filter(|_| !verdict.is_found());
+            (mutant, verdict, why)
+        };
+        Self {
+            tried: tried.into_iter().map(with_reason).collect(),
+        }
     }
 
-    /// Whether at least 90 % were found.
+    fn survivors(&self) -> impl Iterator<Item = &(Mutant, Verdict, Option<&'static str>)> {
+        self.tried
+            .iter()
+            .filter(|(_, verdict, _)| !verdict.is_found())
+    }
+
+    /// Whether at least 97 % were found.
     #[must_use]
     pub fn is_enough(&self) -> bool {
-        let caught = self.tried.len() - self.survivors().count();
-        caught * 100 >= self.tried.len() * ENOUGH
+        let found = self.tried.len() - self.survivors().count();
+        found * 100 >= self.tried.len() * ENOUGH
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut files: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-        for (mutant, verdict) in &self.tried {
-            let (all, caught) = files.entry(&mutant.file).or_default();
+        for (mutant, verdict, _) in &self.tried {
+            let (all, found) = files.entry(&mutant.file).or_default();
             *all += 1;
-            *caught += usize::from(!matches!(verdict, Verdict::Survived));
+            *found += usize::from(verdict.is_found());
         }
-        writeln!(f, "| script | mutants | caught |\n|---|---:|---:|")?;
-        for (file, (all, caught)) in &files {
-            writeln!(f, "| {file} | {all} | {caught} |")?;
+        writeln!(f, "| file | mutants | found |\n|---|---:|---:|")?;
+        for (file, (all, found)) in &files {
+            writeln!(f, "| {file} | {all} | {found} |")?;
         }
         let (all, survived) = (self.tried.len(), self.survivors().count());
-        let caught = all - survived;
-        let share = 100.0 * caught as f64 / all as f64;
-        writeln!(f, "| all | {all} | {caught} ({share:.1} %) |\n")?;
+        let found = all - survived;
+        let share = 100.0 * found as f64 / all.max(1) as f64;
+        writeln!(f, "| all | {all} | {found} ({share:.1} %) |\n")?;
         writeln!(f, "| survivor | line | change | why |\n|---|---|---|---|")?;
-        for mutant in self.survivors() {
+        for (mutant, verdict, why) in self.survivors() {
             let Mutant {
                 file,
                 line,
@@ -55,7 +68,11 @@ impl fmt::Display for Report {
                 what,
                 ..
             } = mutant;
-            let why = survivors::reason(mutant).unwrap_or("unknown: a test is missing");
+            let why = match (why, verdict) {
+                (Some(why), _) => why,
+                (None, Verdict::Unmet) => "no test runs it",
+                (None, _) => "unknown: a test is missing",
+            };
             writeln!(f, "| {file}:{line} | `{old}` | {what} | {why} |")?;
         }
         Ok(())

@@ -1,69 +1,114 @@
-//! The test programs, and which of their tests are tried on a script's mutants.
+//! The test programs, and the stages in which their tests are tried.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-use super::repository;
+use super::Environment;
 
-/// Many times what they take on a machine under load. Only a test that hangs needs longer.
+/// Many times what a stage takes on a machine under load. Only a test that hangs needs longer.
 const LIMIT: Duration = Duration::from_secs(400);
-/// Most tests wait most of the time.
-const THREADS: &str = "3";
 /// So many tests that found a mistake in a file are tried first on its next one.
 const FIRST: usize = 6;
 
 /// Tests that are run together. Stages that are quick or likely to find something come first.
 #[derive(Clone, Debug)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     program: &'static str,
     /// Parts of the names of its tests. Without any, all tests.
     names: Vec<String>,
     /// The names are whole names.
     exact: bool,
-    /// Tests that are left out.
+    /// Parts of the names of tests that the stage leaves out.
+    skipped: &'static [&'static str],
+    /// So many tests at a time. Most tests wait most of the time.
+    threads: usize,
+    /// Each test in a process of its own: in one, some wait for each other.
+    apart: bool,
+    /// Variables of the stage's own.
+    variables: &'static [(&'static str, &'static str)],
+    /// Tests that are left out from now on.
     pub(super) without: Vec<String>,
 }
 
 impl Stage {
-    fn new(program: &'static str, names: &[&str]) -> Self {
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
+    pub(crate) fn new(program: &'static str, names: &[&str]) -> Self {
         Self {
             program,
-            names,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
             exact: false,
+            skipped: &[],
+            threads: 3,
+            apart: false,
+            variables: &[],
             without: Vec::new(),
         }
+    }
+
+    pub(crate) fn skipping(mut self, skipped: &'static [&'static str]) -> Self {
+        self.skipped = skipped;
+        self
+    }
+
+    pub(crate) fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    pub(crate) fn apart(mut self) -> Self {
+        self.apart = true;
+        self
+    }
+
+    pub(crate) fn with(mut self, variables: &'static [(&'static str, &'static str)]) -> Self {
+        self.variables = variables;
+        self
     }
 
     /// One test of a stage.
     pub(super) fn only(&self, test: &str) -> Self {
         Self {
+            names: vec![test.to_owned()],
             exact: true,
-            ..Self::new(self.program, &[test])
+            without: Vec::new(),
+            ..self.clone()
         }
     }
 
     fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["--test-threads".to_owned(), THREADS.to_owned()];
+        let mut arguments = vec!["--test-threads".to_owned(), self.threads.to_string()];
         arguments.extend(self.names.iter().cloned());
         if self.exact {
             arguments.push("--exact".to_owned());
         } else {
-            arguments.extend(["--skip".to_owned(), "memory::".to_owned()]);
+            let skip = |name: &&str| ["--skip".to_owned(), (*name).to_owned()];
+            arguments.extend(self.skipped.iter().flat_map(skip));
         }
         for test in &self.without {
             arguments.extend(["--skip".to_owned(), test.clone()]);
         }
         arguments
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.program)?;
+        self.names
+            .iter()
+            .try_for_each(|name| write!(f, " {name}"))?;
+        let mut variables = self.variables.iter();
+        variables.try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
 }
 
@@ -77,33 +122,40 @@ pub(super) enum Outcome {
     Hung,
 }
 
+/// A test program and the folder in which it runs.
+#[derive(Debug)]
+struct Program {
+    path: PathBuf,
+    folder: PathBuf,
+}
+
 /// The test programs, built, and what is known about them.
 #[derive(Debug)]
-pub(super) struct Suite {
-    programs: BTreeMap<&'static str, PathBuf>,
+pub(crate) struct Suite {
+    programs: BTreeMap<&'static str, Program>,
     /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
+    /// How long stages may take.
+    limits: Mutex<BTreeMap<String, Duration>>,
 }
 
 impl Suite {
-    pub(super) async fn build() -> Result<Self, String> {
-        let names = ["conformance", "drift", "faults", "rate_model"];
+    /// Builds the programs of these names: `cargo test --no-run` with these arguments.
+    pub(crate) async fn build(
+        repository: &Path,
+        arguments: &[&str],
+        names: &[&'static str],
+    ) -> Result<Self, String> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo
-            // Built together with the simulation, all of them take their scripts from a folder.
-            .args([
-                "test",
-                "-p",
-                "lock-tests",
-                "-p",
-                "lock-simulation",
-                "--no-run",
-            ])
+            .args(["test", "--no-run"])
             .arg("--message-format=json-render-diagnostics")
-            .args(names.iter().flat_map(|name| ["--test", name]))
-            .current_dir(repository())
-            .stderr(Stdio::inherit());
-        let built = cargo.output().await.map_err(|e| format!("cargo: {e}"))?;
+            .args(arguments)
+            .current_dir(repository)
+            .stdout(Stdio::piped());
+        let wrong = |error| format!("cargo: {error}");
+        let building = cargo.spawn().map_err(wrong)?;
+        let built = building.wait_with_output().await.map_err(wrong)?;
         if !built.status.success() {
             return Err("the tests can't be built".to_owned());
         }
@@ -112,88 +164,31 @@ impl Suite {
             let Ok(message) = serde_json::from_slice::<serde_json::Value>(line) else {
                 continue;
             };
-            for name in names {
-                if let Some(path) = message["executable"].as_str()
-                    && message["target"]["name"] == name
-                {
-                    programs.insert(name, PathBuf::from(path));
-                }
+            let is = |name: &&&str| message["target"]["name"] == **name;
+            if let Some(name) = names.iter().find(is)
+                && let Some(path) = message["executable"].as_str()
+                && let Some(manifest) = message["manifest_path"].as_str()
+            {
+                let folder = Path::new(manifest).parent().unwrap_or(Path::new("/"));
+                let program = Program {
+                    path: path.into(),
+                    folder: folder.into(),
+                };
+                programs.insert(*name, program);
             }
         }
         match names.iter().find(|name| !programs.contains_key(*name)) {
             None => Ok(Self {
                 programs,
                 finders: Mutex::default(),
+                limits: Mutex::default(),
             }),
             Some(name) => Err(format!("cargo did not tell where the tests {name} are")),
         }
     }
 
-    /// What is run on a mutant of a file, one stage after the other. A test that does not run the
-    /// script is not worth its time.
-    pub(super) fn stages(&self, file: &str, quick: bool) -> Vec<Stage> {
-        let mut stages = self.finders(file);
-        let (first, longer) = match file {
-            "rate.lua" => (
-                vec![
-                    Stage::new("rate_model", &[]),
-                    Stage::new("faults", &["rates::a_bucket", "rates::a_clock"]),
-                ],
-                vec![
-                    Stage::new("conformance", &["rates::"]),
-                    Stage::new("drift", &[]),
-                    Stage::new("faults", &["rates::"]),
-                ],
-            ),
-            name if name.starts_with("latch") => (
-                vec![
-                    Stage::new("conformance", &["stored_latch::", "latch_verbs::"]),
-                    Stage::new("faults", &["latch::a_key", "latch::a_full"]),
-                ],
-                vec![
-                    Stage::new("conformance", &["latch"]),
-                    Stage::new("drift", &[]),
-                    Stage::new("faults", &["latch::"]),
-                ],
-            ),
-            _ => (
-                vec![
-                    Stage::new("conformance", &["stored::"]),
-                    Stage::new("drift", &[]),
-                    Stage::new("conformance", &["verbs::", "shares::"]),
-                ],
-                vec![
-                    Stage::new("conformance", &[]),
-                    Stage::new(
-                        "faults",
-                        &[
-                            "denied::",
-                            "rights::",
-                            "server::",
-                            "rw_lock::",
-                            "semaphore::",
-                        ],
-                    ),
-                ],
-            ),
-        };
-        stages.extend(first);
-        if !quick {
-            stages.extend(longer);
-        }
-        stages
-    }
-
-    /// Everything that is tried on any mutant.
-    pub(super) fn all(&self, quick: bool) -> Vec<Stage> {
-        let files = ["rate.lua", "latch.lua", "lib.lua"];
-        files
-            .iter()
-            .flat_map(|file| self.stages(file, quick))
-            .collect()
-    }
-
-    fn finders(&self, file: &str) -> Vec<Stage> {
+    /// The tests that found the latest mistakes in a file.
+    pub(crate) fn finders(&self, file: &str) -> Vec<Stage> {
         let finders = self.finders.lock().unwrap_or_else(PoisonError::into_inner);
         let of_file = finders.get(file).map_or(&[][..], Vec::as_slice);
         let mut stages: BTreeMap<&str, Stage> = BTreeMap::new();
@@ -213,15 +208,82 @@ impl Suite {
         of_file.push((stage.clone(), test.to_owned()));
     }
 
-    /// Runs a stage with the scripts of a folder, until a test fails.
-    pub(super) async fn run(&self, stage: &Stage, scripts: &Path) -> Result<Outcome, String> {
-        let wrong = |error: std::io::Error| format!("the tests {}: {error}", stage.program);
-        let temporary = tempfile::tempdir().map_err(wrong)?;
-        let mut tests = Command::new(&self.programs[stage.program])
+    /// A stage that took so long with nothing broken is taken to hang after many times that.
+    pub(super) fn took(&self, stage: &Stage, time: Duration) {
+        let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let limit = (time * 5 + Duration::from_secs(20)).min(LIMIT);
+        limits.insert(stage.to_string(), limit);
+    }
+
+    fn limit(&self, stage: &Stage) -> Duration {
+        let limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        if !stage.exact {
+            return limits.get(&stage.to_string()).copied().unwrap_or(LIMIT);
+        }
+        // Some tests of a program take no longer than the longest of its stages.
+        let is_of_program = |name: &str| name.split(' ').next() == Some(stage.program);
+        let of_program = limits.iter().filter(|(name, _)| is_of_program(name));
+        of_program.map(|(_, limit)| *limit).max().unwrap_or(LIMIT)
+    }
+
+    /// Runs a stage until a test fails.
+    pub(super) async fn run(
+        &self,
+        stage: &Stage,
+        environment: &Environment,
+    ) -> Result<Outcome, String> {
+        if !stage.apart || stage.exact {
+            return self.run_together(stage, environment).await;
+        }
+        let tests = self.tests(stage).await?;
+        let one = |test: String| async move {
+            let alone = stage.only(&test);
+            self.run_together(&alone, environment).await
+        };
+        let mut results = stream::iter(tests).map(one).buffer_unordered(stage.threads);
+        while let Some(result) = results.next().await {
+            match result? {
+                Outcome::Green => {}
+                bad => return Ok(bad),
+            }
+        }
+        Ok(Outcome::Green)
+    }
+
+    /// The names of a stage's tests.
+    async fn tests(&self, stage: &Stage) -> Result<Vec<String>, String> {
+        let program = &self.programs[stage.program];
+        let listed = Command::new(&program.path)
+            .arg("--list")
             .args(stage.arguments())
-            .current_dir(repository().join("tests"))
-            .env("LOCK_SCRIPTS", scripts)
-            .env("RUST_BACKTRACE", OsStr::new("0"))
+            .current_dir(&program.folder)
+            .output()
+            .await
+            .map_err(|error| format!("the tests {}: {error}", stage.program))?;
+        let text = String::from_utf8_lossy(&listed.stdout);
+        let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    async fn run_together(
+        &self,
+        stage: &Stage,
+        environment: &Environment,
+    ) -> Result<Outcome, String> {
+        let wrong = |error: std::io::Error| format!("the tests {}: {error}", stage.program);
+        let temporary = temporary_folder().map_err(wrong)?;
+        let program = &self.programs[stage.program];
+        let mut tests = Command::new(&program.path)
+            .args(stage.arguments())
+            .current_dir(&program.folder)
+            .envs(stage.variables.iter().copied())
+            .envs(
+                environment
+                    .variables
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
+            .env("RUST_BACKTRACE", "0")
             // What a killed test leaves behind goes with this folder.
             .env("TMPDIR", temporary.path())
             .process_group(0)
@@ -245,11 +307,16 @@ impl Suite {
                 false => Outcome::Red("the whole program".to_owned()),
             })
         };
-        match tokio::time::timeout(LIMIT, until_red).await {
+        match tokio::time::timeout(self.limit(stage), until_red).await {
             Ok(outcome) => outcome.map_err(wrong),
             Err(_) => Ok(Outcome::Hung),
         }
     }
+}
+
+/// A folder in memory where there is one: a server writes much that nobody reads.
+fn temporary_folder() -> std::io::Result<TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
 }
 
 /// A test program and the servers that it started.

@@ -1,19 +1,28 @@
 //! One mutant, and whether the tests find it.
 
 use std::fmt;
+use std::time::Instant;
 
-use super::mutant::Mutant;
-use super::scripts::Scripts;
-use super::suite::{Outcome, Stage, Suite};
+use super::suite::{Outcome, Stage};
+use super::{Mutant, Scene, Subject};
 
 /// Whether a mutant was found.
 #[derive(Clone, Debug)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// By the test of this name, each time.
     Caught(String),
     /// The tests did not end.
     Hung,
+    /// No test was red, though some ran the code.
     Survived,
+    /// No test runs the code.
+    Unmet,
+}
+
+impl Verdict {
+    pub(super) fn is_found(&self) -> bool {
+        matches!(self, Self::Caught(_) | Self::Hung)
+    }
 }
 
 impl fmt::Display for Verdict {
@@ -22,22 +31,26 @@ impl fmt::Display for Verdict {
             Self::Caught(test) => write!(f, "caught by {test}"),
             Self::Hung => write!(f, "caught: the tests did not end"),
             Self::Survived => write!(f, "SURVIVED"),
+            Self::Unmet => write!(f, "SURVIVED: no test runs it"),
         }
     }
 }
 
 /// Tries one stage after the other on a mutant until one finds it.
 pub(super) async fn of(
-    suite: &Suite,
-    scripts: &Scripts,
+    subject: &impl Subject,
     mutant: &Mutant,
     quick: bool,
 ) -> Result<Verdict, String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    scripts.write(folder.path(), Some((&mutant.file, &mutant.text)))?;
-    for mut stage in suite.stages(&mutant.file, quick) {
+    let environment = subject.environment(Scene::One(mutant))?;
+    let suite = subject.suite();
+    let stages = subject.stages(mutant, quick);
+    if stages.is_empty() {
+        return Ok(Verdict::Unmet);
+    }
+    for mut stage in stages {
         loop {
-            let test = match suite.run(&stage, folder.path()).await? {
+            let test = match suite.run(&stage, &environment).await? {
                 Outcome::Green => break,
                 Outcome::Hung => return Ok(Verdict::Hung),
                 Outcome::Red(test) => test,
@@ -50,7 +63,7 @@ pub(super) async fn of(
             let alone = stage.only(&test);
             let mut comes_again = true;
             for _ in 0..2 {
-                let outcome = suite.run(&alone, folder.path()).await?;
+                let outcome = suite.run(&alone, &environment).await?;
                 comes_again &= outcome != Outcome::Green;
                 if !comes_again {
                     break;
@@ -67,43 +80,43 @@ pub(super) async fn of(
 }
 
 /// Whether the tests are green while nothing is wrong, and red if everything is.
-pub(super) async fn can_tell(suite: &Suite, scripts: &Scripts, quick: bool) -> Result<(), String> {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    scripts.write(folder.path(), None)?;
-    for stage in suite.all(quick) {
-        let outcome = green(suite, stage, folder.path()).await?;
-        if let Some(what) = outcome {
+pub(super) async fn can_tell(subject: &impl Subject, quick: bool) -> Result<(), String> {
+    for stage in subject.all_stages(quick) {
+        let environment = subject.environment(Scene::Whole)?;
+        let began = Instant::now();
+        if let Some(what) = red(subject, &stage, &environment).await? {
             return Err(format!("without a mutant {what}"));
         }
+        subject.suite().took(&stage, began.elapsed());
+        eprintln!("[{:.1?}] {stage} is green", began.elapsed());
+        subject.saw(&stage, &environment)?;
     }
-    for file in scripts.files.keys() {
-        let text = "return redis.error_reply('ERR a script that does nothing')\n";
-        std::fs::write(folder.path().join(file), text).map_err(|error| error.to_string())?;
-    }
-    for stage in suite.all(quick) {
-        if suite.run(&stage, folder.path()).await? == Outcome::Green {
-            return Err(
-                "scripts that do nothing are not found: the tests don't take them".to_owned(),
-            );
+    let ruin = subject.environment(Scene::Ruin)?;
+    for stage in subject.all_stages(quick) {
+        if subject.suite().run(&stage, &ruin).await? == Outcome::Green {
+            return Err(format!(
+                "{stage} is green though all is broken: the tests don't meet it"
+            ));
         }
     }
     Ok(())
 }
 
 /// The tests that are red when run alone, too.
-async fn green(
-    suite: &Suite,
-    mut stage: Stage,
-    scripts: &std::path::Path,
+async fn red(
+    subject: &impl Subject,
+    stage: &Stage,
+    whole: &super::Environment,
 ) -> Result<Option<String>, String> {
+    let (suite, mut stage) = (subject.suite(), stage.clone());
     loop {
-        let test = match suite.run(&stage, scripts).await? {
+        let test = match suite.run(&stage, whole).await? {
             Outcome::Green => return Ok(None),
-            Outcome::Hung => return Ok(Some("the tests don't end".to_owned())),
+            Outcome::Hung => return Ok(Some(format!("{stage} does not end"))),
             Outcome::Red(test) => test,
         };
         let again = stage.without.contains(&test);
-        if again || suite.run(&stage.only(&test), scripts).await? != Outcome::Green {
+        if again || suite.run(&stage.only(&test), whole).await? != Outcome::Green {
             return Ok(Some(format!("the test {test} is red")));
         }
         stage.without.push(test);

@@ -1,40 +1,17 @@
 //! All mutants.
 
-use std::fmt;
+use lock_testkit::RedisServer;
 
 use super::change::{Change, deletions, swaps};
 use super::scripts::Scripts;
-use lock_testkit::RedisServer;
+use crate::mutants::{Mutant, Options};
 
-/// One file of the scripts with one small mistake.
-#[derive(Clone, Debug)]
-pub struct Mutant {
-    pub(super) number: usize,
-    pub(super) file: String,
-    /// The first line of the mistake, from 1.
-    pub(super) line: usize,
-    /// The text before.
-    pub(super) old: String,
-    pub(super) what: String,
-    /// The whole file with the mistake.
-    pub(super) text: String,
-}
-
-impl fmt::Display for Mutant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            file,
-            line,
-            old,
-            what,
-            ..
-        } = self;
-        write!(f, "{file}:{line} {what}: {old}")
-    }
-}
-
-/// The mutants that Lua compiles. The others would be found without a test.
-pub(super) async fn all(scripts: &Scripts, only: &[String]) -> Result<Vec<Mutant>, String> {
+/// The mutants that Lua compiles, in the order of the files, each with the whole text of its file.
+/// The others would be found without a test.
+pub(super) async fn all(
+    scripts: &Scripts,
+    options: &Options,
+) -> Result<Vec<(Mutant, String)>, String> {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).map_err(|error| error.to_string())?;
     let mut lua = client.get_connection().map_err(|error| error.to_string())?;
@@ -47,12 +24,11 @@ pub(super) async fn all(scripts: &Scripts, only: &[String]) -> Result<Vec<Mutant
             Err(error) => Err(format!("the server did not compile a script: {error}")),
         }
     };
-    let mut mutants: Vec<Mutant> = Vec::new();
+    let mut mutants: Vec<(Mutant, String)> = Vec::new();
     for (file, text) in &scripts.files {
         let lines: Vec<&str> = text.lines().collect();
         for at in 0..lines.len() {
-            let names = [file.clone(), format!("{file}:{}", at + 1)];
-            if !only.is_empty() && !names.iter().any(|name| only.contains(name)) {
+            if !options.asks_for(file, at + 1) {
                 continue;
             }
             let mut choices: Vec<Vec<Change>> = vec![deletions(&lines, at)];
@@ -61,14 +37,14 @@ pub(super) async fn all(scripts: &Scripts, only: &[String]) -> Result<Vec<Mutant
                 for change in change {
                     let text = change.applied(&lines);
                     if compiles(&scripts.assembled(file, &text))? {
-                        mutants.push(Mutant {
+                        let mutant = Mutant {
                             number: mutants.len(),
                             file: file.clone(),
                             line: at + 1,
                             old: lines[at].trim().to_owned(),
                             what: change.what,
-                            text,
-                        });
+                        };
+                        mutants.push((mutant, text));
                         break;
                     }
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::repository;
+use crate::mutants::repository;
 
 /// The text of each file, and the files of each script.
 #[derive(Debug)]
@@ -51,15 +51,16 @@ impl Scripts {
         parts.into_iter().flatten().map(of).collect()
     }
 
-    /// Writes all files into a folder, one of them with another text.
-    pub(super) fn write(&self, folder: &Path, changed: Option<(&str, &str)>) -> Result<(), String> {
+    /// Writes all files into a folder, with other texts where `changed` gives them.
+    pub(super) fn write(
+        &self,
+        folder: &Path,
+        changed: impl Fn(&str, &str) -> String,
+    ) -> Result<(), String> {
         for (file, text) in &self.files {
-            let text = match changed {
-                Some((name, other)) if name == file => other,
-                _ => text,
-            };
             let path = folder.join(file);
-            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+            fs::write(&path, changed(file, text))
+                .map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(())
     }

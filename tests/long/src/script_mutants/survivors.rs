@@ -1,6 +1,6 @@
 //! The mutants that no test can be expected to find, each with the reason.
 
-use super::mutant::Mutant;
+use crate::mutants::Mutant;
 
 /// File, how the line begins, how the change begins, why.
 const KNOWN: &[(&str, &str, &str, &str)] = &[

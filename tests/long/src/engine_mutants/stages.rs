@@ -1,0 +1,72 @@
+//! The test programs, and which of their tests are tried on a mutant of the engine.
+
+use crate::mutants::Stage;
+
+/// What cargo builds beside the options of each build.
+pub(super) const BUILT: [&str; 8] = [
+    "-p",
+    "lock-runtime",
+    "-p",
+    "lock-simulation",
+    "-p",
+    "lock-tests",
+    "--features",
+    "lock-runtime/__internals,lock-runtime/metrics,lock-runtime/tls",
+];
+
+/// Simulated hours take a tenth of the time.
+pub(super) const OPTIMISED: [&str; 6] = [
+    "--config",
+    "profile.dev.package.lock-runtime.opt-level=2",
+    "--config",
+    "profile.dev.package.lock-store.opt-level=2",
+    "--config",
+    "profile.dev.package.lock-simulation.opt-level=2",
+];
+
+/// The programs that are run.
+pub(super) const PROGRAMS: &[&str] = &[
+    "timetable",
+    "lock_runtime",
+    "simulation",
+    "conformance",
+    "late_place",
+    "standing_still",
+    "suspend",
+    "undo_storm",
+    "observe",
+    "metrics",
+    "test_util",
+    "global_client",
+    "multi_lock_races",
+    "cost",
+    "faults",
+];
+
+/// One after the other, the quick ones first.
+pub(super) fn all(quick: bool) -> Vec<Stage> {
+    let mut stages = vec![
+        Stage::new("timetable", &[]),
+        Stage::new("lock_runtime", &[]),
+        Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "0..200")]),
+        Stage::new("late_place", &[]),
+        Stage::new("standing_still", &[]),
+        Stage::new("suspend", &[]),
+        Stage::new("undo_storm", &[]),
+        Stage::new("test_util", &[]),
+        Stage::new("simulation", &["found::", "cancellation::simulated"]),
+        Stage::new("conformance", &["memory::"]).threads(16).apart(),
+    ];
+    if !quick {
+        stages.extend([
+            Stage::new("global_client", &[]),
+            Stage::new("multi_lock_races", &[]),
+            Stage::new("observe", &[]),
+            Stage::new("metrics", &[]),
+            Stage::new("cost", &[]),
+            Stage::new("faults", &[]).threads(8),
+            Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..3000")]),
+        ]);
+    }
+    stages
+}

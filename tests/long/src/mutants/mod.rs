@@ -1,0 +1,223 @@
+//! Code with one small mistake: how many such mistakes do the tests find?
+//!
+//! What is broken, and how a test program meets it, is for [`Subject`] to say. The rest is the same
+//! for all: first the tests must be green with nothing broken, and red with everything broken.
+//! Otherwise the rest would show nothing. Then each mutant meets one stage of tests after the
+//! other, until one is red.
+
+mod report;
+mod suite;
+mod trial;
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+
+pub use self::report::Report;
+pub(crate) use self::suite::{Stage, Suite};
+pub use self::trial::Verdict;
+
+/// One small mistake.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    pub(crate) number: usize,
+    pub(crate) file: String,
+    /// The first line of the mistake, from 1.
+    pub(crate) line: usize,
+    /// The text before.
+    pub(crate) old: String,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file,
+            line,
+            old,
+            what,
+            ..
+        } = self;
+        write!(f, "{file}:{line} {what}: {old}")
+    }
+}
+
+/// What a test program is to meet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scene<'a> {
+    /// Nothing is broken.
+    Whole,
+    /// One thing is.
+    One(&'a Mutant),
+    /// Everything is.
+    Ruin,
+}
+
+/// The environment in which a test program meets a scene.
+#[derive(Debug, Default)]
+pub(crate) struct Environment {
+    pub(crate) variables: Vec<(&'static str, OsString)>,
+    /// Files that the variables name.
+    pub(crate) folder: Option<TempDir>,
+}
+
+/// What is broken, and the tests that are tried on it.
+pub(crate) trait Subject: fmt::Debug + Send + Sync + 'static {
+    fn suite(&self) -> &Suite;
+    /// Everything that is tried on any mutant.
+    fn all_stages(&self, quick: bool) -> Vec<Stage>;
+    /// What is tried on one, in this order.
+    fn stages(&self, mutant: &Mutant, quick: bool) -> Vec<Stage>;
+    fn environment(&self, scene: Scene<'_>) -> Result<Environment, String>;
+    /// A stage was green in an environment in which nothing is broken.
+    fn saw(&self, _: &Stage, _: &Environment) -> Result<(), String> {
+        Ok(())
+    }
+    /// Why no test can be expected to find a mutant, if that is known.
+    fn reason(&self, mutant: &Mutant) -> Option<&'static str>;
+}
+
+/// Tries the tests on each of the mutants, so many at a time.
+pub(crate) async fn run(
+    subject: impl Subject,
+    mutants: Vec<Mutant>,
+    options: &Options,
+) -> Result<Report, String> {
+    let (subject, quick) = (Arc::new(subject), options.quick);
+    trial::can_tell(&*subject, quick).await?;
+    let all = mutants.len();
+    let left = Arc::new(Mutex::new(VecDeque::from(mutants)));
+    let mut workers = JoinSet::new();
+    for _ in 0..options.jobs.max(1) {
+        let (subject, left) = (subject.clone(), left.clone());
+        workers.spawn(async move {
+            let mut tried = Vec::new();
+            loop {
+                let (mutant, number) = {
+                    let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(mutant) = left.pop_front() else {
+                        return Ok(tried);
+                    };
+                    (mutant, all - left.len())
+                };
+                let verdict = trial::of(&*subject, &mutant, quick).await?;
+                eprintln!("{number}/{all} {mutant}: {verdict}");
+                tried.push((mutant, verdict));
+            }
+        });
+    }
+    let mut tried: Vec<(Mutant, Verdict)> = Vec::new();
+    while let Some(worker) = workers.join_next().await {
+        let of_worker: Result<_, String> = worker.map_err(|error| error.to_string())?;
+        tried.extend(of_worker?);
+    }
+    tried.sort_by_key(|(mutant, _)| mutant.number);
+    Ok(Report::new(tried, |mutant| subject.reason(mutant)))
+}
+
+/// What is broken.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    /// The Lua scripts.
+    Scripts,
+    /// What happens between a request and a store.
+    Engine,
+}
+
+/// The words of the command line.
+#[derive(Debug)]
+pub struct Options {
+    /// What is broken.
+    pub what: What,
+    /// How many mutants are tried at a time.
+    jobs: usize,
+    /// Files, or lines of them (`FILE:LINE`). Without any, all.
+    only: Vec<String>,
+    /// The longer tests, which find a few more, are left out.
+    quick: bool,
+    /// The mutants are told, and no test is run.
+    pub(crate) list: bool,
+}
+
+const USAGE: &str =
+    "usage: mutants scripts|engine [--jobs N] [--only FILE[:LINE]]... [--quick] [--list]";
+
+impl Options {
+    /// Those that the program was started with.
+    ///
+    /// # Errors
+    ///
+    /// How it is used, if a word is not known.
+    pub fn read() -> Result<Self, String> {
+        let mut words = std::env::args().skip(1);
+        let mut options = Self {
+            what: match words.next().as_deref() {
+                Some("scripts") => What::Scripts,
+                Some("engine") => What::Engine,
+                _ => return Err(USAGE.to_owned()),
+            },
+            jobs: 1,
+            only: Vec::new(),
+            quick: false,
+            list: false,
+        };
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--list" => options.list = true,
+                "--quick" => options.quick = true,
+                "--only" => options.only.push(words.next().ok_or(USAGE)?),
+                "--jobs" => {
+                    let jobs = words.next().and_then(|number| number.parse().ok());
+                    options.jobs = jobs.ok_or(USAGE)?;
+                }
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether a mistake in this line is asked for.
+    pub(crate) fn asks_for(&self, file: &str, line: usize) -> bool {
+        let names = [file.to_owned(), format!("{file}:{line}")];
+        self.only.is_empty() || names.iter().any(|name| self.only.contains(name))
+    }
+}
+
+/// Runs to the end, or until a signal ends it, and with it everything that was started.
+///
+/// # Errors
+///
+/// Those of the work, and a signal.
+pub async fn until_signalled<T>(
+    work: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let mut terminated =
+        signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
+    tokio::select! {
+        result = work => result,
+        _ = tokio::signal::ctrl_c() => Err("interrupted".to_owned()),
+        _ = terminated.recv() => Err("terminated".to_owned()),
+    }
+}
+
+/// Prints mutants, one a line.
+pub(crate) fn print(mutants: &[Mutant]) {
+    for mutant in mutants {
+        println!("{mutant}");
+    }
+    println!("{} mutants", mutants.len());
+}
+
+/// The repository's folder.
+pub(crate) fn repository() -> PathBuf {
+    let mut folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    folder.pop();
+    folder.pop();
+    folder
+}

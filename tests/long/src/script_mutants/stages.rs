@@ -1,0 +1,66 @@
+//! Which tests are tried on a script's mutants.
+
+use crate::mutants::Stage;
+
+/// The embedded store runs no script.
+const WITHOUT_SCRIPTS: &[&str] = &["memory::", "sqlite::", "postgres::"];
+
+/// What is run on a mutant of a file, one stage after the other. A test that does not run the
+/// script is not worth its time.
+pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
+    let stage = |program, names: &[&str]| Stage::new(program, names).skipping(WITHOUT_SCRIPTS);
+    let (mut stages, longer) = match file {
+        "rate.lua" => (
+            vec![
+                stage("rate_model", &[]),
+                stage("faults", &["rates::a_bucket", "rates::a_clock"]),
+            ],
+            vec![
+                stage("conformance", &["rates::"]),
+                stage("drift", &[]),
+                stage("faults", &["rates::"]),
+            ],
+        ),
+        name if name.starts_with("latch") => (
+            vec![
+                stage("conformance", &["stored_latch::", "latch_verbs::"]),
+                stage("faults", &["latch::a_key", "latch::a_full"]),
+            ],
+            vec![
+                stage("conformance", &["latch"]),
+                stage("drift", &[]),
+                stage("faults", &["latch::"]),
+            ],
+        ),
+        _ => (
+            vec![
+                stage("conformance", &["stored::"]),
+                stage("drift", &[]),
+                stage("conformance", &["verbs::", "shares::"]),
+            ],
+            vec![
+                stage("conformance", &[]),
+                stage(
+                    "faults",
+                    &[
+                        "denied::",
+                        "rights::",
+                        "server::",
+                        "rw_lock::",
+                        "semaphore::",
+                    ],
+                ),
+            ],
+        ),
+    };
+    if !quick {
+        stages.extend(longer);
+    }
+    stages
+}
+
+/// Everything that is tried on any mutant.
+pub(super) fn all(quick: bool) -> Vec<Stage> {
+    let files = ["rate.lua", "latch.lua", "lib.lua"];
+    files.iter().flat_map(|file| stages(file, quick)).collect()
+}
