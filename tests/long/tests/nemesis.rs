@@ -21,6 +21,26 @@ async fn whatever_fails_for_a_minute_no_lock_is_held_twice_and_all_workers_go_on
 }
 
 #[tokio::test]
+async fn the_same_under_sentinels() {
+    a_minute(Engine::Sentinel).await;
+}
+
+#[tokio::test]
+async fn the_same_where_replicas_confirm() {
+    a_minute(Engine::Replicas).await;
+}
+
+#[tokio::test]
+async fn the_same_in_a_cluster() {
+    a_minute(Engine::Cluster).await;
+}
+
+#[tokio::test]
+async fn the_same_on_a_quorum() {
+    a_minute(Engine::Quorum).await;
+}
+
+#[tokio::test]
 async fn the_same_on_postgresql() {
     a_minute(Engine::Postgres).await;
 }

@@ -1,4 +1,4 @@
-//! Locks in Redis (6.0 or later, or one that speaks its protocol, as Valkey).
+//! Locks in Redis (6.0 or later).
 //!
 //! An exclusive lock is a plain string with a lease. Its value is the owner token. Every client of
 //! the classic recipe (`SET key token NX PX lease`, delete if the value is still the token; Redis

@@ -1,4 +1,5 @@
-//! The parts of a run: the server, the resource, and the processes, each behind a network of its own.
+//! The parts of a run: the server, the resource, and the processes, each behind a network of its
+//! own.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -307,3 +307,47 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::weave::woven;
+    use super::*;
+
+    const TEXT: &str = "
+fn is_over(&self, now: u64, sent: u64) -> bool {
+    if let Some(end) = self.end && self.is_open() {
+        self.note(now + sent);
+        return end <= now;
+    }
+    false
+}
+";
+
+    #[test]
+    fn each_place_can_be_wrong_and_the_text_is_rust_still() {
+        let text = format!("impl A {{ {TEXT} }}");
+        let found = places(&text, 7).unwrap_or_default();
+        let what: Vec<&str> = found.iter().map(|one| one.what.as_str()).collect();
+        let wanted = [
+            "returns true",
+            "returns false",
+            "negated",
+            "deleted",
+            "+ → -",
+            "<= → <",
+            "true",
+        ];
+        assert_eq!(what, wanted);
+        assert_eq!(found[3].line, 4);
+        let places: Vec<Place> = found.into_iter().map(|one| one.place).collect();
+        let woven = woven(&text, &places);
+        assert!(syn::parse_file(&woven).is_ok(), "{woven}");
+        for number in 7..14 {
+            assert_eq!(
+                woven.matches(&format!("on({number})")).count(),
+                1,
+                "{woven}"
+            );
+        }
+    }
+}

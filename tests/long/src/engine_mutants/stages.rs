@@ -63,9 +63,9 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
             Stage::new("multi_lock_races", &[]),
             Stage::new("observe", &[]),
             Stage::new("metrics", &[]),
+            Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..3000")]),
             Stage::new("cost", &[]),
             Stage::new("faults", &[]).threads(8),
-            Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..3000")]),
         ]);
     }
     stages
