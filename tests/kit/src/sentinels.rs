@@ -120,11 +120,14 @@ impl SentinelGroupBuilder {
         if let Some(password) = &self.password {
             builder = builder.password(password).arg("--masterauth").arg(password);
         }
+        let server = builder.start().await;
+        // Not on the command line: a replica that has become the master must be one after a restart.
+        // Of a server that comes back and is none, sentinels make a replica again.
         if let Some(master) = of {
             let port = master.port().to_string();
-            builder = builder.arg("--replicaof").arg("127.0.0.1").arg(port);
+            server.command(&["REPLICAOF", "127.0.0.1", &port]).await;
         }
-        builder.start().await
+        server
     }
 
     async fn sentinel(&self, master: &RedisServer) -> RedisServer {

@@ -19,7 +19,8 @@ use crate::mutants::{Environment, Mutant, Options, Report, Scene, Stage, Subject
 
 /// Which mutant a program has: its number, or `all`.
 const CHOSEN: &str = "LOCK_MUTANT";
-/// A file to which a program writes the number of each mutant whose place it comes to.
+/// A folder with a file for each test, to which a program writes the number of each mutant whose
+/// place it comes to.
 const REACHED: &str = "LOCK_MUTANTS_REACHED";
 
 /// Tries the tests on each mutant that is asked for, or only prints them.
@@ -55,9 +56,12 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
 struct BrokenEngine {
     copy: Copy,
     suite: Suite,
-    /// The numbers of the mutants whose places a stage comes to.
-    reached: Mutex<BTreeMap<String, BTreeSet<usize>>>,
+    reached: Mutex<BTreeMap<String, OfTests>>,
 }
+
+/// The numbers of the mutants whose places each test of a stage comes to. Tests that are not told
+/// apart are one.
+type OfTests = BTreeMap<String, BTreeSet<usize>>;
 
 impl Subject for BrokenEngine {
     fn suite(&self) -> &Suite {
@@ -70,16 +74,26 @@ impl Subject for BrokenEngine {
 
     fn stages(&self, mutant: &Mutant, quick: bool) -> Vec<Stage> {
         let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        let meets = |stage: &Stage| {
-            let of_stage = reached.get(&stage.to_string());
-            of_stage.is_some_and(|reached| reached.contains(&mutant.number))
-        };
-        let stages: Vec<Stage> = stages::all(quick).into_iter().filter(meets).collect();
-        if stages.is_empty() {
-            return stages;
+        let mut meet = Vec::new();
+        for stage in stages::all(quick) {
+            let of_stage = reached.get(&stage.to_string()).into_iter().flatten();
+            let comes = of_stage.filter(|(_, numbers)| numbers.contains(&mutant.number));
+            let mut tests: Vec<String> = comes.map(|(test, _)| test.clone()).collect();
+            if tests.is_empty() {
+                continue;
+            }
+            // The quick ones first.
+            tests.sort_by_key(|test| self.suite.time(&stage, test));
+            meet.push(match stage.is_apart() {
+                true => stage.just(tests),
+                false => stage,
+            });
+        }
+        if meet.is_empty() {
+            return meet;
         }
         let mut all = self.suite.finders(&mutant.file);
-        all.extend(stages);
+        all.extend(meet);
         all
     }
 
@@ -97,8 +111,7 @@ impl Subject for BrokenEngine {
             Scene::One(mutant) => mutant.number.to_string().into(),
             Scene::Whole => {
                 let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-                let file = folder.path().join("reached");
-                environment.variables.push((REACHED, file.into()));
+                environment.variables.push((REACHED, folder.path().into()));
                 environment.folder = Some(folder);
                 return Ok(environment);
             }
@@ -108,20 +121,27 @@ impl Subject for BrokenEngine {
     }
 
     fn saw(&self, stage: &Stage, whole: &Environment) -> Result<(), String> {
-        let file = whole
+        let folder = whole
             .folder
             .as_ref()
-            .map(|folder| folder.path().join("reached"));
-        let file = file.ok_or("no folder for what was reached")?;
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| format!("{stage} comes to no place of the engine: {error}"))?;
-        let numbers = text.lines().filter_map(|line| line.parse::<usize>().ok());
+            .ok_or("no folder for what was reached")?;
+        let wrong = |error: std::io::Error| format!("what {stage} comes to: {error}");
         let mut reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        reached
-            .entry(stage.to_string())
-            .or_default()
-            .extend(numbers);
-        Ok(())
+        let of_stage = reached.entry(stage.to_string()).or_default();
+        for entry in std::fs::read_dir(folder.path()).map_err(wrong)? {
+            let path = entry.map_err(wrong)?.path();
+            let text = std::fs::read_to_string(&path).map_err(wrong)?;
+            let test = path.file_name().unwrap_or_default().to_string_lossy();
+            let numbers = text.lines().filter_map(|line| line.parse::<usize>().ok());
+            of_stage
+                .entry(test.into_owned())
+                .or_default()
+                .extend(numbers);
+        }
+        match of_stage.is_empty() {
+            true => Err(format!("{stage} comes to no place of the engine")),
+            false => Ok(()),
+        }
     }
 
     fn reason(&self, mutant: &Mutant) -> Option<&'static str> {

@@ -55,17 +55,17 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
         Stage::new("undo_storm", &[]),
         Stage::new("test_util", &[]),
         Stage::new("simulation", &["found::", "cancellation::simulated"]),
-        Stage::new("conformance", &["memory::"]).threads(16).apart(),
+        Stage::new("conformance", &["memory::"]).threads(12).apart(),
+        Stage::new("global_client", &[]),
     ];
     if !quick {
         stages.extend([
-            Stage::new("global_client", &[]),
             Stage::new("multi_lock_races", &[]),
-            Stage::new("observe", &[]),
-            Stage::new("metrics", &[]),
+            Stage::new("observe", &[]).threads(6).apart(),
+            Stage::new("metrics", &[]).threads(6).apart(),
+            Stage::new("cost", &[]).threads(6).apart(),
+            Stage::new("faults", &[]).threads(8).apart(),
             Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..3000")]),
-            Stage::new("cost", &[]),
-            Stage::new("faults", &[]).threads(8),
         ]);
     }
     stages

@@ -89,7 +89,9 @@ pub(crate) fn on(number: usize) -> bool {{
         Settings {{
             chosen: chosen.parse().ok(),
             all: chosen == "all",
-            reached: reached.map(|path| {{
+            reached: reached.map(|folder| {{
+                let test = std::env::var("{TEST}").unwrap_or("all".to_owned());
+                let path = std::path::Path::new(&folder).join(test);
                 File::options().create(true).append(true).open(path).expect("a file for numbers")
             }}),
         }}
@@ -105,5 +107,6 @@ pub(crate) fn on(number: usize) -> bool {{
 "#,
         CHOSEN = super::CHOSEN,
         REACHED = super::REACHED,
+        TEST = crate::mutants::TEST,
     )
 }

@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 pub use self::report::Report;
-pub(crate) use self::suite::{Stage, Suite};
+pub(crate) use self::suite::{Stage, Suite, TEST};
 pub use self::trial::Verdict;
 
 /// One small mistake.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt};
 use nix::sys::signal::{Signal, killpg};
@@ -77,12 +77,22 @@ impl Stage {
 
     /// One test of a stage.
     pub(super) fn only(&self, test: &str) -> Self {
+        self.just(vec![test.to_owned()])
+    }
+
+    /// Some tests of a stage, in this order if each has a process of its own.
+    pub(crate) fn just(&self, tests: Vec<String>) -> Self {
         Self {
-            names: vec![test.to_owned()],
+            names: tests,
             exact: true,
             without: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// The tests of this stage are told apart.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -137,7 +147,12 @@ pub(crate) struct Suite {
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
     /// How long stages may take.
     limits: Mutex<BTreeMap<String, Duration>>,
+    /// How long tests took that had a process of their own, with nothing broken.
+    times: Mutex<BTreeMap<(&'static str, String), Duration>>,
 }
+
+/// The test that has a process of its own, in its environment.
+pub(crate) const TEST: &str = "LOCK_MUTANTS_TEST";
 
 impl Suite {
     /// Builds the programs of these names: `cargo test --no-run` with these arguments.
@@ -182,6 +197,7 @@ impl Suite {
                 programs,
                 finders: Mutex::default(),
                 limits: Mutex::default(),
+                times: Mutex::default(),
             }),
             Some(name) => Err(format!("cargo did not tell where the tests {name} are")),
         }
@@ -211,11 +227,16 @@ impl Suite {
     /// A stage that took so long with nothing broken is taken to hang after many times that.
     pub(super) fn took(&self, stage: &Stage, time: Duration) {
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = (time * 5 + Duration::from_secs(20)).min(LIMIT);
+        let limit = (time * 10 + Duration::from_secs(20)).min(LIMIT);
         limits.insert(stage.to_string(), limit);
     }
 
     fn limit(&self, stage: &Stage) -> Duration {
+        if let ([test], true) = (&stage.names[..], stage.exact)
+            && let Some(time) = self.time(stage, test)
+        {
+            return (time * 10 + Duration::from_secs(10)).min(LIMIT);
+        }
         let limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
         if !stage.exact {
             return limits.get(&stage.to_string()).copied().unwrap_or(LIMIT);
@@ -226,21 +247,43 @@ impl Suite {
         of_program.map(|(_, limit)| *limit).max().unwrap_or(LIMIT)
     }
 
+    /// How long a test took with nothing broken, if it had a process of its own.
+    pub(crate) fn time(&self, stage: &Stage, test: &str) -> Option<Duration> {
+        let times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        times.get(&(stage.program, test.to_owned())).copied()
+    }
+
     /// Runs a stage until a test fails.
     pub(super) async fn run(
         &self,
         stage: &Stage,
         environment: &Environment,
     ) -> Result<Outcome, String> {
-        if !stage.apart || stage.exact {
+        if !stage.apart {
             return self.run_together(stage, environment).await;
         }
-        let tests = self.tests(stage).await?;
+        let tests = match stage.exact {
+            true => stage.names.clone(),
+            false => self.tests(stage).await?,
+        };
         let one = |test: String| async move {
             let alone = stage.only(&test);
-            self.run_together(&alone, environment).await
+            let began = Instant::now();
+            let outcome = self.run_together(&alone, environment).await?;
+            if outcome == Outcome::Green {
+                let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+                times
+                    .entry((stage.program, test.clone()))
+                    .or_insert_with(|| began.elapsed());
+            }
+            Ok::<_, String>(match outcome {
+                Outcome::Green => Outcome::Green,
+                Outcome::Hung | Outcome::Red(_) => Outcome::Red(test),
+            })
         };
-        let mut results = stream::iter(tests).map(one).buffer_unordered(stage.threads);
+        let without = |test: &String| !stage.without.contains(test);
+        let left = tests.into_iter().filter(without);
+        let mut results = stream::iter(left).map(one).buffer_unordered(stage.threads);
         while let Some(result) = results.next().await {
             match result? {
                 Outcome::Green => {}
@@ -273,6 +316,7 @@ impl Suite {
         let wrong = |error: std::io::Error| format!("the tests {}: {error}", stage.program);
         let temporary = temporary_folder().map_err(wrong)?;
         let program = &self.programs[stage.program];
+        let alone = stage.names.first().filter(|_| stage.apart);
         let mut tests = Command::new(&program.path)
             .args(stage.arguments())
             .current_dir(&program.folder)
@@ -283,6 +327,7 @@ impl Suite {
                     .iter()
                     .map(|(name, value)| (name, value)),
             )
+            .envs(alone.map(|test| (TEST, test)))
             .env("RUST_BACKTRACE", "0")
             // What a killed test leaves behind goes with this folder.
             .env("TMPDIR", temporary.path())

@@ -49,9 +49,15 @@ pub(super) async fn of(
         return Ok(Verdict::Unmet);
     }
     for mut stage in stages {
+        let mut hung = false;
         loop {
             let test = match suite.run(&stage, &environment).await? {
                 Outcome::Green => break,
+                // Others may have kept the processors busy.
+                Outcome::Hung if !hung => {
+                    hung = true;
+                    continue;
+                }
                 Outcome::Hung => return Ok(Verdict::Hung),
                 Outcome::Red(test) => test,
             };

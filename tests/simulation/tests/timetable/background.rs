@@ -235,6 +235,35 @@ fn a_late_command_is_undone_ever_more_seldom_until_its_lease_has_ended() {
     });
 }
 
+/// So little time says nothing about the store, which may have carried it out all the same.
+#[test]
+fn a_command_that_the_end_of_its_wait_cuts_short_is_undone() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let held = client.lock("k").lease(of(2700)).acquire().await.unwrap();
+        store.always("abandon", Fate::Replies(0, 9));
+        let request = client.lock("k").lease(of(1000)).wait(of(3000)).acquire();
+        let waits = tokio::spawn(store.asks(3000, request));
+        ms(2600).await;
+        store.always("acquire", Fate::Lost);
+        waits.await.unwrap().unwrap_err();
+        assert_eq!(store.now(), 3000);
+        ms(5000).await;
+        let calls = store.calls();
+        let when = |verb| {
+            calls
+                .iter()
+                .filter(move |call| call.1 == verb)
+                .map(|call| call.0)
+        };
+        let sent = when("acquire").last().unwrap();
+        let undos: Vec<u64> = when("abandon").collect();
+        assert!(sent > 2600);
+        assert_eq!((undos[0], undos[undos.len() - 1]), (3000, sent + 1000));
+        drop(held);
+    });
+}
+
 #[test]
 fn an_undo_that_fails_is_repeated_for_a_minute() {
     simulated(async {
