@@ -15,6 +15,11 @@ impl Service {
     pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
         let mut from = monotonic_nanos();
         let at = random.below(self.server.count());
+        // Where others can take over, sometimes long enough for that.
+        let (stands_still, is_away) = match self.settings.engine.has_failovers() {
+            true => (4000, 6000),
+            false => (2500, 800),
+        };
         let effect = match fault {
             Fault::ClientStop => self.stop_client(random).await,
             Fault::ClientKill => self.kill_client(random, &mut from).await,
@@ -31,17 +36,17 @@ impl Service {
             }
             Fault::ServerStop => {
                 self.server.pause(at);
-                tokio::time::sleep(random.millis(50, 2500)).await;
+                tokio::time::sleep(random.millis(50, stands_still)).await;
                 self.server.resume(at);
             }
             Fault::ServerKill => {
                 self.server.kill(at);
-                tokio::time::sleep(random.millis(0, 800)).await;
+                tokio::time::sleep(random.millis(0, is_away)).await;
                 self.server.restart(at).await;
             }
             Fault::ServerRestart => {
                 self.server.stop(at).await;
-                tokio::time::sleep(random.millis(0, 800)).await;
+                tokio::time::sleep(random.millis(0, is_away)).await;
                 self.server.restart(at).await;
             }
             Fault::LoseData => {

@@ -68,6 +68,11 @@ impl Engine {
         }
     }
 
+    /// Whether another server can take the place of one that is gone.
+    pub(super) fn has_failovers(self) -> bool {
+        matches!(self, Self::Sentinel | Self::Replicas | Self::Cluster)
+    }
+
     /// Whether the next master may lack locks that the last one has granted.
     pub(super) fn forgets_at_failover(self) -> bool {
         matches!(self, Self::Sentinel | Self::Cluster)

@@ -256,7 +256,7 @@ fn a_command_that_the_end_of_its_wait_cuts_short_is_undone() {
                 .filter(move |call| call.1 == verb)
                 .map(|call| call.0)
         };
-        let sent = when("acquire").last().unwrap();
+        let sent = when("acquire").next_back().unwrap();
         let undos: Vec<u64> = when("abandon").collect();
         assert!(sent > 2600);
         assert_eq!((undos[0], undos[undos.len() - 1]), (3000, sent + 1000));
