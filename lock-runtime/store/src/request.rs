@@ -231,7 +231,9 @@ pub enum Renewed {
     /// The hold lasts, and can be trusted until then and no longer. That may be sooner than
     /// requested, and sooner than was said before.
     Until(Instant),
-    /// The owner does not hold the key.
+    /// The owner does not hold the key. A store that has parts of a hold on several servers does
+    /// not give back what is left: others could have the key before the owner knows. The owner
+    /// releases it then, as every hold that is lost.
     Gone,
     /// The part of the store that has the key did not answer, while others did.
     Unanswered,

@@ -215,7 +215,8 @@ impl PostgresServer {
             .stdout(Stdio::null())
             .stderr(log);
         *self.process() = Some(OsProcess::spawn(&mut command));
-        let limit = Duration::from_secs(30);
+        // After a crash it first writes all its files to the disk, which others may keep busy.
+        let limit = Duration::from_secs(120);
         eventually_within(limit, "the server answers", async || {
             self.try_connect().await.is_some()
         })

@@ -298,6 +298,10 @@ async fn a_hold_that_a_majority_has_lost_is_lost() {
     until_renewed(&guard).await;
     quorum.servers[2].command(&["DEL", "lock:k"]).await;
     guard.lost().await;
+    // The rest keeps others out until whoever holds the guard has learned of it.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let holders = quorum.holders("k").await;
+    assert_eq!(holders.iter().flatten().count(), 2, "{holders:?}");
     match guard.release().await {
         Err(LockError::Lost { reason, .. }) => assert_eq!(reason, LostReason::Gone),
         other => panic!("{other:?}"),

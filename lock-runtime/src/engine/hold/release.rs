@@ -121,12 +121,11 @@ impl Engine {
     }
 
     /// A lost hold may still have its key for a moment. At the end of `max_hold`, or at a shutdown,
-    /// for longer.
+    /// for longer. Of one that is gone a store of several servers may have the rest: it keeps that
+    /// until nobody here believes in the hold any more.
     fn end_lost(&self, hold: &Hold, reason: LostReason) {
         self.observed.lost(hold, self.clock.now());
-        if reason != LostReason::Gone || hold.parts().len() > 1 || !hold.late.is_empty() {
-            self.send_release(hold, !reason.is_end_of_lease(), true);
-        }
+        self.send_release(hold, !reason.is_end_of_lease(), true);
     }
 
     /// When the store has ended the hold by itself. A renewal may be under way, or its answer lost.

@@ -114,7 +114,7 @@ fn an_answered_health_check_says_how_long_it_took() {
 }
 
 #[test]
-fn a_hold_past_its_deadline_is_released_and_one_that_is_gone_is_not() {
+fn a_lost_hold_is_released_when_its_owner_knows_also_if_it_is_gone() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.answers(Reply::Renew(vec![Renewed::Gone]));
@@ -122,9 +122,11 @@ fn a_hold_past_its_deadline_is_released_and_one_that_is_gone_is_not() {
         let guard = store.asks(WAIT, request.acquire()).await.unwrap();
         guard.lost().await;
         assert_eq!(store.now(), 300);
+        ms(100).await;
+        assert!(store.when("release").is_empty());
         drop(guard);
         ms(5000).await;
-        assert!(store.when("release").is_empty());
+        assert_eq!(store.when("release"), [400]);
 
         let request = client.lock("l").lease(of(1000)).renew(false);
         let guard = store.asks(WAIT, request.acquire()).await.unwrap();

@@ -40,7 +40,7 @@ rules! {
     what_is_renewed_is_renewed_again
     a_renewal_comes_before_the_deadline
     a_renewal_leaves_time_for_another
-    what_is_gone_is_left_alone
+    what_is_gone_is_not_renewed
     a_release_is_the_last_word
     what_may_be_held_is_undone
     an_undo_is_repeated_until_it_is_answered
@@ -286,15 +286,13 @@ fn a_renewal_leaves_time_for_another(schedule: &Schedule) -> Result<(), String> 
     })
 }
 
-/// A hold that the store no longer knows is not renewed. It is released only together with others
-/// of its call.
-fn what_is_gone_is_left_alone(schedule: &Schedule) -> Result<(), String> {
+/// A hold that the store no longer knows is not renewed.
+fn what_is_gone_is_not_renewed(schedule: &Schedule) -> Result<(), String> {
     let mut gone = BTreeSet::new();
     for command in commands(schedule) {
         let mut owners = command.request.claims().map(|claim| &claim.owner);
         let right = match command.request {
             Request::Renew(_) => owners.all(|owner| !gone.contains(owner)),
-            Request::Release(_) => owners.any(|owner| !gone.contains(owner)),
             _ => true,
         };
         ensure(right, command)?;

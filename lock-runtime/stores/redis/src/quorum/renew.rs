@@ -66,16 +66,14 @@ impl QuorumStore {
             }
         }
         let mut tallies = tallies.iter();
-        let renewed = holds.iter().zip(&rounds).map(|(hold, round)| {
-            let (Some(round), Some(tally)) = (round, round.as_ref().and(tallies.next())) else {
+        let renewed = rounds.iter().map(|round| {
+            let Some(tally) = round.as_ref().and_then(|_| tallies.next()) else {
                 return Renewed::Gone;
             };
             if tally.renewed >= enough {
                 Renewed::Renewed
             } else if tally.gone > servers - enough {
-                // No release will follow, so end what is left of the hold here.
-                self.forget(hold.claim.owner, round);
-                drop(self.end_everywhere(round, true, None, by));
+                // What is left keeps others out until the owner knows, and releases it.
                 Renewed::Gone
             } else {
                 Renewed::Unanswered

@@ -225,11 +225,10 @@ fn a_renewal_that_takes_all_that_is_left() {
 }
 
 #[test]
-fn a_renewal_or_a_release_of_what_is_gone() {
-    for last in [renew(1100, 500, Renewed::Gone), release(1100)] {
-        let lines = vec![acquire(0, GRANTED), renew(1000, 500, Renewed::Gone), last];
-        breaks(lines, &["what_is_gone_is_left_alone"]);
-    }
+fn a_renewal_of_what_is_gone() {
+    let gone = |at| renew(at, 500, Renewed::Gone);
+    let lines = vec![acquire(0, GRANTED), gone(1000), gone(1100)];
+    breaks(lines, &["what_is_gone_is_not_renewed"]);
 }
 
 #[test]
