@@ -1,6 +1,6 @@
 //! Code with one small mistake: how many such mistakes do the tests find?
 //!
-//! What is broken, and how a test program meets it, is for [`Subject`] to say. The rest is the same
+//! What is broken, and how a test program meets it, is for a `Subject` to say. The rest is the same
 //! for all: first the tests must be green with nothing broken, and red with everything broken.
 //! Otherwise the rest would show nothing. Then each mutant meets one stage of tests after the
 //! other, until one is red.
