@@ -121,8 +121,8 @@ impl SentinelGroupBuilder {
             builder = builder.password(password).arg("--masterauth").arg(password);
         }
         let server = builder.start().await;
-        // Not on the command line: a replica that has become the master must be one after a restart.
-        // Of a server that comes back and is none, sentinels make a replica again.
+        // Not on the command line: a replica that has become the master must be one after a
+        // restart. Of a server that comes back and is none, sentinels make a replica again.
         if let Some(master) = of {
             let port = master.port().to_string();
             server.command(&["REPLICAOF", "127.0.0.1", &port]).await;
