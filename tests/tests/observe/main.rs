@@ -87,8 +87,10 @@ async fn observed() -> (LockClient, Told) {
 async fn observed_at(server: &RedisServer) -> (LockClient, Told) {
     let told = Told::default();
     let builder = LockClient::builder().url(server.url());
-    // A busy machine takes its time.
-    let builder = builder.connect_timeout(Duration::from_secs(10));
+    // A busy machine takes its time. After ten milliseconds others would have their turn.
+    let builder = builder
+        .connect_timeout(Duration::from_secs(10))
+        .local_tenure(64, Duration::from_secs(60));
     let client = builder.observer(told.clone()).connect().await.unwrap();
     (client, told)
 }
