@@ -72,6 +72,7 @@ impl RedisCluster {
             let node = node.arg("--cluster-replica-validity-factor").arg("0");
             let node = node.arg("--cluster-allow-replica-migration").arg("no");
             let node = node.arg("--appendonly").arg(appendonly);
+            let node = node.arg("--appendfsync").arg("always");
             nodes.push(
                 node.arg("--repl-diskless-sync-delay")
                     .arg("0")

@@ -127,6 +127,11 @@ fn recounted(pages: &[Page]) -> Result<Vec<String>, String> {
                 return Err(format!("{page}: this has no command: {claim}"));
             };
             all += 1;
+            if !says(text, expected) {
+                lost.push(format!(
+                    "{page} does not say {expected}, which a comment there has"
+                ));
+            }
             let found = in_one_line(&output(command)?);
             match found == expected {
                 true => println!("holds: {page}: {claim}"),
@@ -140,6 +145,17 @@ fn recounted(pages: &[Page]) -> Result<Vec<String>, String> {
         0 => Err("no page has a number with its command".to_owned()),
         _ => Ok(lost),
     }
+}
+
+/// Whether readers of a page see this number.
+fn says(page: &str, number: &str) -> bool {
+    let mut seen = page
+        .split("<!--")
+        .map(|part| part.split_once("-->").map_or(part, |(_, b)| b));
+    seen.any(|part| {
+        part.split(|c: char| !c.is_alphanumeric())
+            .any(|word| word == number)
+    })
 }
 
 /// Every command on the pages that begins so, in code or in a block of code.
@@ -221,6 +237,11 @@ mod tests {
         assert_eq!(recounted(&page("4 = echo 4")), Ok(Vec::new()));
         let lost = vec!["a page says 4, and it is 5: echo 5".to_owned()];
         assert_eq!(recounted(&page("4 =\necho 5")), Ok(lost));
+        let other = [(
+            "a page".to_owned(),
+            "5 of <!-- holds: 4 = echo 4 --> them".to_owned(),
+        )];
+        assert_eq!(recounted(&other).map(|lost| lost.len()), Ok(1));
         assert!(recounted(&page("4")).is_err());
         assert!(recounted(&[]).is_err());
     }

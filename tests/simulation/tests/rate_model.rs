@@ -109,7 +109,7 @@ const SURROUNDINGS: &str = "local server = redis
     end}
 ";
 
-/// The script in its surroundings. `script-mutants` may ask for a broken one.
+/// The script in its surroundings. `bash tests/long/run scripts` may ask for a broken one.
 fn script() -> String {
     let rate = include_str!("../../../lock-runtime/stores/redis/src/commands/rate.lua");
     let rate = match std::env::var_os("LOCK_SCRIPTS") {

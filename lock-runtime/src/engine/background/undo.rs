@@ -37,7 +37,8 @@ pub(crate) struct PendingRelease {
     /// Until the first answer, later requests of this process wait.
     pub(crate) first: Vec<Releasing>,
     pub(crate) late: Vec<(LateAcquire, Acquire)>,
-    /// The hold may be gone for a known reason: it expired, or an earlier release was carried out.
+    /// The hold may be gone for a known reason: it expired, the store said that it is gone, or an
+    /// earlier release was carried out.
     pub(crate) expected_gone: bool,
 }
 

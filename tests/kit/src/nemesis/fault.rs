@@ -41,7 +41,7 @@ pub enum Fault {
     ScriptFlush,
     /// Memory is full, and nothing may be evicted.
     OutOfMemory,
-    /// SIGKILL of the server. It comes back without data.
+    /// SIGKILL of the server, which comes back without data; on a quorum, all servers are emptied.
     LoseData,
     /// Memory is full, and keys are evicted.
     Evict,
@@ -140,7 +140,7 @@ impl fmt::Display for Fault {
             Self::DebugSleep => "DEBUG SLEEP",
             Self::ScriptFlush => "SCRIPT FLUSH",
             Self::OutOfMemory => "out of memory",
-            Self::LoseData => "SIGKILL of the server, data lost",
+            Self::LoseData => "data lost",
             Self::Evict => "eviction",
             Self::Failover => "a replica took over",
             Self::ClockAhead => "server's clock ahead",

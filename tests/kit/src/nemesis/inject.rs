@@ -13,13 +13,12 @@ use crate::seeded::Seeded;
 impl Service {
     /// Injects one fault, from its beginning to its end.
     pub(super) async fn inject(&self, fault: Fault, random: &mut Seeded) {
+        if fault.place() == Place::Server {
+            // What has happened before is not this fault's doing.
+            self.note_failovers().await;
+        }
+        let (at, stands_still, is_away) = self.aim(random).await;
         let mut from = monotonic_nanos();
-        let at = random.below(self.server.count());
-        // Where others can take over, sometimes long enough for that.
-        let (stands_still, is_away) = match self.settings.engine.has_failovers() {
-            true => (4000, 6000),
-            false => (2500, 800),
-        };
         let effect = match fault {
             Fault::ClientStop => self.stop_client(random).await,
             Fault::ClientKill => self.kill_client(random, &mut from).await,
@@ -36,17 +35,17 @@ impl Service {
             }
             Fault::ServerStop => {
                 self.server.pause(at);
-                tokio::time::sleep(random.millis(50, stands_still)).await;
+                tokio::time::sleep(stands_still).await;
                 self.server.resume(at);
             }
             Fault::ServerKill => {
                 self.server.kill(at);
-                tokio::time::sleep(random.millis(0, is_away)).await;
+                tokio::time::sleep(is_away).await;
                 self.server.restart(at).await;
             }
             Fault::ServerRestart => {
                 self.server.stop(at).await;
-                tokio::time::sleep(random.millis(0, is_away)).await;
+                tokio::time::sleep(is_away).await;
                 self.server.restart(at).await;
             }
             Fault::LoseData => {
@@ -82,6 +81,21 @@ impl Service {
             redis.until_settled().await;
             self.note_failovers().await;
         }
+    }
+
+    /// A server, and how long it stands still or is away. Where others can take over, half of the
+    /// faults meet a master for long enough.
+    async fn aim(&self, random: &mut Seeded) -> (usize, Duration, Duration) {
+        let masters = match self.server.redis() {
+            Some(redis) => redis.masters_at().await,
+            None => Vec::new(),
+        };
+        if !masters.is_empty() && random.chance(50) {
+            let at = *random.pick(&masters);
+            return (at, random.millis(2500, 4000), random.millis(2500, 6000));
+        }
+        let at = random.below(self.server.count());
+        (at, random.millis(50, 2500), random.millis(0, 800))
     }
 
     /// Ends all faults.

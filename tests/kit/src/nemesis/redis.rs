@@ -34,7 +34,10 @@ impl RedisSetUp {
     }
 
     pub(super) async fn sentinels(confirmed: bool) -> Self {
-        let builder = SentinelGroup::builder().arg("--appendonly").arg("yes");
+        let mut builder = SentinelGroup::builder();
+        for word in ["--appendonly", "yes", "--appendfsync", "always"] {
+            builder = builder.arg(word);
+        }
         let group = builder.start().await;
         Self::Sentinels { group, confirmed }
     }
@@ -101,6 +104,18 @@ impl RedisSetUp {
         }
     }
 
+    /// The places of the masters among the servers, if others can take over from them.
+    pub(super) async fn masters_at(&self) -> Vec<usize> {
+        let masters = self.masters().await;
+        let is_master =
+            |(at, server): (usize, &RedisServer)| masters.contains(&server.port()).then_some(at);
+        self.servers()
+            .iter()
+            .enumerate()
+            .filter_map(is_master)
+            .collect()
+    }
+
     /// Waits until all servers are there again, and agree on what each of them is.
     pub(super) async fn until_settled(&self) {
         match self {
@@ -110,7 +125,7 @@ impl RedisSetUp {
         }
     }
 
-    /// All servers lose their data.
+    /// One server comes back without its data, or all servers of a quorum are emptied.
     pub(super) async fn lose_data(&self) {
         match self {
             Self::One(server) => server.restart_empty().await,
@@ -135,7 +150,7 @@ impl RedisSetUp {
         left
     }
 
-    /// The clients that can hear of something.
+    /// The clients that can hear of something. On a quorum, what can be heard.
     pub(super) async fn channels(&self) -> Vec<String> {
         let mut heard = BTreeSet::new();
         for server in self.servers() {

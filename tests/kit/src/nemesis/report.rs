@@ -136,7 +136,7 @@ impl fmt::Display for Report {
                         stall.key
                     )
                 });
-            let outside = if fault.is_in_model() {
+            let outside = if fault.is_in_model() || *fault == Fault::Failover {
                 ""
             } else {
                 " (outside the model)"

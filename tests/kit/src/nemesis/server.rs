@@ -69,7 +69,8 @@ impl Engine {
     }
 
     /// Whether another server can take the place of one that is gone.
-    pub(super) fn has_failovers(self) -> bool {
+    #[must_use]
+    pub fn has_failovers(self) -> bool {
         matches!(self, Self::Sentinel | Self::Replicas | Self::Cluster)
     }
 

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::arguments::Arguments;
 use super::clock_shim::ClockShim;
 use super::report::{Injected, Report};
-use super::server::Server;
+use super::server::{Engine, Server};
 use super::{Fault, Settings, verdict};
 use crate::history::{Check, Effect, Violation};
 use crate::monotonic_nanos;
@@ -28,7 +28,7 @@ pub(super) struct Slot {
 
 /// Everything that a run has started. It ends with this value.
 pub(super) struct Service {
-    pub(super) settings: Settings,
+    settings: Settings,
     pub(super) server: Server,
     pub(super) clock: Option<ClockShim>,
     resource: RedisServer,
@@ -225,7 +225,8 @@ impl Service {
             self.notice(Check::Leftovers, format!("left in the server: {left:?}"));
         }
         let channels = self.server.channels().await;
-        if channels.len() > processes {
+        // On a quorum a channel is one for all.
+        if channels.len() > processes && self.settings.engine != Engine::Quorum {
             let text = format!("{processes} processes have subscriptions to {channels:?}");
             self.notice(Check::Leftovers, text);
         }

@@ -89,7 +89,9 @@ fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, St
         times.sort_unstable();
     }
     let mut stalls: BTreeMap<super::Fault, Stall> = BTreeMap::new();
-    for fault in injected {
+    // The work of another fault, whose time is within its own.
+    let is_own = |one: &&Injected| one.fault != super::Fault::Failover;
+    for fault in injected.iter().filter(is_own) {
         let firsts = grants.iter().filter_map(|(key, times)| {
             let next = times.partition_point(|at| *at < fault.to);
             Some((*times.get(next)?, *key))
@@ -97,7 +99,7 @@ fn stalls(history: &History, injected: &[Injected]) -> BTreeMap<super::Fault, St
         let Some((last, key)) = firsts.max() else {
             continue;
         };
-        let disturbed = injected.iter().any(|other| {
+        let disturbed = injected.iter().filter(is_own).any(|other| {
             // Keys written while the clock was ahead last longer than their lease.
             let until = match other.effect {
                 Effect::ClockMoved => other.to.saturating_add(AFTER_CLOCK),

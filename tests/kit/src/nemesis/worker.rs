@@ -179,6 +179,8 @@ impl Worker {
         let outcome = match error {
             LockError::Busy { .. } => Outcome::Busy,
             LockError::Unavailable { .. } => Outcome::Failed,
+            // The process stood still between the grant and the beginning of the body.
+            LockError::Lost { .. } if log.plan.style == Style::Body => Outcome::Failed,
             other => {
                 say(&format!("unexpected {:?} {other:?}", log.plan.keys));
                 Outcome::Failed

@@ -13,6 +13,8 @@ use crate::mutants::{Mutant, Options, repository};
 const ENGINE: &str = "lock-runtime/src/engine";
 /// The crate's root, to which the module that answers is added.
 const ROOT: &str = "lock-runtime/src/lib.rs";
+/// That module.
+const ANSWERS: &str = "lock-runtime/src/mutant.rs";
 /// The compiler shows the mistakes of types first, and those of borrows when there are no others.
 const ROUNDS: usize = 12;
 
@@ -56,6 +58,9 @@ impl Copy {
             .current_dir(repository())
             .output()
             .map_err(|error| format!("git: {error}"))?;
+        if !listed.status.success() {
+            return Err("git does not list the files: is this a checkout?".to_owned());
+        }
         let listed = String::from_utf8(listed.stdout).map_err(|error| error.to_string())?;
         let listed: Vec<&str> = listed.split_terminator('\0').collect();
         copy.forget_what_is_gone(&listed)?;
@@ -83,7 +88,7 @@ impl Copy {
         }
         let all = copy.compiling.len();
         let answers = weave::answers(all.max(1));
-        copy.write("lock-runtime/src/mutant.rs", answers.as_bytes())?;
+        copy.write(ANSWERS, answers.as_bytes())?;
         // What is woven in is not well written.
         let mut root = b"#![allow(warnings)]\n".to_vec();
         root.extend(fs::read(repository().join(ROOT)).map_err(|error| error.to_string())?);
@@ -238,6 +243,7 @@ impl Copy {
                 if path.is_dir() {
                     folders.push(path);
                 } else if let Ok(name) = path.strip_prefix(&self.folder)
+                    && name != Path::new(ANSWERS)
                     && !listed.iter().any(|listed| Path::new(listed) == name)
                 {
                     fs::remove_file(&path).map_err(told(&path))?;

@@ -24,7 +24,8 @@
 //! - **Release** goes to all servers, whatever they replied before. It is repeated until each has
 //!   surely done it or the lease is over.
 //! - **Renewal** counts when a majority has renewed. The hold is gone when a majority no longer
-//!   can. What is left of it keeps others out until its owner has been told, and releases it.
+//!   can. What is left of it keeps others out until its owner, who has been told, releases it, or
+//!   until the lease ends.
 //! - **A restarted server** may have forgotten what it granted. It does not count until the longest
 //!   possible lease has passed: by the clock of a client that knew it before, and by its own uptime
 //!   for others. It does everything else. No lease is longer than that.
