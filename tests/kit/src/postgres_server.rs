@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{ClientId, Clock, Listener, Store};
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
+use crate::eventually;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
-use crate::{eventually, eventually_within};
 
 mod standby;
 
@@ -195,7 +195,37 @@ impl PostgresServer {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Starts it, and again if it ends at once: after a crash, processes of the one before may keep
+    /// the port and the memory for a while.
     async fn launch(&self) {
+        // After a crash it first writes all its files to the disk, which others may keep busy.
+        let limit = Duration::from_secs(120);
+        let started = Instant::now();
+        loop {
+            self.spawn();
+            let has_ended = || {
+                let mut process = self.process();
+                process
+                    .as_mut()
+                    .is_none_or(|process| process.exit_status().is_some())
+            };
+            while !has_ended() && started.elapsed() < limit {
+                let answer = tokio::time::timeout(Duration::from_secs(2), self.try_connect());
+                if let Ok(Some(_)) = answer.await {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+            assert!(
+                started.elapsed() < limit,
+                "PostgreSQL did not start within {limit:?}; it wrote:\n{log}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn spawn(&self) {
         let log = fs::File::create(self.folder.path().join("log")).expect("a log");
         let mut command = program("postgres");
         command
@@ -215,12 +245,6 @@ impl PostgresServer {
             .stdout(Stdio::null())
             .stderr(log);
         *self.process() = Some(OsProcess::spawn(&mut command));
-        // After a crash it first writes all its files to the disk, which others may keep busy.
-        let limit = Duration::from_secs(120);
-        eventually_within(limit, "the server answers", async || {
-            self.try_connect().await.is_some()
-        })
-        .await;
     }
 
     async fn try_connect(&self) -> Option<Client> {
