@@ -198,8 +198,7 @@ impl PostgresServer {
     /// Starts it, and again if it ends at once: after a crash, processes of the one before may keep
     /// the port and the memory for a while.
     async fn launch(&self) {
-        // After a crash it first writes all its files to the disk, which others may keep busy.
-        let limit = Duration::from_secs(120);
+        let limit = Duration::from_secs(30);
         let started = Instant::now();
         loop {
             self.spawn();

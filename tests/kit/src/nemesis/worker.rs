@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lock_runtime::{Guard, LockClient, LockError};
+use lock_runtime::{Guard, LockClient, LockError, LostReason};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinSet;
 
@@ -180,7 +180,10 @@ impl Worker {
             LockError::Busy { .. } => Outcome::Busy,
             LockError::Unavailable { .. } => Outcome::Failed,
             // The process stood still between the grant and the beginning of the body.
-            LockError::Lost { .. } if log.plan.style == Style::Body => Outcome::Failed,
+            LockError::Lost {
+                reason: LostReason::Stalled | LostReason::Expired,
+                ..
+            } if log.plan.style == Style::Body => Outcome::Failed,
             other => {
                 say(&format!("unexpected {:?} {other:?}", log.plan.keys));
                 Outcome::Failed
