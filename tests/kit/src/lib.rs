@@ -46,6 +46,7 @@ mod os_process;
 #[cfg(target_os = "linux")]
 mod pgbouncer;
 mod polled;
+mod port;
 mod postgres_server;
 mod postgres_wire;
 mod process;
@@ -77,6 +78,7 @@ pub use memory_backend::MemoryBackend;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;
 pub use polled::polled;
+pub use port::Port;
 pub use postgres_server::PostgresServer;
 pub use process::{ChildProcess, Event};
 pub use proxy::Proxy;

@@ -7,15 +7,16 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
-use crate::eventually;
 use crate::os_process::OsProcess;
-use crate::postgres_server::{PostgresServer, free_port, program};
+use crate::postgres_server::{PostgresServer, program};
+use crate::{Port, eventually};
 
 /// A pooler of five sessions in transaction mode. It ends with this value.
 #[derive(Debug)]
 pub struct PgBouncer {
-    port: u16,
+    // First: fields are dropped in order, and the process uses the others.
     _process: OsProcess,
+    port: Port,
     _folder: TempDir,
 }
 
@@ -31,14 +32,15 @@ impl PgBouncer {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(folder.path(), open).expect("the folder is this user's");
-        let port = free_port();
+        let port = Port::free();
         let settings = folder.path().join("pgbouncer.ini");
         let text = format!(
             "[databases]\npostgres = host=127.0.0.1 port={} dbname=postgres user=app\n\
-             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
+             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\n\
              auth_type = any\npool_mode = transaction\nmax_client_conn = 200\n\
              default_pool_size = {}\n",
             server.port(),
+            port.number(),
             Self::SESSIONS
         );
         fs::write(&settings, text).expect("the settings");
@@ -70,6 +72,6 @@ impl PgBouncer {
     /// The URL of the user with the least rights, through the pooler.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://app@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://app@127.0.0.1:{}/postgres", self.port.number())
     }
 }

@@ -2,12 +2,11 @@
 
 use std::fmt;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,10 +18,10 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
 use crate::backend::{Asks, Backend, StoreUnderTest};
-use crate::eventually;
 use crate::os_process::OsProcess;
 use crate::redis_store::{PATIENT, context};
 use crate::temporary::temporary_folder;
+use crate::{Port, eventually};
 
 mod standby;
 
@@ -35,15 +34,15 @@ const APP: &str = "app";
 
 /// A server in a folder of its own, on a free port. It ends with this value.
 pub struct PostgresServer {
-    port: u16,
-    // Before the folder: fields are dropped in order, and the process writes there.
+    // First: fields are dropped in order, and the process uses the others.
     process: Mutex<Option<OsProcess>>,
+    port: Port,
     folder: TempDir,
 }
 
 impl fmt::Debug for PostgresServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PostgresServer").field(&self.port).finish()
+        f.debug_tuple("PostgresServer").field(&self.port()).finish()
     }
 }
 
@@ -73,19 +72,6 @@ pub(crate) fn program(name: &str) -> Command {
     command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]);
     command.arg(path);
     command
-}
-
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let offset = u16::try_from(std::process::id() % 4000).expect("less than 4000");
-    for _ in 0..4000 {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 5500 + (offset + step) % 4000;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no free port");
 }
 
 impl PostgresServer {
@@ -155,7 +141,7 @@ impl PostgresServer {
             .expect("initdb is installed");
         assert!(made.success(), "initdb: {made}");
         let server = Self {
-            port: free_port(),
+            port: Port::free(),
             process: Mutex::new(None),
             folder,
         };
@@ -230,7 +216,7 @@ impl PostgresServer {
         command
             .arg("-D")
             .arg(self.folder.path().join("data"))
-            .args(["-p", &self.port.to_string()])
+            .args(["-p", &self.port().to_string()])
             .args([
                 "-c",
                 "listen_addresses=127.0.0.1",
@@ -256,13 +242,13 @@ impl PostgresServer {
     /// The URL of the superuser.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://postgres@127.0.0.1:{}/postgres", self.port())
     }
 
     /// The URL of the user with the least rights.
     #[must_use]
     pub fn app_url(&self) -> String {
-        format!("postgres://{APP}@127.0.0.1:{}/postgres", self.port)
+        format!("postgres://{APP}@127.0.0.1:{}/postgres", self.port())
     }
 
     /// The same with another address, such as a [`Proxy`](crate::Proxy)'s.
@@ -274,7 +260,7 @@ impl PostgresServer {
     /// The TCP port. It stays the same over restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// A session of the superuser.

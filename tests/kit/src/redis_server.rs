@@ -16,9 +16,9 @@ use tempfile::TempDir;
 
 pub use self::builder::RedisServerBuilder;
 use self::builder::Settings;
-use crate::eventually;
 use crate::os_process::OsProcess;
 use crate::temporary::temporary_folder;
+use crate::{Port, eventually};
 
 /// The time limit for a server's first answer.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -45,10 +45,10 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// ```
 #[derive(Debug)]
 pub struct RedisServer {
-    settings: Settings,
-    port: u16,
-    // Before the folder: fields are dropped in order, and the process writes there.
+    // First: fields are dropped in order, and the process uses the others.
     process: Mutex<OsProcess>,
+    settings: Settings,
+    port: Port,
     folder: TempDir,
 }
 
@@ -67,8 +67,8 @@ impl RedisServer {
     async fn start_with(settings: Settings) -> Self {
         let folder = temporary_folder();
         loop {
-            let port = builder::free_port();
-            match launch(&settings, port, folder.path()).await {
+            let port = Port::free();
+            match launch(&settings, port.number(), folder.path()).await {
                 Ok(process) => {
                     return Self {
                         settings,
@@ -87,13 +87,13 @@ impl RedisServer {
     /// The address on which the server listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port()))
     }
 
     /// The TCP port. It stays the same over restarts.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// `redis://…`, with the password if there is one.
@@ -184,7 +184,7 @@ impl RedisServer {
         }
         let started = Instant::now();
         loop {
-            match launch(&self.settings, self.port, self.folder.path()).await {
+            match launch(&self.settings, self.port(), self.folder.path()).await {
                 Ok(process) => {
                     *self.process() = process;
                     return;

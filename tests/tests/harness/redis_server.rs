@@ -1,5 +1,8 @@
 //! A server starts, ends, stands still and comes back as told, and its counts are exact.
 
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, UdpSocket};
+
 use super::*;
 
 #[tokio::test]
@@ -10,6 +13,19 @@ async fn servers_share_nothing() {
     a.command(&["SET", "only-in-a", "1"]).await;
     assert_eq!(a.keys("*").await, ["only-in-a"]);
     assert!(b.keys("*").await.is_empty());
+}
+
+/// The claim is the system's, so it holds in other processes as well.
+#[tokio::test]
+async fn the_port_of_a_server_that_is_down_is_given_to_no_other_one() {
+    let server = RedisServer::start().await;
+    let claim = (Ipv4Addr::LOCALHOST, server.port());
+    server.kill();
+    let taken = UdpSocket::bind(claim).map_err(|error| error.kind());
+    assert_eq!(taken.err(), Some(ErrorKind::AddrInUse));
+    drop(server);
+    // A process that another test starts at this moment has it, too, until it runs its program.
+    eventually("it is given back", async || UdpSocket::bind(claim).is_ok()).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! A memcached of a test's own.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -8,33 +7,30 @@ use std::time::Duration;
 
 use lock_runtime::{LockClient, LockClientBuilder};
 use lock_store::{ClientId, Clock, Listener, Store};
-use lock_testkit::{Asks, StoreUnderTest, context, eventually};
+use lock_testkit::{Asks, Port, StoreUnderTest, context, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// A server of a test's own.
 #[derive(Debug)]
 pub(crate) struct Memcached {
     process: Mutex<Child>,
+    port: Port,
     pub(crate) address: String,
     arguments: Vec<&'static str>,
 }
 
 impl Memcached {
     pub(crate) async fn start_with(arguments: &[&'static str]) -> Self {
-        let port = free_port();
+        let port = Port::free();
         let arguments = arguments.to_vec();
         let server = Self {
-            process: Mutex::new(launch(port, &arguments)),
-            address: format!("127.0.0.1:{port}"),
+            process: Mutex::new(launch(port.number(), &arguments)),
+            address: format!("127.0.0.1:{}", port.number()),
+            port,
             arguments,
         };
         server.listens().await;
@@ -136,9 +132,8 @@ impl StoreUnderTest for Memcached {
 
     fn restart(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(async {
-            let (_, port) = self.address.rsplit_once(':').expect("host:port");
-            let port = port.parse().expect("a port");
-            *self.process.lock().expect("no test panics in here") = launch(port, &self.arguments);
+            *self.process.lock().expect("no test panics in here") =
+                launch(self.port.number(), &self.arguments);
             self.listens().await;
         })
     }

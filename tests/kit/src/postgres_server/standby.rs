@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::Mutex;
 
-use super::{PostgresServer, free_port, program};
-use crate::eventually;
+use super::{PostgresServer, program};
 use crate::temporary::temporary_folder;
+use crate::{Port, eventually};
 
 impl PostgresServer {
     /// A copy of this server, which follows it from now on. With `synchronous`, each commit waits
@@ -30,7 +30,7 @@ impl PostgresServer {
             .expect("pg_basebackup is installed");
         assert!(copied.success(), "pg_basebackup: {copied}");
         let standby = Self {
-            port: free_port(),
+            port: Port::free(),
             process: Mutex::new(None),
             folder,
         };

@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 
 use redis::{ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo};
 
 use super::RedisServer;
+use crate::Port;
 
 /// Settings of a [`RedisServer`] before its start.
 ///
@@ -64,11 +64,14 @@ impl RedisServerBuilder {
 
     /// Makes it a node of a cluster that is not formed yet.
     #[must_use]
-    pub fn cluster_node(self) -> Self {
+    pub fn cluster_node(mut self) -> Self {
+        let bus = Port::free();
+        let number = bus.number().to_string();
+        self.settings.bus = Some(Arc::new(bus));
         self.arg("--cluster-enabled")
             .arg("yes")
             .arg("--cluster-port")
-            .arg(free_port().to_string())
+            .arg(number)
     }
 
     /// Makes it a sentinel, which keeps its configuration in its own file.
@@ -96,6 +99,8 @@ pub(super) struct Settings {
     pub(super) password: Option<String>,
     pub(super) unix_socket: bool,
     sentinel: Option<String>,
+    /// Of a node of a cluster, for the others.
+    bus: Option<Arc<Port>>,
 }
 
 impl Settings {
@@ -154,25 +159,4 @@ impl Settings {
 
 pub(super) fn socket_path(folder: &Path) -> PathBuf {
     folder.join("redis.sock")
-}
-
-/// A free port.
-///
-/// It is below the range that systems use for outgoing connections (Linux: from 32768, macOS: from
-/// 49152). So no client can take it while the server is down.
-pub(super) fn free_port() -> u16 {
-    const FIRST: u32 = 10_000;
-    const COUNT: u32 = 22_000;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Test processes that run in parallel start far from each other.
-    let offset = std::process::id().wrapping_mul(251);
-    for _ in 0..COUNT {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = u16::try_from(FIRST + offset.wrapping_add(step) % COUNT)
-            .expect("the range ends below 65536");
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no free port among {COUNT} from {FIRST} on");
 }

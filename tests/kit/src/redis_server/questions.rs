@@ -39,12 +39,12 @@ impl RedisServer {
     ///
     /// The server's error reply, or the failure to reach it.
     pub async fn try_command(&self, words: &[&str]) -> Result<Value, RedisError> {
-        ask(self.settings.client(self.port), words, ANSWER_LIMIT).await
+        ask(self.settings.client(self.port()), words, ANSWER_LIMIT).await
     }
 
     /// True if a `PING` is answered within `limit`.
     pub async fn responds_within(&self, limit: Duration) -> bool {
-        ask(self.settings.client(self.port), &["PING"], limit)
+        ask(self.settings.client(self.port()), &["PING"], limit)
             .await
             .is_ok()
     }

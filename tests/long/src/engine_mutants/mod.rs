@@ -42,7 +42,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
     let mut arguments = copy.arguments();
     arguments.extend(stages::BUILT.map(str::to_owned));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let suite = Suite::build(copy.folder(), &arguments, stages::PROGRAMS).await?;
+    let suite = Suite::build(copy.folder(), &arguments, stages::PROGRAMS, options.jobs).await?;
     let subject = BrokenEngine {
         copy,
         suite,

@@ -94,7 +94,7 @@ pub(crate) async fn run(
     let all = mutants.len();
     let left = Arc::new(Mutex::new(VecDeque::from(mutants)));
     let mut workers = JoinSet::new();
-    for _ in 0..options.jobs.max(1) {
+    for _ in 0..options.jobs {
         let (subject, left) = (subject.clone(), left.clone());
         workers.spawn(async move {
             let mut tried = Vec::new();
@@ -135,8 +135,8 @@ pub enum What {
 pub struct Options {
     /// What is broken.
     pub what: What,
-    /// How many mutants are tried at a time.
-    jobs: usize,
+    /// How many mutants are tried at a time, and how many test programs run at a time.
+    pub(crate) jobs: usize,
     /// Files, or lines of them (`FILE:LINE`). Without any, all.
     only: Vec<String>,
     /// The longer tests, which find a few more, are left out.
@@ -174,7 +174,7 @@ impl Options {
                 "--only" => options.only.push(words.next().ok_or(USAGE)?),
                 "--jobs" => {
                     let jobs = words.next().and_then(|number| number.parse().ok());
-                    options.jobs = jobs.ok_or(USAGE)?;
+                    options.jobs = jobs.filter(|jobs| *jobs > 0).ok_or(USAGE)?;
                 }
                 _ => return Err(USAGE.to_owned()),
             }

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 
 use super::Environment;
 
@@ -37,6 +38,8 @@ pub(crate) struct Stage {
     apart: bool,
     /// Variables of the stage's own.
     variables: &'static [(&'static str, &'static str)],
+    /// The stage that these tests are a part of.
+    whole: Option<String>,
     /// Tests that are left out from now on.
     pub(super) without: Vec<String>,
 }
@@ -51,6 +54,7 @@ impl Stage {
             threads: 3,
             apart: false,
             variables: &[],
+            whole: None,
             without: Vec::new(),
         }
     }
@@ -85,9 +89,14 @@ impl Stage {
         Self {
             names: tests,
             exact: true,
+            whole: Some(self.whole()),
             without: Vec::new(),
             ..self.clone()
         }
+    }
+
+    fn whole(&self) -> String {
+        self.whole.clone().unwrap_or_else(|| self.to_string())
     }
 
     /// The tests of this stage are told apart.
@@ -145,6 +154,8 @@ pub(crate) struct Suite {
     programs: BTreeMap<&'static str, Program>,
     /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
+    /// So many programs run at a time: a machine under too much load is not one on which tests hang.
+    slots: Semaphore,
     /// How long stages may take.
     limits: Mutex<BTreeMap<String, Duration>>,
     /// How long tests took that had a process of their own, with nothing broken.
@@ -155,11 +166,13 @@ pub(crate) struct Suite {
 pub(crate) const TEST: &str = "LOCK_MUTANTS_TEST";
 
 impl Suite {
-    /// Builds the programs of these names: `cargo test --no-run` with these arguments.
+    /// Builds the programs of these names, of which so many are run at a time: `cargo test --no-run`
+    /// with these arguments.
     pub(crate) async fn build(
         repository: &Path,
         arguments: &[&str],
         names: &[&'static str],
+        slots: usize,
     ) -> Result<Self, String> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo
@@ -196,6 +209,7 @@ impl Suite {
             None => Ok(Self {
                 programs,
                 finders: Mutex::default(),
+                slots: Semaphore::new(slots),
                 limits: Mutex::default(),
                 times: Mutex::default(),
             }),
@@ -227,7 +241,7 @@ impl Suite {
     /// A stage that took so long with nothing broken is taken to hang after many times that.
     pub(super) fn took(&self, stage: &Stage, time: Duration) {
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = (time * 10 + Duration::from_secs(20)).min(LIMIT);
+        let limit = (time * 10 + Duration::from_secs(5)).min(LIMIT);
         limits.insert(stage.to_string(), limit);
     }
 
@@ -237,14 +251,9 @@ impl Suite {
         {
             return (time * 10 + Duration::from_secs(10)).min(LIMIT);
         }
+        // Some tests of a stage take no longer than all of them.
         let limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        if !stage.exact {
-            return limits.get(&stage.to_string()).copied().unwrap_or(LIMIT);
-        }
-        // Some tests of a program take no longer than the longest of its stages.
-        let is_of_program = |name: &str| name.split(' ').next() == Some(stage.program);
-        let of_program = limits.iter().filter(|(name, _)| is_of_program(name));
-        of_program.map(|(_, limit)| *limit).max().unwrap_or(LIMIT)
+        limits.get(&stage.whole()).copied().unwrap_or(LIMIT)
     }
 
     /// How long a test took with nothing broken, if it had a process of its own.
@@ -260,6 +269,11 @@ impl Suite {
         environment: &Environment,
     ) -> Result<Outcome, String> {
         if !stage.apart {
+            let _slot = self
+                .slots
+                .acquire()
+                .await
+                .map_err(|error| error.to_string())?;
             return self.run_together(stage, environment).await;
         }
         let tests = match stage.exact {
@@ -268,6 +282,11 @@ impl Suite {
         };
         let one = |test: String| async move {
             let alone = stage.only(&test);
+            let _slot = self
+                .slots
+                .acquire()
+                .await
+                .map_err(|error| error.to_string())?;
             let began = Instant::now();
             let outcome = self.run_together(&alone, environment).await?;
             if outcome == Outcome::Green {

@@ -11,8 +11,8 @@ use super::{Mutant, Scene, Subject};
 pub enum Verdict {
     /// By the test of this name, each time.
     Caught(String),
-    /// The tests did not end.
-    Hung,
+    /// The tests of this stage did not end.
+    Hung(String),
     /// No test was red, though some ran the code.
     Survived,
     /// No test runs the code.
@@ -21,7 +21,7 @@ pub enum Verdict {
 
 impl Verdict {
     pub(super) fn is_found(&self) -> bool {
-        matches!(self, Self::Caught(_) | Self::Hung)
+        matches!(self, Self::Caught(_) | Self::Hung(_))
     }
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Caught(test) => write!(f, "caught by {test}"),
-            Self::Hung => write!(f, "caught: the tests did not end"),
+            Self::Hung(stage) => write!(f, "caught: {stage} does not end"),
             Self::Survived => write!(f, "SURVIVED"),
             Self::Unmet => write!(f, "SURVIVED: no test runs it"),
         }
@@ -58,7 +58,7 @@ pub(super) async fn of(
                     hung = true;
                     continue;
                 }
-                Outcome::Hung => return Ok(Verdict::Hung),
+                Outcome::Hung => return Ok(Verdict::Hung(stage.to_string())),
                 Outcome::Red(test) => test,
             };
             // The program itself has ended, and again.
