@@ -4,7 +4,7 @@
 //! The copy would go on with the same owner tokens as the original and so hold what that holds, or
 //! wait for ever for a thread that is not there. So it is asked for before every request and every
 //! release, before any lock is taken that another thread may have had at the fork. It costs one
-//! short system call, 50 to 150 ns.
+//! short system call.
 
 use super::Engine;
 use crate::error::LockError;

@@ -1,7 +1,7 @@
 //! What a client does, as events: for metrics, traces and alarms.
 //!
 //! An [`Observer`] is given to the builder. It hears of every request, hold, command and connection
-//! of its client as an [`Event`]. Without one, nothing of this costs anything.
+//! of its client as an [`Event`]. Without one, no event is told.
 //! [`LockClient::stats`](crate::LockClient::stats) has the most important numbers without an
 //! observer.
 //!

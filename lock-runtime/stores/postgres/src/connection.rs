@@ -162,7 +162,7 @@ impl Connection {
         done
     }
 
-    /// The server reads and plans a statement that it knows only once: a cycle costs a fifth less.
+    /// The server reads and plans a statement that it knows only once.
     async fn run_known(
         &self,
         sql: &'static str,

@@ -7,7 +7,7 @@
 //!
 //! - Time is the server's. A statement that was given up is not carried out after its deadline.
 //! - A client has a few connections, so that commits of independent keys share their write to disk.
-//! - Statements have no names and leave nothing behind in a session: pgbouncer in transaction mode
+//! - A session keeps prepared statements, unless there is a pooler: pgbouncer in transaction mode
 //!   may stand between.
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.

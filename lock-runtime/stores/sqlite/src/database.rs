@@ -37,7 +37,7 @@ const PAUSES: i32 = 120;
 /// So many attempts of a client that starts or ends, about a second.
 const ATTEMPTS: u32 = 20;
 
-/// Transactions take some tens of microseconds. SQLite's own pauses are up to 100 ms long.
+/// Transactions are short. SQLite's own pauses are up to 100 ms long.
 fn pause(count: i32) -> bool {
     if count >= PAUSES {
         return false;
