@@ -15,7 +15,9 @@ use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
 use self::copy::Copy;
-use crate::mutants::{Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, print};
+use crate::mutants::{
+    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, print,
+};
 
 /// Which mutant a program has: its number, or `all`.
 const CHOSEN: &str = "LOCK_MUTANT";
@@ -42,7 +44,13 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
     let mut arguments = copy.arguments();
     arguments.extend(stages::BUILT.map(str::to_owned));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let suite = Suite::build(copy.folder(), &arguments, stages::PROGRAMS, options.jobs).await?;
+    let suite = Suite::build(
+        copy.folder(),
+        &arguments,
+        stages::PROGRAMS,
+        options.jobs * WAITING,
+    )
+    .await?;
     let subject = BrokenEngine {
         copy,
         suite,

@@ -40,7 +40,9 @@ pub(super) const PROGRAMS: &[&str] = &[
     "global_client",
     "multi_lock_races",
     "cost",
+    "last_clone",
     "faults",
+    "topology",
 ];
 
 /// One after the other, the quick ones first.
@@ -64,8 +66,10 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
             Stage::new("observe", &[]).threads(6).apart(),
             Stage::new("metrics", &[]).threads(6).apart(),
             Stage::new("cost", &[]).threads(6).apart(),
+            Stage::new("last_clone", &[]),
             Stage::new("faults", &[]).threads(8).apart(),
             Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..3000")]),
+            Stage::new("topology", &[]).threads(4).apart(),
         ]);
     }
     stages

@@ -67,6 +67,9 @@ pub(crate) struct Environment {
     pub(crate) folder: Option<TempDir>,
 }
 
+/// So many tests run at a time for each mutant that is tried.
+pub(crate) const WAITING: usize = 2;
+
 /// What is broken, and the tests that are tried on it.
 pub(crate) trait Subject: fmt::Debug + Send + Sync + 'static {
     fn suite(&self) -> &Suite;
@@ -135,7 +138,7 @@ pub enum What {
 pub struct Options {
     /// What is broken.
     pub what: What,
-    /// How many mutants are tried at a time, and how many test programs run at a time.
+    /// How many mutants are tried at a time.
     pub(crate) jobs: usize,
     /// Files, or lines of them (`FILE:LINE`). Without any, all.
     only: Vec<String>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +14,7 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::Environment;
 
@@ -154,8 +155,11 @@ pub(crate) struct Suite {
     programs: BTreeMap<&'static str, Program>,
     /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
-    /// So many programs run at a time: a machine under too much load is not one on which tests hang.
-    slots: Semaphore,
+    /// So many programs run at a time that keep a processor busy. On a machine under too much load
+    /// tests would seem to hang.
+    busy: Semaphore,
+    /// So many run at a time that have one test, which waits most of the time.
+    waiting: Semaphore,
     /// How long stages may take.
     limits: Mutex<BTreeMap<String, Duration>>,
     /// How long tests took that had a process of their own, with nothing broken.
@@ -166,13 +170,13 @@ pub(crate) struct Suite {
 pub(crate) const TEST: &str = "LOCK_MUTANTS_TEST";
 
 impl Suite {
-    /// Builds the programs of these names, of which so many are run at a time: `cargo test --no-run`
-    /// with these arguments.
+    /// Builds the programs of these names: `cargo test --no-run` with these arguments. So many tests
+    /// that wait are run at a time.
     pub(crate) async fn build(
         repository: &Path,
         arguments: &[&str],
         names: &[&'static str],
-        slots: usize,
+        waiting: usize,
     ) -> Result<Self, String> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo
@@ -209,7 +213,8 @@ impl Suite {
             None => Ok(Self {
                 programs,
                 finders: Mutex::default(),
-                slots: Semaphore::new(slots),
+                busy: Semaphore::new(processors() * 2),
+                waiting: Semaphore::new(waiting),
                 limits: Mutex::default(),
                 times: Mutex::default(),
             }),
@@ -241,7 +246,7 @@ impl Suite {
     /// A stage that took so long with nothing broken is taken to hang after many times that.
     pub(super) fn took(&self, stage: &Stage, time: Duration) {
         let mut limits = self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let limit = (time * 10 + Duration::from_secs(5)).min(LIMIT);
+        let limit = (time * 20 + Duration::from_secs(5)).min(LIMIT);
         limits.insert(stage.to_string(), limit);
     }
 
@@ -269,11 +274,7 @@ impl Suite {
         environment: &Environment,
     ) -> Result<Outcome, String> {
         if !stage.apart {
-            let _slot = self
-                .slots
-                .acquire()
-                .await
-                .map_err(|error| error.to_string())?;
+            let _slot = slot(&self.busy).await?;
             return self.run_together(stage, environment).await;
         }
         let tests = match stage.exact {
@@ -282,11 +283,7 @@ impl Suite {
         };
         let one = |test: String| async move {
             let alone = stage.only(&test);
-            let _slot = self
-                .slots
-                .acquire()
-                .await
-                .map_err(|error| error.to_string())?;
+            let _slot = slot(&self.waiting).await?;
             let began = Instant::now();
             let outcome = self.run_together(&alone, environment).await?;
             if outcome == Outcome::Green {
@@ -376,6 +373,14 @@ impl Suite {
             Err(_) => Ok(Outcome::Hung),
         }
     }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+async fn slot(of: &Semaphore) -> Result<SemaphorePermit<'_>, String> {
+    of.acquire().await.map_err(|error| error.to_string())
 }
 
 /// A folder in memory where there is one: a server writes much that nobody reads.

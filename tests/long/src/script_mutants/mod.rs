@@ -12,7 +12,7 @@ mod survivors;
 
 use self::scripts::Scripts;
 use crate::mutants::{
-    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, print, repository,
+    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, print, repository,
 };
 
 /// What a script is that does nothing.
@@ -36,7 +36,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
     // Built together with the simulation, all of them take their scripts from a folder.
     let mut arguments = vec!["-p", "lock-tests", "-p", "lock-simulation"];
     arguments.extend(names.iter().flat_map(|name| ["--test", name]));
-    let suite = Suite::build(&repository(), &arguments, &names, options.jobs).await?;
+    let suite = Suite::build(&repository(), &arguments, &names, options.jobs * WAITING).await?;
     let subject = BrokenScripts {
         scripts,
         texts,
