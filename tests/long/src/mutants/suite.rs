@@ -155,8 +155,8 @@ pub(crate) struct Suite {
     programs: BTreeMap<&'static str, Program>,
     /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
-    /// So many programs run at a time that keep a processor busy. On a machine under too much load
-    /// tests would seem to hang.
+    /// So many programs run at a time that keep a processor busy. On a machine under too much
+    /// load tests would seem to hang.
     busy: Semaphore,
     /// So many run at a time that have one test, which waits most of the time.
     waiting: Semaphore,
@@ -170,8 +170,8 @@ pub(crate) struct Suite {
 pub(crate) const TEST: &str = "LOCK_MUTANTS_TEST";
 
 impl Suite {
-    /// Builds the programs of these names: `cargo test --no-run` with these arguments. So many tests
-    /// that wait are run at a time.
+    /// Builds the programs of these names: `cargo test --no-run` with these arguments. So many
+    /// tests that wait are run at a time.
     pub(crate) async fn build(
         repository: &Path,
         arguments: &[&str],
