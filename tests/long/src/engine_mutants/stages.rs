@@ -68,7 +68,7 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
             Stage::new("cost", &[]).threads(6).apart(),
             Stage::new("last_clone", &[]),
             Stage::new("faults", &[]).threads(8).apart(),
-            Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..3000")]),
+            Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..1200")]),
             Stage::new("topology", &[]).threads(4).apart(),
         ]);
     }

@@ -5,6 +5,7 @@
 //! Otherwise the rest would show nothing. Then each mutant meets one stage of tests after the
 //! other, until one is red.
 
+mod found;
 mod report;
 mod suite;
 mod trial;
@@ -19,6 +20,7 @@ use tempfile::TempDir;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+use self::found::Found;
 pub use self::report::Report;
 pub(crate) use self::suite::{Stage, Suite, TEST};
 pub use self::trial::Verdict;
@@ -94,11 +96,21 @@ pub(crate) async fn run(
 ) -> Result<Report, String> {
     let (subject, quick) = (Arc::new(subject), options.quick);
     trial::can_tell(&*subject, quick).await?;
-    let all = mutants.len();
-    let left = Arc::new(Mutex::new(VecDeque::from(mutants)));
+    let found = options.found.as_deref().map(Found::read).transpose()?;
+    let known = |mutant: &Mutant| found.as_ref().and_then(|found| found.of(mutant));
+    let mut tried: Vec<(Mutant, Verdict)> = Vec::new();
+    let mut left = VecDeque::new();
+    for mutant in mutants {
+        match known(&mutant) {
+            Some(by) => tried.push((mutant, Verdict::Caught(by))),
+            None => left.push_back(mutant),
+        }
+    }
+    let (all, found) = (left.len(), Arc::new(found));
+    let left = Arc::new(Mutex::new(left));
     let mut workers = JoinSet::new();
     for _ in 0..options.jobs {
-        let (subject, left) = (subject.clone(), left.clone());
+        let (subject, left, found) = (subject.clone(), left.clone(), found.clone());
         workers.spawn(async move {
             let mut tried = Vec::new();
             loop {
@@ -111,11 +123,13 @@ pub(crate) async fn run(
                 };
                 let verdict = trial::of(&*subject, &mutant, quick).await?;
                 eprintln!("{number}/{all} {mutant}: {verdict}");
+                if let Some(found) = &*found {
+                    found.note(&mutant, &verdict)?;
+                }
                 tried.push((mutant, verdict));
             }
         });
     }
-    let mut tried: Vec<(Mutant, Verdict)> = Vec::new();
     while let Some(worker) = workers.join_next().await {
         let of_worker: Result<_, String> = worker.map_err(|error| error.to_string())?;
         tried.extend(of_worker?);
@@ -144,12 +158,15 @@ pub struct Options {
     only: Vec<String>,
     /// The longer tests, which find a few more, are left out.
     quick: bool,
+    /// The mutants that this file says were found are not tried again, and those that are found are
+    /// added: a run of hours may be cut short.
+    found: Option<PathBuf>,
     /// The mutants are told, and no test is run.
     pub(crate) list: bool,
 }
 
-const USAGE: &str =
-    "usage: mutants scripts|engine [--jobs N] [--only FILE[:LINE]]... [--quick] [--list]";
+const USAGE: &str = "usage: mutants scripts|engine [--jobs N] [--only FILE[:LINE]]... [--quick] \
+                     [--found FILE] [--list]";
 
 impl Options {
     /// Those that the program was started with.
@@ -168,12 +185,14 @@ impl Options {
             jobs: 1,
             only: Vec::new(),
             quick: false,
+            found: None,
             list: false,
         };
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--list" => options.list = true,
                 "--quick" => options.quick = true,
+                "--found" => options.found = Some(words.next().ok_or(USAGE)?.into()),
                 "--only" => options.only.push(words.next().ok_or(USAGE)?),
                 "--jobs" => {
                     let jobs = words.next().and_then(|number| number.parse().ok());
