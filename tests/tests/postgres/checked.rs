@@ -28,16 +28,11 @@ async fn one_and_other() -> (PostgresServer, LockClient, LockClient) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_takes_over_before_a_transaction_that_has_checked_ends() {
     let (server, one, other) = one_and_other().await;
-    let guard = one
-        .lock("k")
-        .lease(SHORT)
-        .renew(false)
-        .fenced()
-        .acquire()
-        .await
-        .unwrap();
     let session = server.session().await;
     session.batch_execute("BEGIN").await.unwrap();
+    // Time for one command on a machine under load.
+    let lock = one.lock("k").lease(3 * SHORT).renew(false).fenced();
+    let guard = lock.acquire().await.unwrap();
     session.simple_query(&check(&guard)).await.unwrap();
     eventually("the lease ends", async || !guard.is_held()).await;
     let busy = other.lock("k").wait(SHORT).acquire().await;

@@ -92,11 +92,9 @@ async fn functions_of_another_version_are_refused() {
 async fn a_higher_isolation_level_is_refused() {
     let server = PostgresServer::start().await;
     let other = client(&server.url()).await;
-    let lock = other
-        .lock("k")
-        .lease(Duration::from_millis(10))
-        .renew(false);
-    let _over = lock.acquire().await.unwrap();
+    let lock = other.lock("k").lease(Duration::from_secs(1)).renew(false);
+    let over = lock.acquire().await.unwrap();
+    eventually("its lease ends", async || !over.is_held()).await;
     server
         .run("ALTER ROLE app SET default_transaction_isolation = 'repeatable read'")
         .await;
@@ -169,7 +167,7 @@ async fn a_sweep_removes_what_has_ended_and_no_hold() {
     let short = client
         .rw_lock("lapsed")
         .read()
-        .lease(Duration::from_millis(10));
+        .lease(Duration::from_secs(1));
     let _lapsed = short.renew(false).acquire().await.unwrap();
     let _reader = client.rw_lock("shared").read().acquire().await.unwrap();
     // Long ago, as the sweep sees it. It runs once a minute.

@@ -66,6 +66,10 @@ async fn a_hold_of_a_process_that_died_with_the_machine_is_over() {
     let same = client(&file.url()).await;
     assert!(!is_free(&same, "k").await, "nothing proves that it is over");
     drop(same);
+    eventually("only the dead one is left", async || {
+        file.number("SELECT count(*) FROM client") == 1
+    })
+    .await;
     machine_starts_again(&file);
     eventually("it is over", async || {
         let client = client(&file.url()).await;
