@@ -53,22 +53,28 @@ async fn a_hold_that_can_not_be_renewed_is_lost_before_its_lease_ends_in_the_sto
     let (started, starts) = tokio::sync::oneshot::channel();
     let lock = client.lock("k");
     let body = tokio::spawn(async move {
+        let mut worked = began;
         let body = async {
             started.send(()).unwrap();
-            std::future::pending::<()>().await;
+            loop {
+                worked = std::time::Instant::now();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
         };
-        (lock.run(body).await, std::time::Instant::now())
+        let result: Result<(), LockError> = lock.run(body).await;
+        (result, worked)
     });
     starts.await.unwrap();
     assert!(store.pause());
     let paused = began.elapsed();
-    let (result, ended) = body.await.unwrap();
+    let (result, worked) = body.await.unwrap();
     match result {
         Err(LockError::Lost { reason, .. }) => assert_eq!(reason, LostReason::NotRenewed),
         other => panic!("{other:?}"),
     }
-    // Nothing that was sent before the pause can have prolonged it further.
-    assert!(ended - began < paused + LEASE, "{:?}", ended - began);
+    // Nothing that was sent before the pause can have prolonged it further. A machine under load
+    // may tell the loss late, and then the body does nothing more.
+    assert!(worked - began < paused + LEASE, "{:?}", worked - began);
     store.resume();
     let next = client.lock("k").wait(Duration::from_secs(30));
     next.acquire().await.unwrap().release().await.unwrap();
