@@ -26,12 +26,12 @@ fn expires(request: &Request) -> Option<Instant> {
 }
 
 /// A command is repeated on its way because the first reply is missing. For most commands the
-/// engine copes with either reply. But a try that was told "busy" is over, and its copy is not
-/// undone.
-fn is_try(request: &Request) -> bool {
+/// engine copes with either reply. But a try that was told "busy" is over, as is a wait for a latch
+/// that was told "open", and their copies are not undone.
+fn may_be_over(request: &Request) -> bool {
     match request {
         Request::Acquire(request) => request.queue != Queue::Join,
-        Request::AcquireAll(_) => true,
+        Request::AcquireAll(_) | Request::LatchWait(_) => true,
         _ => false,
     }
 }
@@ -65,7 +65,8 @@ impl Wires {
         request: Request,
         by: Instant,
     ) -> impl Future<Output = Result<Answer<Reply>, Failure>> + Send + use<> {
-        let (name, expires, is_try) = (request.verb(), expires(&request), is_try(&request));
+        let (name, expires, may_be_over) =
+            (request.verb(), expires(&request), may_be_over(&request));
         let sent = now();
         let wires = Arc::clone(self);
         async move {
@@ -74,7 +75,7 @@ impl Wires {
             let (reply, replied) = oneshot::channel::<Result<Reply, StoreError>>();
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
-            wires.send(&wire, expires, is_try, move |served| {
+            wires.send(&wire, expires, may_be_over, move |served| {
                 let value = world.servers[number].carry_out(&request, served);
                 let keys = Keys(&request);
                 world.note(format_args!(
