@@ -14,7 +14,7 @@ use crate::faults::Faults;
 use crate::network::Network;
 use crate::rng::Rng;
 use crate::users::{Service, User, start};
-use crate::wires::id;
+use crate::wires::{PLACE_OF_A_COPY, id};
 use crate::world::{Check, World, now, sleep};
 use crate::wrong::Mistake;
 
@@ -211,7 +211,7 @@ async fn settle(world: &World) {
     }
     sleep(Duration::from_secs(5)).await;
     let counts = world.counts.all();
-    let strange = ["cuts", "clock set back"].iter();
+    let strange = ["cuts", "clock set back", PLACE_OF_A_COPY].iter();
     if strange.clone().any(|what| counts.contains_key(what)) {
         sleep(Duration::from_secs(65)).await;
     }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use lock_store::{ClientId, Link, Listener, Pause, Store};
 use tokio::sync::{Notify, mpsc};
 
+pub(crate) use self::exchange::PLACE_OF_A_COPY;
 pub(crate) use self::pushes::Told;
 use crate::couriers::{Command, Ends, Parcel, back_again, there};
 use crate::rng::Rng;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lock_runtime::{StoreError, StoreErrorKind};
-use lock_store::{Answer, Failure, Instant, Link, Queue, Store};
+use lock_store::{Answer, Failure, Instant, LatchFound, Link, Queue, Store};
 use lock_testkit::store_decorator::{Reply, Request};
 use tokio::sync::oneshot;
 
@@ -26,12 +26,12 @@ fn expires(request: &Request) -> Option<Instant> {
 }
 
 /// A command is repeated on its way because the first reply is missing. For most commands the
-/// engine copes with either reply. But a try that was told "busy" is over, as is a wait for a latch
-/// that was told "open", and their copies are not undone.
-fn may_be_over(request: &Request) -> bool {
+/// engine copes with either reply. But a try that was told "busy" is over, and its copy is not
+/// undone.
+fn is_try(request: &Request) -> bool {
     match request {
         Request::Acquire(request) => request.queue != Queue::Join,
-        Request::AcquireAll(_) | Request::LatchWait(_) => true,
+        Request::AcquireAll(_) => true,
         _ => false,
     }
 }
@@ -53,6 +53,10 @@ impl fmt::Display for Keys<'_> {
     }
 }
 
+/// A wait for a latch was told "open", and then its copy has made a place, because the latch was
+/// set anew. The store forgets it after a minute.
+pub(crate) const PLACE_OF_A_COPY: &str = "places of copies of waits that were over";
+
 /// A slot that has half moved is no excuse for a lost hold: renewals can go key by key.
 fn is_half_moved(request: &Request, error: &StoreError) -> bool {
     matches!(request, Request::Renew(_)) && error.kind() == StoreErrorKind::Loading
@@ -65,8 +69,7 @@ impl Wires {
         request: Request,
         by: Instant,
     ) -> impl Future<Output = Result<Answer<Reply>, Failure>> + Send + use<> {
-        let (name, expires, may_be_over) =
-            (request.verb(), expires(&request), may_be_over(&request));
+        let (name, expires, is_try) = (request.verb(), expires(&request), is_try(&request));
         let sent = now();
         let wires = Arc::clone(self);
         async move {
@@ -75,8 +78,17 @@ impl Wires {
             let (reply, replied) = oneshot::channel::<Result<Reply, StoreError>>();
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
-            wires.send(&wire, expires, may_be_over, move |served| {
+            let mut was_open = false;
+            wires.send(&wire, expires, is_try, move |served| {
                 let value = world.servers[number].carry_out(&request, served);
+                if let (Request::LatchWait(_), Ok(Reply::LatchWait(found))) = (&request, &value) {
+                    let is_open = matches!(found, LatchFound::Is(latch) if latch.count == 0);
+                    // If the first reply counts, nobody gives this place up.
+                    if was_open && !is_open {
+                        world.counts.add(PLACE_OF_A_COPY);
+                    }
+                    was_open = is_open;
+                }
                 let keys = Keys(&request);
                 world.note(format_args!(
                     "c{client} {name} {keys} at s{number} -> {value:?}"
