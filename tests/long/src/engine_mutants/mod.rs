@@ -97,12 +97,7 @@ impl Subject for BrokenEngine {
                 false => stage,
             });
         }
-        if meet.is_empty() {
-            return meet;
-        }
-        let mut all = self.suite.finders(&mutant.file);
-        all.extend(meet);
-        all
+        meet
     }
 
     fn environment(&self, scene: Scene<'_>) -> Result<Environment, String> {

@@ -96,46 +96,97 @@ pub(crate) async fn run(
 ) -> Result<Report, String> {
     let (subject, quick) = (Arc::new(subject), options.quick);
     trial::can_tell(&*subject, quick).await?;
-    let found = options.found.as_deref().map(Found::read).transpose()?;
-    let known = |mutant: &Mutant| found.as_ref().and_then(|found| found.of(mutant));
+    let found = match &options.found {
+        Some(path) => Found::read(path)?,
+        None => Found::default(),
+    };
+    let found = Arc::new(found);
     let mut tried: Vec<(Mutant, Verdict)> = Vec::new();
     let mut left = VecDeque::new();
     for mutant in mutants {
-        match known(&mutant) {
-            Some(by) => tried.push((mutant, Verdict::Caught(by))),
+        match found.of(&mutant) {
+            Some(by) => tried.push((mutant, Verdict::Found(by))),
+            // It counts as one that was not found.
+            None if subject.reason(&mutant).is_some() => tried.push((mutant, Verdict::Survived)),
             None => left.push_back(mutant),
         }
     }
-    let (all, found) = (left.len(), Arc::new(found));
-    let left = Arc::new(Mutex::new(left));
-    let mut workers = JoinSet::new();
-    for _ in 0..options.jobs {
-        let (subject, left, found) = (subject.clone(), left.clone(), found.clone());
-        workers.spawn(async move {
-            let mut tried = Vec::new();
-            loop {
-                let (mutant, number) = {
-                    let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
-                    let Some(mutant) = left.pop_front() else {
-                        return Ok(tried);
-                    };
-                    (mutant, all - left.len())
-                };
-                let verdict = trial::of(&*subject, &mutant, quick).await?;
-                eprintln!("{number}/{all} {mutant}: {verdict}");
-                if let Some(found) = &*found {
-                    found.note(&mutant, &verdict)?;
-                }
-                tried.push((mutant, verdict));
+    // The quick stages are tried on all of them before the next ones on the few that are left.
+    for round in 0.. {
+        let mut having = VecDeque::new();
+        for mutant in left {
+            match subject.stages(&mutant, quick).into_iter().nth(round) {
+                Some(stage) => having.push_back((mutant, stage)),
+                None if round == 0 => tried.push((mutant, Verdict::Unmet)),
+                None => tried.push((mutant, Verdict::Survived)),
             }
-        });
-    }
-    while let Some(worker) = workers.join_next().await {
-        let of_worker: Result<_, String> = worker.map_err(|error| error.to_string())?;
-        tried.extend(of_worker?);
+        }
+        if having.is_empty() {
+            break;
+        }
+        eprintln!("round {round}: {} are left", having.len());
+        let now = Round {
+            subject: subject.clone(),
+            found: found.clone(),
+            left: Mutex::new(having),
+        };
+        left = now.run(options.jobs, &mut tried).await?;
     }
     tried.sort_by_key(|(mutant, _)| mutant.number);
     Ok(Report::new(tried, |mutant| subject.reason(mutant)))
+}
+
+/// One stage for each mutant that is left.
+struct Round<S> {
+    subject: Arc<S>,
+    found: Arc<Found>,
+    left: Mutex<VecDeque<(Mutant, Stage)>>,
+}
+
+impl<S: Subject> Round<S> {
+    /// Those that were not found. The others are added to those that were tried.
+    async fn run(
+        self,
+        jobs: usize,
+        tried: &mut Vec<(Mutant, Verdict)>,
+    ) -> Result<VecDeque<Mutant>, String> {
+        let (round, mut workers) = (Arc::new(self), JoinSet::new());
+        for _ in 0..jobs {
+            workers.spawn(round.clone().work());
+        }
+        let mut left = Vec::new();
+        while let Some(worker) = workers.join_next().await {
+            let of_worker: Result<_, String> = worker.map_err(|error| error.to_string())?;
+            for (mutant, by) in of_worker? {
+                match by {
+                    Some(by) => tried.push((mutant, Verdict::Found(by))),
+                    None => left.push(mutant),
+                }
+            }
+        }
+        left.sort_by_key(|mutant| mutant.number);
+        Ok(left.into())
+    }
+
+    /// Tries one after the other.
+    async fn work(self: Arc<Self>) -> Result<Vec<(Mutant, Option<String>)>, String> {
+        let mut tried = Vec::new();
+        loop {
+            let next = {
+                let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+                left.pop_front()
+            };
+            let Some((mutant, stage)) = next else {
+                return Ok(tried);
+            };
+            let by = trial::of(&*self.subject, &mutant, stage, &self.found).await?;
+            if let Some(by) = &by {
+                eprintln!("{mutant}: found by {by}");
+                self.found.note(&mutant, by)?;
+            }
+            tried.push((mutant, by));
+        }
+    }
 }
 
 /// What is broken.
@@ -158,8 +209,8 @@ pub struct Options {
     only: Vec<String>,
     /// The longer tests, which find a few more, are left out.
     quick: bool,
-    /// The mutants that this file says were found are not tried again, and those that are found are
-    /// added: a run of hours may be cut short.
+    /// What this file says was found out is not tried again, and what is found out is added: a run
+    /// of hours may be cut short.
     found: Option<PathBuf>,
     /// The mutants are told, and no test is run.
     pub(crate) list: bool,

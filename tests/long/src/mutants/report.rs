@@ -15,13 +15,17 @@ pub struct Report {
     tried: Vec<(Mutant, Verdict, Option<&'static str>)>,
 }
 
+fn is_found(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Found(_))
+}
+
 impl Report {
     pub(super) fn new(
         tried: Vec<(Mutant, Verdict)>,
         reason: impl Fn(&Mutant) -> Option<&'static str>,
     ) -> Self {
         let with_reason = |(mutant, verdict): (Mutant, Verdict)| {
-            let why = reason(&mutant).filter(|_| !verdict.is_found());
+            let why = reason(&mutant).filter(|_| !is_found(&verdict));
             (mutant, verdict, why)
         };
         Self {
@@ -32,7 +36,7 @@ impl Report {
     fn survivors(&self) -> impl Iterator<Item = &(Mutant, Verdict, Option<&'static str>)> {
         self.tried
             .iter()
-            .filter(|(_, verdict, _)| !verdict.is_found())
+            .filter(|(_, verdict, _)| !is_found(verdict))
     }
 
     /// Whether at least 97 % were found.
@@ -49,7 +53,7 @@ impl fmt::Display for Report {
         for (mutant, verdict, _) in &self.tried {
             let (all, found) = files.entry(&mutant.file).or_default();
             *all += 1;
-            *found += usize::from(verdict.is_found());
+            *found += usize::from(is_found(verdict));
         }
         writeln!(f, "| file | mutants | found |\n|---|---:|---:|")?;
         for (file, (all, found)) in &files {

@@ -96,7 +96,8 @@ impl Stage {
         }
     }
 
-    fn whole(&self) -> String {
+    /// What the stage is called of which these tests are a part.
+    pub(super) fn whole(&self) -> String {
         self.whole.clone().unwrap_or_else(|| self.to_string())
     }
 
@@ -223,7 +224,7 @@ impl Suite {
     }
 
     /// The tests that found the latest mistakes in a file.
-    pub(crate) fn finders(&self, file: &str) -> Vec<Stage> {
+    pub(super) fn finders(&self, file: &str) -> Vec<Stage> {
         let finders = self.finders.lock().unwrap_or_else(PoisonError::into_inner);
         let of_file = finders.get(file).map_or(&[][..], Vec::as_slice);
         let mut stages: BTreeMap<&str, Stage> = BTreeMap::new();

@@ -1,88 +1,90 @@
 //! One mutant, and whether the tests find it.
 
-use std::fmt;
 use std::time::Instant;
 
+use super::found::Found;
 use super::suite::{Outcome, Stage};
-use super::{Mutant, Scene, Subject};
+use super::{Environment, Mutant, Scene, Subject};
 
 /// Whether a mutant was found.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// By the test of this name, each time.
-    Caught(String),
-    /// The tests of this stage did not end.
-    Hung(String),
+    /// By the test of this name, each time, or by a stage that did not end.
+    Found(String),
     /// No test was red, though some ran the code.
     Survived,
     /// No test runs the code.
     Unmet,
 }
 
-impl Verdict {
-    pub(super) fn is_found(&self) -> bool {
-        matches!(self, Self::Caught(_) | Self::Hung(_))
-    }
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Caught(test) => write!(f, "caught by {test}"),
-            Self::Hung(stage) => write!(f, "caught: {stage} does not end"),
-            Self::Survived => write!(f, "SURVIVED"),
-            Self::Unmet => write!(f, "SURVIVED: no test runs it"),
-        }
-    }
-}
-
-/// Tries one stage after the other on a mutant until one finds it.
+/// Tries a stage on a mutant, unless that was done before, and tells what found it. First come the
+/// tests that found the latest ones in its file.
 pub(super) async fn of(
     subject: &impl Subject,
     mutant: &Mutant,
-    quick: bool,
-) -> Result<Verdict, String> {
+    stage: Stage,
+    found: &Found,
+) -> Result<Option<String>, String> {
     let environment = subject.environment(Scene::One(mutant))?;
-    let suite = subject.suite();
-    let stages = subject.stages(mutant, quick);
-    if stages.is_empty() {
-        return Ok(Verdict::Unmet);
-    }
-    for mut stage in stages {
-        let mut hung = false;
-        loop {
-            let test = match suite.run(&stage, &environment).await? {
-                Outcome::Green => break,
-                // Others may have kept the processors busy.
-                Outcome::Hung if !hung => {
-                    hung = true;
-                    continue;
-                }
-                Outcome::Hung => return Ok(Verdict::Hung(stage.to_string())),
-                Outcome::Red(test) => test,
-            };
-            // The program itself has ended, and again.
-            if stage.without.contains(&test) {
-                return Ok(Verdict::Caught(test));
-            }
-            // Only a failure that repeats itself is no accident of a machine under load.
-            let alone = stage.only(&test);
-            let mut comes_again = true;
-            for _ in 0..2 {
-                let outcome = suite.run(&alone, &environment).await?;
-                comes_again &= outcome != Outcome::Green;
-                if !comes_again {
-                    break;
-                }
-            }
-            if comes_again {
-                suite.found(&mutant.file, &stage, &test);
-                return Ok(Verdict::Caught(test));
-            }
-            stage.without.push(test);
+    let finders = subject.suite().finders(&mutant.file);
+    for some in finders {
+        if !found.was_green(mutant, &some.whole())
+            && let Some(by) = red_again(subject, mutant, some, &environment).await?
+        {
+            return Ok(Some(by));
         }
     }
-    Ok(Verdict::Survived)
+    let whole = stage.whole();
+    if found.was_green(mutant, &whole) {
+        return Ok(None);
+    }
+    let by = red_again(subject, mutant, stage, &environment).await?;
+    if by.is_none() {
+        found.note_green(mutant, &whole)?;
+    }
+    Ok(by)
+}
+
+/// The first test of a stage that a mutant makes red each time.
+async fn red_again(
+    subject: &impl Subject,
+    mutant: &Mutant,
+    mut stage: Stage,
+    environment: &Environment,
+) -> Result<Option<String>, String> {
+    let suite = subject.suite();
+    let mut hung = false;
+    loop {
+        let test = match suite.run(&stage, environment).await? {
+            Outcome::Green => return Ok(None),
+            // Others may have kept the processors busy.
+            Outcome::Hung if !hung => {
+                hung = true;
+                continue;
+            }
+            Outcome::Hung => return Ok(Some(format!("{stage}, which does not end"))),
+            Outcome::Red(test) => test,
+        };
+        // The program itself has ended, and again.
+        if stage.without.contains(&test) {
+            return Ok(Some(test));
+        }
+        // Only a failure that repeats itself is no accident of a machine under load.
+        let alone = stage.only(&test);
+        let mut comes_again = true;
+        for _ in 0..2 {
+            let outcome = suite.run(&alone, environment).await?;
+            comes_again &= outcome != Outcome::Green;
+            if !comes_again {
+                break;
+            }
+        }
+        if comes_again {
+            suite.found(&mutant.file, &stage, &test);
+            return Ok(Some(test));
+        }
+        stage.without.push(test);
+    }
 }
 
 /// Whether the tests are green while nothing is wrong, and red if everything is.
@@ -112,7 +114,7 @@ pub(super) async fn can_tell(subject: &impl Subject, quick: bool) -> Result<(), 
 async fn red(
     subject: &impl Subject,
     stage: &Stage,
-    whole: &super::Environment,
+    whole: &Environment,
 ) -> Result<Option<String>, String> {
     let (suite, mut stage) = (subject.suite(), stage.clone());
     loop {

@@ -64,9 +64,7 @@ impl Subject for BrokenScripts {
     }
 
     fn stages(&self, mutant: &Mutant, quick: bool) -> Vec<Stage> {
-        let mut all = self.suite.finders(&mutant.file);
-        all.extend(stages::stages(&mutant.file, quick));
-        all
+        stages::stages(&mutant.file, quick)
     }
 
     fn environment(&self, scene: Scene<'_>) -> Result<Environment, String> {

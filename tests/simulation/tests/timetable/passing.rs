@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use lock_runtime::LockClient;
-use lock_testkit::store_decorator::Request;
+use lock_store::{Acquired, Busy};
+use lock_testkit::store_decorator::{Reply, Request};
 
+use crate::fates::Fate;
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
+use crate::schedule::Command;
 
 /// A client that allows long runs of hand-offs.
 async fn patient() -> (Arc<RecordingStore>, LockClient) {
@@ -67,4 +70,71 @@ fn a_task_that_is_passed_a_hold_without_a_token_fetches_the_tokens_of_all() {
             }
         }
     });
+}
+
+/// The first task has had the key without a token, so the next one, which wants one, asks the store
+/// to end that hold `after` so many milliseconds of its `wait`.
+async fn ended_by_the_next(
+    wait: u64,
+    after: u64,
+    meets: impl FnOnce(&RecordingStore),
+) -> Arc<RecordingStore> {
+    let (store, client) = patient().await;
+    let first = store.asks(WAIT, client.lock("k").acquire());
+    let guard = first.await.unwrap();
+    let next = client.lock("k").fenced().wait(of(wait)).acquire();
+    let next = tokio::spawn(store.asks(wait, next));
+    ms(after).await;
+    store.seen();
+    meets(&store);
+    guard.release().await.unwrap();
+    ms(20_000).await;
+    drop(next.await.unwrap());
+    store
+}
+
+#[test]
+fn a_hold_that_a_command_has_ended_is_not_released_once_more() {
+    simulated(async {
+        let busy = || Reply::Acquire(Acquired::Busy(Busy::new(None, true)));
+        let conflict = || Reply::Acquire(Acquired::Conflict);
+        for (name, reply) in [("busy", busy()), ("conflict", conflict())] {
+            let store = ended_by_the_next(700, 1, |store| store.answers(reply)).await;
+            store.title(name);
+            let seen = store.seen();
+            let instead: Vec<_> = seen.iter().filter_map(instead_of).collect();
+            assert!(instead[0], "{name}");
+            assert!(!instead[1..].contains(&true), "{name}");
+            assert!(!seen.iter().any(|one| one.verb() == "release"), "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_hold_that_a_lost_command_may_not_have_ended_is_released_at_once() {
+    simulated(async {
+        for (name, wait, after, given_up) in [
+            ("in its whole time", 700, 1, 501),
+            ("cut short", 400, 90, 500),
+        ] {
+            let store = ended_by_the_next(wait, after, |store| {
+                store.next("acquire", &[Fate::Silence]);
+            })
+            .await;
+            store.title(name);
+            let seen = store.seen();
+            let release = seen.iter().find(|one| one.verb() == "release");
+            assert_eq!(release.map(|one| one.at), Some(given_up), "{name}");
+            let instead = seen.iter().filter_map(instead_of);
+            assert_eq!(instead.filter(|instead| *instead).count(), 1, "{name}");
+        }
+    });
+}
+
+/// Whether an acquire is also to end another's hold.
+fn instead_of(command: &Command) -> Option<bool> {
+    match &command.request {
+        Request::Acquire(request) => Some(request.instead_of.is_some()),
+        _ => None,
+    }
 }

@@ -1,6 +1,7 @@
 //! The embedded store. Every command of one client is recorded and meets its fate.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, fail
 use lock_testkit::{runtime_now, sleep_until};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::sleep;
+use tracing::field::{Field, Visit};
+use tracing::{Level, Subscriber};
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::fates::{Fate, Fates};
 use crate::schedule::{Ask, Command, Line, Outcome, Schedule};
@@ -36,6 +41,8 @@ pub(crate) struct RecordingStore {
     owners: Mutex<Vec<Owner>>,
     /// What the store says that it can do.
     can: Capabilities,
+    /// For its numbers at the end.
+    client: Mutex<Option<LockClient>>,
 }
 
 thread_local! {
@@ -51,16 +58,53 @@ pub(crate) fn simulated(test: impl Future<Output = ()>) {
         .start_paused(true)
         .build()
         .unwrap();
+    let _logs = tracing::subscriber::set_default(Registry::default().with(Logs));
     runtime.block_on(test);
     let ends = |store: Arc<RecordingStore>| {
-        let now = runtime.block_on(async { store.now() });
+        let client = store.client.lock().unwrap().take();
+        let (now, stats) =
+            runtime.block_on(async { (store.now(), client.map(|client| client.stats())) });
         let mut schedule = store.schedule.lock().unwrap().clone();
-        schedule.ends = now;
+        (schedule.ends, schedule.stats) = (now, stats);
         schedule
     };
     let schedules: Vec<_> = OPENED.take().into_iter().map(ends).collect();
     schedules.iter().for_each(rules::check);
     schedule::is_as_in_its_snapshot(&schedules);
+}
+
+/// Warnings are lines of the schedule of the client that was opened last.
+struct Logs;
+
+impl<S: Subscriber> Layer<S> for Logs {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() > Level::WARN {
+            return;
+        }
+        let mut text = LogText::default();
+        event.record(&mut text);
+        let LogText { message, fields } = text;
+        OPENED.with_borrow(|opened| {
+            if let Some(store) = opened.last() {
+                store.note(format!("log: {message}{fields}"));
+            }
+        });
+    }
+}
+
+#[derive(Default)]
+struct LogText {
+    message: String,
+    fields: String,
+}
+
+impl Visit for LogText {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => self.fields += &format!(", {name}={value:?}"),
+        }
+    }
 }
 
 /// Sleeps.
@@ -127,10 +171,12 @@ impl RecordingStore {
             listener: Mutex::default(),
             owners: Mutex::default(),
             can,
+            client: Mutex::default(),
         });
         OPENED.with_borrow_mut(|opened| opened.push(Arc::clone(&recorder)));
         let behind = Arc::clone(&recorder);
         let builder = LockClient::builder()
+            .name("this")
             .simulated(Handle::current(), 7, Pause::default())
             // Patience with silence has a test of its own.
             .unavailable_after(Duration::from_secs(3600))
@@ -140,6 +186,7 @@ impl RecordingStore {
             });
         let client = settings(builder).connect().await.unwrap();
         *recorder.schedule.lock().unwrap() = Schedule::default();
+        *recorder.client.lock().unwrap() = Some(client.clone());
         (recorder, client)
     }
 
@@ -147,6 +194,7 @@ impl RecordingStore {
     pub(crate) async fn other(&self) -> LockClient {
         let memory = self.memory.clone();
         LockClient::builder()
+            .name("other")
             .simulated(Handle::current(), 8, Pause::default())
             .store(move |context| Ok(memory.connect(context)))
             .connect()
@@ -324,9 +372,15 @@ impl Interceptor for RecordingStore {
         by: Instant,
     ) -> StoreFuture<'s, Reply> {
         let now = self.now();
+        let left = |at: Instant| self.milliseconds(at).saturating_sub(now);
+        let patience = match &request {
+            Request::Acquire(request) => request.patience.map(left),
+            _ => None,
+        };
         let line = self.push(Line::Command(Box::new(Command {
             at: now,
-            within: self.milliseconds(by).saturating_sub(now),
+            within: left(by),
+            patience,
             request: request.clone(),
             outcome: Outcome::UnderWay,
         })));

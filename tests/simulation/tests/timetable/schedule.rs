@@ -4,6 +4,7 @@
 use std::fmt;
 
 use lock_runtime::StoreErrorKind;
+use lock_runtime::observe::Stats;
 use lock_store::{
     Acquired, AcquiredAll, Busy, Fenced, Granted, LatchCounted, LatchFound, LatchSet, Link, Rated,
     Released, Renewed,
@@ -17,6 +18,8 @@ pub(crate) struct Schedule {
     pub(crate) lines: Vec<Line>,
     /// When the test was over.
     pub(crate) ends: u64,
+    /// The client's numbers then.
+    pub(crate) stats: Option<Stats>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ pub(crate) struct Command {
     pub(crate) at: u64,
     /// The time limit for its answer.
     pub(crate) within: u64,
+    /// How much longer an acquire may wait for a store that is slow.
+    pub(crate) patience: Option<u64>,
     pub(crate) request: Request,
     pub(crate) outcome: Outcome,
 }
@@ -111,11 +116,29 @@ impl Command {
     fn options(&self) -> String {
         let lease = self.request.lease().unwrap_or_default().as_millis();
         match &self.request {
-            Request::Acquire(request) if request.tokens > 0 => {
-                let (queue, tokens) = (request.queue, request.tokens);
-                format!("{queue:?}, lease {lease}, tokens {tokens}")
+            Request::Acquire(request) => {
+                let mut text = format!("{:?}, lease {lease}", request.queue);
+                let mut add = |what: &str, number: u128| text += &format!(", {what} {number}");
+                if request.first_lease != request.lease {
+                    add("first", request.first_lease.as_millis());
+                }
+                if request.tokens > 0 {
+                    add("tokens", request.tokens.into());
+                }
+                if let Some(wait) = request.wait {
+                    add("wait", wait.as_millis());
+                }
+                if let Some(patience) = self.patience {
+                    add("patience", patience.into());
+                }
+                if request.via != Link(0) {
+                    add("via", request.via.0.into());
+                }
+                if request.instead_of.is_some() {
+                    text += ", instead";
+                }
+                text
             }
-            Request::Acquire(request) => format!("{:?}, lease {lease}", request.queue),
             Request::AcquireAll(_) | Request::Renew(_) => format!("lease {lease}"),
             Request::Release(requests) if !requests[0].keep.is_zero() => {
                 format!("keep {}", requests[0].keep.as_millis())
@@ -209,7 +232,7 @@ impl fmt::Display for Command {
         let (keys, options) = (self.keys(), self.options());
         write!(
             f,
-            "{:>7}  {:<12} {keys:<6} {options:<28} {:>5}  {outcome}",
+            "{:>7}  {:<12} {keys:<6} {options:<60} {:>5}  {outcome}",
             self.at,
             self.verb(),
             self.within,
@@ -226,7 +249,7 @@ impl fmt::Display for Schedule {
         let [at, command, key, options, limit, outcome] = heads;
         writeln!(
             f,
-            "{at:>7}  {command:<12} {key:<6} {options:<28} {limit:>5}  {outcome}"
+            "{at:>7}  {command:<12} {key:<6} {options:<60} {limit:>5}  {outcome}"
         )?;
         for line in &self.lines {
             match line {
@@ -242,8 +265,23 @@ impl fmt::Display for Schedule {
                 Line::Note { at, text } => writeln!(f, "{at:>7}  - {text}")?,
             }
         }
+        if let Some(stats) = &self.stats {
+            writeln!(f, "{:>7}  = {}", self.ends, numbers(stats))?;
+        }
         Ok(())
     }
+}
+
+/// What is not as in a new client.
+fn numbers(stats: &Stats) -> String {
+    let (now, new) = (format!("{stats:?}"), format!("{:?}", Stats::default()));
+    let fields = |text: &str| -> Vec<String> {
+        let fields = text.trim_start_matches("Stats { ").trim_end_matches(" }");
+        fields.split(", ").map(str::to_owned).collect()
+    };
+    let pairs = fields(&now).into_iter().zip(fields(&new));
+    let changed = pairs.filter_map(|(now, new)| (now != new).then_some(now));
+    changed.collect::<Vec<_>>().join(", ")
 }
 
 /// Compares with `snapshots/<module>__<test>.snap`. `INSTA_UPDATE=always cargo test -p

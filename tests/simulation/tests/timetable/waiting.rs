@@ -222,6 +222,49 @@ fn a_grant_that_is_heard_over_another_link_than_the_last_reply_is_not_believed()
 }
 
 #[test]
+fn a_grant_that_is_heard_while_the_store_is_asked_is_believed_over_a_new_link_only() {
+    simulated(async {
+        // The last reply came over the first link, the next one comes over link 0.
+        for (first, told, asks_again) in [(7, 0, true), (0, 0, true), (0, 7, false)] {
+            let (store, client, _guard) = taken().await;
+            store.title(format!("over link {first}, told over link {told}"));
+            store.next("acquire", &[Fate::Passes, Fate::Replies(0, first)]);
+            let request = client.lock("k").wait(of(9000)).acquire();
+            let waits = tokio::spawn(store.asks(9000, request));
+            ms(500).await;
+            store.next("acquire", &[Fate::Replies(100, 0)]);
+            ms(550).await;
+            store.tell_granted_over(Link(told), 0, None);
+            store.seen();
+            ms(150).await;
+            let expected = if asks_again { vec![1100] } else { vec![] };
+            assert_eq!(store.when("acquire"), expected, "{first}, {told}");
+            waits.abort();
+        }
+    });
+}
+
+#[test]
+fn a_new_first_asks_a_second_after_the_last_one_that_had_a_place() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        let request = || store.asks(9000, client.lock("k").fair().wait(of(9000)).acquire());
+        let first = tokio::spawn(request());
+        ms(1).await;
+        let second = tokio::spawn(request());
+        ms(1399).await;
+        // Its first command says nothing of the others' places.
+        let third = tokio::spawn(request());
+        ms(100).await;
+        first.abort();
+        ms(1000).await;
+        assert_eq!(store.when("acquire"), [0, 1, 1000, 1400, 2000]);
+        second.abort();
+        third.abort();
+    });
+}
+
+#[test]
 fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_its_link() {
     simulated(async {
         // What is left is counted from 1,000, or from the release at 1,200. Otherwise the store is

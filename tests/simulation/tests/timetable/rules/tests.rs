@@ -56,6 +56,7 @@ fn command(at: u64, within: u64, request: Request, mut outcome: Outcome) -> Line
     Line::Command(Box::new(Command {
         at,
         within,
+        patience: None,
         request,
         outcome,
     }))
@@ -106,6 +107,7 @@ fn breaks(lines: Vec<Line>, rules: &[&str]) {
         title: String::new(),
         lines: whole.into_iter().chain(lines).collect(),
         ends: 10_000,
+        stats: None,
     };
     let names: Vec<_> = broken(&schedule).iter().map(|(name, _)| *name).collect();
     assert_eq!(names, rules, "{schedule}");
