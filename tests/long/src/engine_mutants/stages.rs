@@ -64,6 +64,7 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
                 "mistakes::an_unpolled",
                 "mistakes::patience",
                 "mistakes::a_verdict",
+                "mistakes::an_extension",
             ],
         ),
         Stage::new("conformance", &["memory::"]).threads(12).apart(),

@@ -37,6 +37,22 @@ fn a_hold_that_is_released_or_dropped_is_passed_on_without_a_command() {
 }
 
 #[test]
+fn a_permit_is_not_passed_on() {
+    simulated(async {
+        let (store, client) = patient().await;
+        let request = || store.asks(WAIT, client.semaphore("s", 1).permit().acquire());
+        let guard = request().await.unwrap();
+        let next = tokio::spawn(request());
+        ms(1).await;
+        store.seen();
+        guard.release().await.unwrap();
+        let _guard = next.await.unwrap().unwrap();
+        // The next one stands in the store's queue, and is handed it there.
+        assert_eq!(store.calls(), [(1, "release")]);
+    });
+}
+
+#[test]
 fn a_task_that_is_passed_a_hold_without_a_token_fetches_the_tokens_of_all() {
     simulated(async {
         for (behind, expected) in [(0, 1), (1, 5)] {

@@ -317,6 +317,13 @@ impl RecordingStore {
         self.hears(trust, at, token);
     }
 
+    /// Tells the client that messages may have been lost.
+    pub(crate) fn calls_all(&self) {
+        self.note("messages may be lost");
+        let listener = self.listener.lock().unwrap();
+        listener.as_ref().unwrap().recheck();
+    }
+
     fn hears(&self, trust: Trust, at: usize, token: Option<u64>) {
         let owner = self.owners.lock().unwrap()[at];
         let listener = self.listener.lock().unwrap();

@@ -1,5 +1,6 @@
 //! The watchdog.
 
+use lock_runtime::LockClientBuilder;
 use lock_store::Renewed;
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -209,6 +210,26 @@ fn unanswered_renewals_of_another_lock_say_nothing_about_this_one() {
                 (short(&error).as_str(), store.now()),
                 (expected, start + wait)
             );
+        }
+    });
+}
+
+#[test]
+fn the_silence_of_a_renewal_counts_if_it_had_the_time_of_a_command() {
+    simulated(async {
+        // The renewal at 10,000 has 500 ms, the one at 200 has 166.
+        for (lease, asked, ended) in [(30_000, 10_600, 11_100), (600, 380, 1380)] {
+            let patience = |builder: LockClientBuilder| builder.unavailable_after(of(1000));
+            let (store, client) = RecordingStore::open_with(patience).await;
+            store.title(format!("lease {lease}"));
+            let request = client.lock("held").lease(of(lease)).renew(true).acquire();
+            let _guard = store.asks(WAIT, request).await.unwrap();
+            store.always("renew", Fate::Silence);
+            store.always("acquire", Fate::Silence);
+            ms(asked).await;
+            let request = store.asks(WAIT, client.lock("k").acquire());
+            assert_eq!(short(&request.await.unwrap_err()), "Timeout");
+            assert_eq!(store.now(), ended, "lease {lease}");
         }
     });
 }

@@ -346,18 +346,23 @@ fn what_may_be_held_is_undone(schedule: &Schedule) -> Result<(), String> {
     Ok(())
 }
 
-/// An undo that failed is sent again, for as long as the store could keep the place.
+/// An undo that failed is sent again, for as long as the store could keep the place. A command for
+/// several keys asks for none: then for as long as it could keep the hold.
 fn an_undo_is_repeated_until_it_is_answered(schedule: &Schedule) -> Result<(), String> {
     for steps in owners(schedule).into_values() {
         let undoes = |step: &&Step<'_>| matches!(step.command.request, Request::Abandon(_));
         let undoes: Vec<_> = steps.iter().filter(undoes).collect();
+        let keeps = match &steps[0].command.request {
+            Request::AcquireAll(requests) => u64::try_from(requests[0].lease.as_millis()).unwrap(),
+            _ => PLACE,
+        };
         for (at, undo) in undoes.iter().enumerate() {
             let Outcome::Failed { at: failed, .. } = undo.command.outcome else {
                 continue;
             };
             let again = failed + LONGEST_PAUSE;
             let next = undoes.get(at + 1).map(|next| next.command.at);
-            let long_enough = failed >= undoes[0].command.at + PLACE;
+            let long_enough = failed >= undoes[0].command.at + keeps;
             let repeated = next.is_some_and(|next| next <= again);
             ensure(
                 repeated || long_enough || schedule.ends < again,

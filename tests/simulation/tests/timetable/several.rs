@@ -1,7 +1,7 @@
 //! Several locks at once.
 
 use lock_runtime::StoreErrorKind;
-use lock_store::AcquiredAll;
+use lock_store::{AcquiredAll, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -68,7 +68,7 @@ fn one_command_that_fails_is_followed_by_one_for_each() {
             (Fate::Lost, "Timeout", true),
             (Fate::Silence, "Timeout", false),
             (denied, "Denied", false),
-            (Fate::Replies(990, 0), "Timeout, seen by us", true),
+            (Fate::Replies(988, 0), "Timeout, seen by us", true),
         ] {
             for wait in [0, 5000] {
                 let (store, client) = RecordingStore::open().await;
@@ -300,5 +300,87 @@ fn waiting_does_not_count_for_max_hold() {
         guard.lost().await;
         // A second after the last grant, less the untrusted part of the last lease.
         assert_eq!(store.now(), 3996);
+    });
+}
+
+#[test]
+fn a_key_that_is_named_twice_is_taken_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.multi_lock(["b", "a", "b"]).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        guard.release().await.unwrap();
+        let seen = store.seen();
+        assert!(seen.iter().all(|one| one.request.keys().len() == 2));
+    });
+}
+
+#[test]
+fn keys_of_which_one_is_waited_for_are_not_asked_for_at_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("a").acquire().await.unwrap();
+        let before = tokio::spawn(store.asks(WAIT, client.lock("a").acquire()));
+        ms(1).await;
+        let request = client.multi_lock(["a", "b"]).acquire();
+        let waits = tokio::spawn(store.asks(WAIT, request));
+        ms(1).await;
+        other.release().await.unwrap();
+        drop(before.await.unwrap());
+        drop(waits.await.unwrap().unwrap());
+        assert_eq!(store.when("acquire_all"), []);
+    });
+}
+
+#[test]
+fn a_wait_for_ever_ends_when_each_of_five_rounds_has_lost_a_key() {
+    simulated(async {
+        for (wait, lost, answer) in [
+            (None, 4, "ok"),
+            (None, 5, "Timeout, seen by us"),
+            (Some(60_000), 7, "ok"),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("wait {wait:?}, {lost} lost rounds"));
+            apart(&store);
+            for _ in 0..lost {
+                store.answers(Reply::Renew(vec![Renewed::Renewed, Renewed::Gone]));
+            }
+            let request = client.multi_lock(["a", "b"]).lease(of(1000));
+            let request = match wait {
+                Some(wait) => request.wait(of(wait)),
+                None => request.wait_forever(),
+            };
+            let ended = store.asks(wait, request.acquire()).await;
+            let ended = ended.map_or_else(|error| short(&error), |_| "ok".to_owned());
+            assert_eq!(ended, answer, "{wait:?}, {lost}");
+            let rounds = store.when("renew").len();
+            assert_eq!(rounds, if answer == "ok" { lost + 1 } else { lost });
+        }
+    });
+}
+
+#[test]
+fn an_unanswered_command_for_all_is_undone_for_as_long_as_it_may_be_carried_out() {
+    simulated(async {
+        let late = |until| Fate::FailsLate(StoreErrorKind::Timeout, until);
+        // What is known of the command, and when the last undo is tried: it may be carried out until
+        // then, or have been and last for its lease.
+        for (fate, least) in [
+            (Fate::Lost, 30_000),
+            (late(10), 30_000),
+            (late(60_000), 60_000),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{fate:?}"));
+            store.next("acquire_all", &[fate]);
+            store.always("abandon", DOWN);
+            let request = client.multi_lock(["a", "b"]).wait(of(0)).acquire();
+            let error = store.asks(0, request).await.unwrap_err();
+            assert_eq!(short(&error), "Timeout");
+            ms(100_000).await;
+            let last = *store.when("abandon").last().unwrap();
+            assert!((least..least + 4000).contains(&last), "{fate:?}: {last}");
+        }
     });
 }
