@@ -91,3 +91,40 @@ async fn a_store_is_asked_unless_it_has_answered_since_and_nothing_failed_later(
     assert!(is_asked(10, Some(10), 10).await);
     assert!(is_asked(10, Some(11), 10).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn silence_counts_from_the_first_command_after_the_last_that_was_answered() {
+    // Whether each was answered, and when it was sent.
+    for (met, since) in [
+        (&[(false, 5), (false, 6)][..], Some(5)),
+        (&[(false, 5), (true, 6)], None),
+        (&[(true, 5), (false, 5)], Some(5)),
+        // It was lost before another was answered.
+        (&[(true, 5), (false, 4)], None),
+        // An answer that comes late is an answer.
+        (&[(true, 5), (false, 6), (true, 4)], None),
+    ] {
+        let liveness = liveness();
+        let start = liveness.clock.now();
+        for (is_answered, at) in met {
+            let result = match is_answered {
+                true => answered(),
+                false => failed(StoreErrorKind::Timeout),
+            };
+            liveness.note(start + *at * MS, &result);
+        }
+        let expected = since.map(|since: u32| start + since * MS);
+        assert_eq!(liveness.silent_since(), expected, "{met:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silence_that_nobody_meets_again_says_nothing_after_five_seconds() {
+    let liveness = liveness();
+    let start = liveness.clock.now();
+    liveness.note(start, &failed(StoreErrorKind::Timeout));
+    tokio::time::advance(5000 * MS).await;
+    assert_eq!(liveness.silent_since(), Some(start));
+    tokio::time::advance(MS).await;
+    assert_eq!(liveness.silent_since(), None);
+}

@@ -21,6 +21,7 @@
 
 mod background;
 mod fates;
+mod inline;
 mod latches;
 mod nested;
 mod passing;

@@ -147,3 +147,95 @@ fn a_failure_that_nobody_meets_again_is_forgotten_and_what_a_stop_makes_is_none(
     assert!(key.failing(start + 5001 * MS).is_none());
     assert!(known(&key, start + 5001 * MS).is_none());
 }
+
+/// How a command or a look of a key ended that was sent so many milliseconds after the start.
+#[derive(Clone, Copy, Debug)]
+enum Met {
+    Busy(u32),
+    Silence(u32),
+    /// While this process stood still.
+    OwnSilence(u32),
+    LookAnswered(u32),
+    LookSilence(u32),
+    LookOwnSilence(u32),
+    /// By somebody who has left since.
+    LookOfBefore(u32),
+}
+
+/// Since when the key was silent after these, in milliseconds.
+fn silent_after(met: &[Met]) -> Option<Duration> {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.forget();
+    let silence = || failed(StoreErrorKind::Timeout);
+    let look = |era, at: u32, says_nothing, result: Result<_, _>| {
+        key.looked(era, start + at * MS, says_nothing, &result);
+    };
+    for one in met {
+        match *one {
+            Met::Busy(at) => key.note(start + at * MS, false, false, &busy()),
+            Met::Silence(at) => key.note(start + at * MS, false, false, &silence()),
+            Met::OwnSilence(at) => key.note(start + at * MS, true, false, &silence()),
+            Met::LookAnswered(at) => look(1, at, false, found(None)),
+            Met::LookSilence(at) => look(1, at, false, failed(StoreErrorKind::Timeout)),
+            Met::LookOwnSilence(at) => look(1, at, true, failed(StoreErrorKind::Timeout)),
+            Met::LookOfBefore(at) => look(0, at, false, failed(StoreErrorKind::Timeout)),
+        }
+    }
+    let since = key.silent_since();
+    since.map(|since| since.saturating_duration_since(start))
+}
+
+#[test]
+fn silence_counts_from_the_first_command_after_the_last_that_was_answered() {
+    use Met::{Busy, LookAnswered, LookOfBefore, LookOwnSilence, LookSilence, OwnSilence, Silence};
+    for (met, since) in [
+        (&[Silence(5), Silence(6)][..], Some(5)),
+        (&[Silence(5), Busy(6)], None),
+        (&[Busy(5), Silence(6), Silence(7)], Some(6)),
+        (&[Busy(5), Silence(5)], Some(5)),
+        // It was lost before another was answered.
+        (&[Busy(5), Silence(4)], None),
+        // An answer that comes late is an answer.
+        (&[Busy(5), Silence(6), Busy(4)], None),
+        (&[OwnSilence(5)], None),
+        (&[LookSilence(5), Silence(6)], Some(5)),
+        (&[Busy(5), LookSilence(5)], Some(5)),
+        (&[Busy(5), LookSilence(4)], None),
+        (&[Busy(5), Silence(6), LookAnswered(4)], None),
+        (&[Silence(5), LookAnswered(6)], None),
+        (&[LookOwnSilence(5)], None),
+        (&[LookOfBefore(5)], None),
+    ] {
+        let expected = since.map(|since: u32| since * MS);
+        assert_eq!(silent_after(met), expected, "{met:?}");
+    }
+}
+
+#[test]
+fn the_key_was_taken_after_a_command_of_then_or_later() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    assert!(!key.was_taken(None) && !key.was_taken(Some(start)));
+    key.note(start, false, false, &busy());
+    assert!(key.was_taken(None) && key.was_taken(Some(start)));
+    assert!(!key.was_taken(Some(start + MS)));
+}
+
+#[test]
+fn a_failure_lasts_for_five_seconds_to_the_instant() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, false, false, &failed(StoreErrorKind::Denied));
+    assert!(key.failing(start + 5000 * MS).is_some());
+    assert!(matches!(
+        known(&key, start + 5000 * MS),
+        Some(Said::Failing(_))
+    ));
+}
+
+#[test]
+fn a_refusal_stays_after_a_look_at_a_key_that_nobody_has() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.looked(0, start, false, &found(None));
+    assert!(key.failing(start).is_none());
+    key.looked(0, start, false, &found(Some("somebody")));
+    assert!(matches!(key.holder(), Some(Holder::Foreign(_))));
+}
