@@ -229,3 +229,6 @@ impl LocalQueues {
         lengths.sum()
     }
 }
+
+#[cfg(test)]
+mod tests;

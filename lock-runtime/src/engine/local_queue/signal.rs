@@ -193,3 +193,6 @@ impl Wake for Signal {
         self.notify.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests;
