@@ -1,11 +1,12 @@
 //! Releases in the background, and those that fail.
 
-use lock_runtime::{LockError, LostReason};
+use lock_runtime::{LockError, LostReason, StoreErrorKind};
 use lock_store::{Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
+use crate::schedule::Command;
 
 /// The times at which a release is tried that always fails. The hold has this `lease` and is
 /// dropped after `held` milliseconds.
@@ -418,5 +419,53 @@ fn a_shutdown_waits_for_a_release_under_way_and_no_longer() {
         client.shutdown(of(5000)).await;
         assert_eq!(store.now(), 100);
         releases.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_key_stays_until_the_same_time_however_often_its_release_fails() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").hold_at_least(of(3000)).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        ms(100).await;
+        store.seen();
+        store.next("release", &[DOWN, DOWN]);
+        drop(guard);
+        ms(5000).await;
+        let seen = store.seen();
+        let keep = |one: &Command| match &one.request {
+            Request::Release(requests) => requests[0].keep,
+            other => panic!("{other:?}"),
+        };
+        let kept: Vec<_> = seen.iter().map(|one| (one.at, keep(one))).collect();
+        assert_eq!(kept, [(100, of(2900)), (150, of(2850)), (250, of(2750))]);
+    });
+}
+
+#[test]
+fn a_later_request_waits_for_the_first_answer_to_a_release_or_an_undo_and_no_longer() {
+    simulated(async {
+        for undo in [false, true] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(if undo { "an undo" } else { "a release" });
+            let verb = if undo { "abandon" } else { "release" };
+            if undo {
+                store.next("acquire", &[Fate::Lost]);
+            }
+            let request = store.asks(500, client.lock("k").wait(of(500)).acquire());
+            let guard = request.await;
+            store.next(verb, &[Fate::Fails(StoreErrorKind::Timeout); 9]);
+            drop(guard);
+            store.seen();
+            let next = store.asks(5000, client.lock("k").wait(of(5000)).acquire());
+            let next = tokio::spawn(next);
+            ms(20).await;
+            let calls = store.calls();
+            let verbs: Vec<_> = calls.iter().map(|(_, verb)| *verb).collect();
+            assert!(verbs.starts_with(&[verb, "acquire"]), "{calls:?}");
+            next.abort();
+            ms(3000).await;
+        }
     });
 }

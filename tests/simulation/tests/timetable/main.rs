@@ -25,6 +25,7 @@ mod inline;
 mod latches;
 mod nested;
 mod passing;
+mod patrol;
 mod rates;
 mod recording_store;
 mod renewing;

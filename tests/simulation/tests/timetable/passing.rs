@@ -147,6 +147,53 @@ fn a_hold_that_a_lost_command_may_not_have_ended_is_released_at_once() {
     });
 }
 
+#[test]
+fn a_hold_is_released_if_the_command_that_was_to_end_it_is_given_up() {
+    simulated(async {
+        let (store, client) = patient().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let next = client.lock("k").fenced().acquire();
+        let next = tokio::spawn(store.asks(WAIT, next));
+        ms(1).await;
+        store.next("acquire", &[Fate::Silence]);
+        guard.release().await.unwrap();
+        ms(100).await;
+        store.seen();
+        next.abort();
+        ms(1).await;
+        assert!(store.calls().contains(&(101, "release")));
+    });
+}
+
+#[test]
+fn a_hold_that_stays_or_that_may_be_undone_is_not_passed_on() {
+    simulated(async {
+        for stays in [true, false] {
+            let (store, client) = patient().await;
+            store.title(if stays {
+                "it stays"
+            } else {
+                "it may be undone"
+            });
+            let mut request = client.lock("k");
+            if stays {
+                request = request.hold_at_least(of(1000));
+            } else {
+                store.next("acquire", &[Fate::Lost]);
+            }
+            let guard = store.asks(WAIT, request.acquire()).await.unwrap();
+            let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+            ms(100).await;
+            store.seen();
+            guard.release().await.unwrap();
+            let calls = store.calls();
+            assert_eq!(calls[0].1, "release", "{calls:?}");
+            drop(next.await.unwrap().unwrap());
+            ms(100).await;
+        }
+    });
+}
+
 /// Whether an acquire is also to end another's hold.
 fn instead_of(command: &Command) -> Option<bool> {
     match &command.request {

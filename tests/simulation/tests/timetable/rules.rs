@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lock_runtime::StoreErrorKind;
 use lock_store::{LatchCounted, LatchSet, Owner};
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -78,6 +79,15 @@ fn wants(command: &Command) -> bool {
             | Request::LatchCountDown(_)
             | Request::LatchLook(_)
             | Request::LatchWait(_)
+    )
+}
+
+/// Whether its connection fell silent before its time was over. Another may answer in time.
+fn was_cut_off(command: &Command) -> bool {
+    matches!(
+        command.outcome,
+        Outcome::Failed { at, kind: StoreErrorKind::Timeout, unknown: true }
+            if at < command.at + command.within
     )
 }
 
@@ -169,14 +179,17 @@ fn a_command_ends_with_its_request(schedule: &Schedule) -> Result<(), String> {
     })
 }
 
-/// A request that may not wait sends one command.
+/// A request that may not wait sends one command, and one more after one whose connection fell
+/// silent before its time was over.
 fn a_try_asks_once(schedule: &Schedule) -> Result<(), String> {
     let asks = asks(schedule);
     for ask in asks.iter().filter(|ask| ask.wait == Some(0)) {
         // Other requests of the same millisecond have a command of their own.
         let others = asks.iter().filter(|other| other.may_ask(ask.at)).count() - 1;
-        let during = commands(schedule)
-            .filter(|one| wants(one) && !was_untimely(one) && ask.may_ask(one.at));
+        let during = commands(schedule).filter(|one| {
+            let counts = !was_untimely(one) && !was_cut_off(one);
+            wants(one) && counts && ask.may_ask(one.at)
+        });
         let of_it = during.count().saturating_sub(others);
         if of_it > 1 {
             return Err(format!("{of_it} commands of the try at {}", ask.at));

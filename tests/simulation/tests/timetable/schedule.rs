@@ -144,6 +144,7 @@ impl Command {
                 format!("keep {}", requests[0].keep.as_millis())
             }
             Request::Rate(request) => format!("wait {}", request.wait.as_millis()),
+            Request::Abandon(request) if request.via != Link(0) => format!("via {}", request.via.0),
             _ => String::new(),
         }
     }

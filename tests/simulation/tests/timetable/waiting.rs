@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
-use lock_store::{Acquired, Link, Released};
-use lock_testkit::store_decorator::Reply;
+use lock_store::{Acquired, Link, Queue, Released};
+use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, short, simulated};
+use crate::schedule::Command;
 
 /// A key that another process holds.
 async fn taken() -> (Arc<RecordingStore>, LockClient, Guard) {
@@ -61,6 +62,27 @@ fn a_try_asks_once() {
         assert!(error.is_busy());
         ms(1000).await;
         assert_eq!(store.calls(), [(0, "acquire"), (0, "acquire")]);
+    });
+}
+
+#[test]
+fn a_try_that_may_have_been_carried_out_is_repeated_by_its_owner() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let fate = Fate::FailsLate(StoreErrorKind::Timeout, 1000);
+        store.next("acquire", &[fate]);
+        let request = client.lock("k").wait(of(0)).acquire();
+        let guard = store.asks(0, request).await.unwrap();
+        let seen = store.seen();
+        // The plain first try does not recognise its own grant.
+        let queue = |one: &Command| match &one.request {
+            Request::Acquire(request) => request.queue,
+            other => panic!("{other:?}"),
+        };
+        let queues: Vec<_> = seen.iter().map(queue).collect();
+        assert_eq!(queues, [Queue::Barge, Queue::Respect]);
+        drop(guard);
+        ms(3000).await;
     });
 }
 

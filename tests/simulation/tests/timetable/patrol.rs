@@ -1,0 +1,136 @@
+//! Requests that nobody polls: what they have is given to others, and they go on when they are
+//! polled again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use lock_runtime::{Guard, LockClient, LockError};
+
+use crate::fates::Fate;
+use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
+
+type Request = Pin<Box<dyn Future<Output = Result<Guard, LockError>>>>;
+
+/// Polls it once. It has no answer yet.
+async fn begins(request: &mut Request) {
+    let once = std::future::poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx)));
+    assert!(once.await.is_pending());
+}
+
+fn asks(store: &Arc<RecordingStore>, client: &LockClient) -> Request {
+    Box::pin(store.asks(WAIT, client.lock("k").acquire()))
+}
+
+#[test]
+fn the_place_of_one_that_sleeps_on_is_given_up_and_it_asks_anew() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("k").acquire().await.unwrap();
+        let mut unpolled = asks(&store, &client);
+        begins(&mut unpolled).await;
+        let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        // It should ask after a second. The patrol sees five times that it does not.
+        ms(2100).await;
+        let given_up = store.when("abandon");
+        assert!(matches!(given_up[..], [2000..2100]), "{given_up:?}");
+        ms(1000).await;
+        begins(&mut unpolled).await;
+        ms(10).await;
+        other.release().await.unwrap();
+        let guard = next.await.unwrap().unwrap();
+        begins(&mut unpolled).await;
+        guard.release().await.unwrap();
+        let guard = unpolled.await.unwrap();
+        guard.release().await.unwrap();
+        ms(100).await;
+    });
+}
+
+#[test]
+fn what_one_was_handed_that_is_not_polled_is_given_back() {
+    simulated(async {
+        for told in [false, true] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(if told {
+                "told by the store"
+            } else {
+                "in the reply"
+            });
+            let other = store.other().await.lock("k").acquire().await.unwrap();
+            if !told {
+                store.next("acquire", &[Fate::Passes, Fate::Replies(300, 0)]);
+            }
+            let mut unpolled = asks(&store, &client);
+            begins(&mut unpolled).await;
+            other.release().await.unwrap();
+            ms(2500).await;
+            // Nobody has it now.
+            let other = store.other().await.lock("k").wait(of(0)).acquire().await;
+            other.unwrap().release().await.unwrap();
+            let guard = unpolled.await.unwrap();
+            assert!(guard.is_held());
+            guard.release().await.unwrap();
+            ms(100).await;
+        }
+    });
+}
+
+#[test]
+fn a_hold_that_was_passed_on_to_one_that_is_not_polled_goes_to_the_next() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = asks(&store, &client).await.unwrap();
+        let mut unpolled = asks(&store, &client);
+        begins(&mut unpolled).await;
+        let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        guard.release().await.unwrap();
+        let began = store.now();
+        let guard = next.await.unwrap().unwrap();
+        assert!((1000..1600).contains(&(store.now() - began)));
+        begins(&mut unpolled).await;
+        guard.release().await.unwrap();
+        drop(unpolled.await.unwrap());
+        ms(100).await;
+    });
+}
+
+#[test]
+fn one_whose_command_is_under_way_has_the_time_of_the_command_and_five_looks() {
+    simulated(async {
+        for silent in [false, true] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(if silent { "no answer" } else { "a late answer" });
+            let other = store.other().await.lock("k").acquire().await.unwrap();
+            // It was told that the key is taken, and asks for a place.
+            let late = if silent {
+                Fate::Lost
+            } else {
+                Fate::Replies(2900, 0)
+            };
+            store.next("acquire", &[Fate::Passes, late]);
+            let mut unpolled = asks(&store, &client);
+            begins(&mut unpolled).await;
+            ms(3000).await;
+            let given_up = store.when("abandon");
+            assert!(matches!(given_up[..], [1500..1800, ..]), "{given_up:?}");
+            begins(&mut unpolled).await;
+            other.release().await.unwrap();
+            drop(unpolled.await.unwrap());
+            ms(100).await;
+        }
+    });
+}
+
+#[test]
+fn one_that_is_polled_is_not_passed_over() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(WAIT + 10).await;
+        assert!(waits.await.unwrap().unwrap_err().is_busy());
+        assert_eq!(store.when("abandon"), [WAIT]);
+    });
+}
