@@ -1,7 +1,11 @@
 //! Latches.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
 use lock_runtime::{LockError, StoreErrorKind};
-use lock_store::{LatchCounted, LatchFound, LatchState};
+use lock_store::{LatchCounted, LatchFound, LatchState, Link};
 use lock_testkit::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
@@ -321,6 +325,72 @@ fn a_place_is_given_up_for_as_long_as_the_store_would_keep_it() {
             assert!(matches!(error, LockError::LatchClosed { .. }), "{error}");
             ms(100_000).await;
             assert_eq!(store.when("leave").last(), Some(&last));
+        }
+    });
+}
+
+#[test]
+fn one_whose_time_is_over_is_looked_at_when_it_ends() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        other.latch("l").ttl(of(600)).set(1).await.unwrap();
+        let latch = client.latch("l");
+        let answer = store.asks(5000, latch.wait(of(5000))).await.unwrap_err();
+        assert_eq!((short(&answer).as_str(), store.now()), ("not set", 601));
+    });
+}
+
+#[test]
+fn a_look_that_fails_and_then_succeeds_leaves_no_failure() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.other().await.latch("l").set(1).await.unwrap();
+        store.next("wait", &[Fate::Passes, DOWN, Fate::Passes, DOWN]);
+        let latch = client.latch("l");
+        let answer = store.asks(3500, latch.wait(of(3500))).await.unwrap_err();
+        assert_eq!(short(&answer), "closed after 3.5s");
+        // Each failure is the first again.
+        assert_eq!(store.when("wait"), [0, 1000, 1050, 2050, 2100, 3100]);
+    });
+}
+
+#[test]
+fn one_that_has_opened_is_not_looked_at_for_waiters_that_nobody_polls() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        other.latch("l").set(1).await.unwrap();
+        let latch = client.latch("l");
+        let mut waits = pin!(store.asks(WAIT, latch.wait(of(WAIT))));
+        let once = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx)));
+        assert!(once.await.is_pending());
+        ms(100).await;
+        other.latch("l").count_down().await.unwrap();
+        ms(100).await;
+        store.seen();
+        ms(5000).await;
+        assert_eq!(store.calls(), []);
+        waits.await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_over_another_link_than_the_last_reply_is_not_heard() {
+    simulated(async {
+        for (link, looks) in [(7, vec![]), (0, vec![(100, "look")])] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("over link {link}"));
+            store.other().await.latch("l").set(1).await.unwrap();
+            let latch = client.latch("l");
+            let mut waits = pin!(store.asks(WAIT, latch.wait(of(WAIT))));
+            let once = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx)));
+            assert!(once.await.is_pending());
+            ms(100).await;
+            store.seen();
+            store.tell_granted_over(Link(link), 0, None);
+            ms(100).await;
+            assert_eq!(store.calls(), looks, "link {link}");
         }
     });
 }

@@ -1,6 +1,6 @@
 //! Stores that say for themselves how far their replies are to be trusted, and when to ask again.
 
-use lock_runtime::LockError;
+use lock_runtime::{LockClient, LockError, Rate};
 use lock_store::{Ability, Acquired, Busy, Granted, Renewed, StoreErrorKind, Trust};
 use lock_testkit::runtime_now;
 use lock_testkit::store_decorator::Reply;
@@ -191,5 +191,74 @@ fn a_failure_knows_when_its_command_is_over() {
         assert!(store.asks(0, request).await.unwrap_err().is_unavailable());
         ms(40_000).await;
         assert_eq!(store.when("abandon").last(), Some(&1500));
+    });
+}
+
+/// What each request for this key is told.
+async fn told(client: &LockClient, key: &str) -> Vec<LockError> {
+    let (latch, keys) = (client.latch(key), [key.to_owned(), "b".to_owned()]);
+    let rate = Rate::per_second(1);
+    let answers = [
+        client.lock(key).acquire().await.map(drop),
+        client.lock(key).wait(of(0)).acquire().await.map(drop),
+        client.multi_lock(keys.clone()).acquire().await.map(drop),
+        client.inspect(key).await.map(drop),
+        client.force_release(key).await.map(drop),
+        latch.set(1).await.map(drop),
+        latch.count_down().await.map(drop),
+        latch.count().await.map(drop),
+        latch.wait(of(10)).await,
+        latch.wait(of(0)).await,
+        client.rate_limiter(key, rate).acquire().await.map(drop),
+    ];
+    answers.map(Result::unwrap_err).into()
+}
+
+#[test]
+fn a_bad_key_is_refused_by_every_request_without_a_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        for error in told(&client, &"k".repeat(2000)).await {
+            assert!(matches!(error, LockError::InvalidKey { .. }), "{error:?}");
+        }
+        assert_eq!(store.calls(), []);
+    });
+}
+
+#[test]
+fn after_a_shutdown_every_request_is_refused_without_a_command() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        client.shutdown(of(0)).await;
+        for error in told(&client, "k").await {
+            assert!(matches!(error, LockError::Shutdown), "{error:?}");
+        }
+        assert!(matches!(client.health().await, Err(LockError::Shutdown)));
+        assert_eq!(store.calls(), []);
+    });
+}
+
+#[test]
+fn every_call_on_a_latch_and_a_rate_is_refused_by_a_store_without_them() {
+    simulated(async {
+        let lacks = || Ability::no("not here");
+        let (store, client) = RecordingStore::open_as(|can| {
+            (can.rate, can.latch) = (lacks(), lacks());
+        })
+        .await;
+        let latch = client.latch("k");
+        let rate = Rate::per_second(1);
+        let answers = [
+            latch.set(1).await.map(drop),
+            latch.count_down().await.map(drop),
+            latch.count().await.map(drop),
+            latch.wait(of(10)).await,
+            client.rate_limiter("k", rate).acquire().await.map(drop),
+        ];
+        for answer in answers {
+            let text = answer.unwrap_err().to_string();
+            assert!(text.contains("not here"), "{text}");
+        }
+        assert_eq!(store.calls(), []);
     });
 }
