@@ -155,3 +155,6 @@ impl HolderNames {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

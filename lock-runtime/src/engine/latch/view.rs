@@ -77,3 +77,6 @@ impl LatchView {
         self.opened.max(self.lost).max(self.refused.0)
     }
 }
+
+#[cfg(test)]
+mod tests;
