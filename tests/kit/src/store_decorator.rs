@@ -41,6 +41,17 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         own
     }
 
+    /// Called when the client tells another one something.
+    fn tell<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        to: ClientId,
+        message: ClientMessage,
+        by: Instant,
+    ) -> Asked<'s, bool> {
+        store.tell(to, message, by)
+    }
+
     /// Called before the store itself is closed.
     fn close(&self) {}
 
@@ -149,7 +160,7 @@ macro_rules! verbs {
                 self.interceptor.capabilities(self.store.capabilities())
             }
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
-                self.store.tell(to, message, by)
+                self.interceptor.tell(&*self.store, to, message, by)
             }
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)

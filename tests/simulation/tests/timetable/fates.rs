@@ -53,6 +53,12 @@ impl Fates {
         replies.or_default().push_back(reply);
     }
 
+    /// The fate of a message to another client.
+    pub(crate) fn of_message(&mut self) -> Fate {
+        let next = self.next.get_mut("tell").and_then(VecDeque::pop_front);
+        next.unwrap_or(Fate::Passes)
+    }
+
     /// The fate of this command, and the reply that it gets instead of being carried out.
     pub(crate) fn of(&mut self, request: &Request) -> (Fate, Option<Reply>) {
         let next = self.next.get_mut(request.verb());

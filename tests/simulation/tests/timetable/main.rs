@@ -23,6 +23,7 @@ mod background;
 mod fates;
 mod inline;
 mod latches;
+mod names;
 mod nested;
 mod passing;
 mod patrol;

@@ -9,8 +9,8 @@ use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Answer, Capabilities, Failure, HandedOver, Instant, Link, Listener, LockKey, Owner, Store,
-    StoreFuture, Trust,
+    Answer, Asked, Capabilities, ClientId, ClientMessage, Failure, HandedOver, Instant, Link,
+    Listener, LockKey, Owner, Store, StoreFuture, Trust,
 };
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
 use lock_testkit::{runtime_now, sleep_until};
@@ -324,6 +324,28 @@ impl RecordingStore {
         listener.as_ref().unwrap().recheck();
     }
 
+    /// Another client asks who holds this key.
+    pub(crate) fn is_asked_who_holds(&self, key: &str) {
+        self.note(format!("is asked who holds {key}"));
+        let (key, asker) = (LockKey::from(key), ClientId(99));
+        let listener = self.listener.lock().unwrap();
+        let question = ClientMessage::WhoHolds { key, asker };
+        listener.as_ref().unwrap().told(question);
+    }
+
+    /// What the client told others, or asked them, since the last look.
+    pub(crate) fn told(&self) -> Vec<(u64, String)> {
+        let lines = self.schedule.lock().unwrap().lines.clone();
+        let from = std::mem::replace(&mut *self.looked_at.lock().unwrap(), lines.len());
+        let told = |line: &Line| match line {
+            Line::Note { at, text } if text.starts_with("asks") || text.starts_with("says") => {
+                Some((*at, text.clone()))
+            }
+            _ => None,
+        };
+        lines[from..].iter().filter_map(told).collect()
+    }
+
     fn hears(&self, trust: Trust, at: usize, token: Option<u64>) {
         let owner = self.owners.lock().unwrap()[at];
         let listener = self.listener.lock().unwrap();
@@ -420,6 +442,33 @@ impl Interceptor for RecordingStore {
             self.came_to(line, outcome);
             answer
         })
+    }
+
+    fn tell<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        to: ClientId,
+        message: ClientMessage,
+        by: Instant,
+    ) -> Asked<'s, bool> {
+        self.note(match &message {
+            ClientMessage::WhoHolds { key, .. } => format!("asks who holds {key}"),
+            ClientMessage::Holds {
+                key,
+                name,
+                held_for,
+                ..
+            } => {
+                format!("says that {name} holds {key} for {held_for:?}")
+            }
+        });
+        let fate = self.fates.lock().unwrap().of_message();
+        match fate {
+            Fate::Fails(kind) => Box::pin(async move { Err(failure(kind, None).error) }),
+            // It goes to somebody who listens, and says nothing.
+            Fate::Silence => Box::pin(async { Ok(true) }),
+            _ => store.tell(to, message, by),
+        }
     }
 
     fn capabilities(&self, _: Capabilities) -> Capabilities {
