@@ -169,6 +169,10 @@ mod tests {
             (Some(owner.clone()), KeyKind::Exclusive),
             (Some(format!("{owner}:kept")), KeyKind::Exclusive),
             (Some("theirs:5".to_owned()), KeyKind::Exclusive),
+            (Some(format!("{:032x}-2x:1", 7)), KeyKind::Exclusive),
+            (Some(format!("{:031x}z-2a:1", 7)), KeyKind::Exclusive),
+            (Some(format!("{:031x}-2a:1", 7)), KeyKind::Exclusive),
+            (Some("x-y:1".to_owned()), KeyKind::Exclusive),
             (Some(format!("{owner}:1")), KeyKind::Shares),
             (
                 Some(format!("{owner}:{}", Permits::READ_WRITE)),

@@ -32,3 +32,6 @@ impl OtherLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

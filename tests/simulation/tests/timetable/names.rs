@@ -5,7 +5,7 @@ use lock_store::{Acquired, Busy};
 use lock_testkit::store_decorator::Reply;
 
 use crate::fates::Fate;
-use crate::recording_store::{RecordingStore, ms, of, simulated};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
 #[test]
 fn a_question_that_comes_twice_is_answered_once() {
@@ -18,7 +18,7 @@ fn a_question_that_comes_twice_is_answered_once() {
         let _two = store
             .asks(0, client.lock("two").wait(of(0)).acquire())
             .await;
-        store.told();
+        store.seen();
         for (key, after) in [
             ("one", 0),
             ("one", 99),
@@ -37,7 +37,10 @@ fn a_question_that_comes_twice_is_answered_once() {
             (1099, "says that this holds one for Some(1.099s)"),
             (1199, "says that this holds one for Some(1.199s)"),
         ];
-        assert_eq!(store.told(), said.map(|(at, text)| (at, text.to_owned())));
+        assert_eq!(
+            store.noted("says"),
+            said.map(|(at, text)| (at, text.to_owned()))
+        );
     });
 }
 
@@ -64,7 +67,7 @@ fn who_inspects_a_key_waits_a_moment_for_the_name_of_its_holder() {
             );
             // It is not asked again within a second.
             drop(client.inspect("k").await.unwrap());
-            assert_eq!(store.told().len(), 1);
+            assert_eq!(store.noted("asks").len(), 1);
         }
     });
 }
@@ -85,6 +88,50 @@ fn a_busy_request_knows_that_its_own_client_has_the_key() {
                 matches!(held_by, HeldBy::ThisClient),
                 key == "k",
                 "{held_by:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn of_several_holds_the_longest_is_told() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let permit = || store.asks(WAIT, client.semaphore("s", 2).permit().acquire());
+        let _first = permit().await.unwrap();
+        ms(300).await;
+        let _second = permit().await.unwrap();
+        ms(200).await;
+        store.is_asked_who_holds("s");
+        ms(1).await;
+        let says = store.noted("says");
+        assert_eq!(says[0].1, "says that this holds s for Some(500ms)");
+    });
+}
+
+#[test]
+fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
+    simulated(async {
+        for others in [1, 3] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("others say {others}"));
+            let other = store.other().await;
+            let _held = other
+                .semaphore("s", others)
+                .permit()
+                .acquire()
+                .await
+                .unwrap();
+            for _ in 0..2 {
+                let request = client.semaphore("s", 2).permit().wait(of(0)).acquire();
+                drop(store.asks(0, request).await);
+                ms(10).await;
+            }
+            let logged = store.noted("log: others say another number");
+            assert_eq!(logged.len(), 1, "{logged:?}");
+            assert!(
+                logged[0].1.contains(&format!("ours=2, theirs={others}")),
+                "{logged:?}"
             );
         }
     });

@@ -115,7 +115,7 @@ fn a_hold_that_a_command_has_ended_is_not_released_once_more() {
         let busy = || Reply::Acquire(Acquired::Busy(Busy::new(None, true)));
         let conflict = || Reply::Acquire(Acquired::Conflict);
         for (name, reply) in [("busy", busy()), ("conflict", conflict())] {
-            let store = ended_by_the_next(700, 1, |store| store.answers(reply)).await;
+            let store = ended_by_the_next(2500, 1, |store| store.answers(reply)).await;
             store.title(name);
             let seen = store.seen();
             let instead: Vec<_> = seen.iter().filter_map(instead_of).collect();
@@ -191,6 +191,24 @@ fn a_hold_that_stays_or_that_may_be_undone_is_not_passed_on() {
             drop(next.await.unwrap().unwrap());
             ms(100).await;
         }
+    });
+}
+
+#[test]
+fn who_waits_for_a_hold_of_its_process_asks_when_something_was_freed() {
+    simulated(async {
+        let (store, client) = patient().await;
+        let _guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let first = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        let second = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(100).await;
+        store.seen();
+        store.is_freed("k");
+        ms(50).await;
+        assert_eq!(store.when("acquire"), [101]);
+        first.abort();
+        second.abort();
     });
 }
 

@@ -48,6 +48,24 @@ fn the_place_of_one_that_sleeps_on_is_given_up_and_it_asks_anew() {
 }
 
 #[test]
+fn one_that_asks_anew_hears_of_its_grant() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("k").acquire().await.unwrap();
+        let mut unpolled = asks(&store, &client);
+        begins(&mut unpolled).await;
+        ms(3000).await;
+        assert_eq!(store.when("abandon").len(), 1);
+        begins(&mut unpolled).await;
+        ms(100).await;
+        other.release().await.unwrap();
+        drop(unpolled.await.unwrap());
+        assert_eq!(store.now(), 3100);
+        ms(100).await;
+    });
+}
+
+#[test]
 fn what_one_was_handed_that_is_not_polled_is_given_back() {
     simulated(async {
         for told in [false, true] {

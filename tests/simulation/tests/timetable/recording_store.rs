@@ -9,8 +9,8 @@ use lock_runtime::{LockClient, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Pause;
 use lock_store::memory::MemoryStore;
 use lock_store::{
-    Answer, Asked, Capabilities, ClientId, ClientMessage, Failure, HandedOver, Instant, Link,
-    Listener, LockKey, Owner, Store, StoreFuture, Trust,
+    Answer, Asked, Capabilities, ClientId, ClientMessage, Ended, Failure, HandedOver, Instant,
+    Link, Listener, LockKey, Owner, Store, StoreFuture, Trust,
 };
 use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated, failure, silence};
 use lock_testkit::{runtime_now, sleep_until};
@@ -324,6 +324,18 @@ impl RecordingStore {
         listener.as_ref().unwrap().recheck();
     }
 
+    /// Tells the client that somebody's hold of this key has ended, and nobody else.
+    pub(crate) fn is_freed(&self, key: &str) {
+        self.note(format!("{key} was freed"));
+        let owner = Owner {
+            client: ClientId(99),
+            request: 1,
+        };
+        let listener = self.listener.lock().unwrap();
+        let ended = Ended::new(LockKey::from(key), owner, 1);
+        listener.as_ref().unwrap().freed(ended);
+    }
+
     /// Another client asks who holds this key.
     pub(crate) fn is_asked_who_holds(&self, key: &str) {
         self.note(format!("is asked who holds {key}"));
@@ -333,17 +345,15 @@ impl RecordingStore {
         listener.as_ref().unwrap().told(question);
     }
 
-    /// What the client told others, or asked them, since the last look.
-    pub(crate) fn told(&self) -> Vec<(u64, String)> {
+    /// The notes since the last look that begin with these words.
+    pub(crate) fn noted(&self, words: &str) -> Vec<(u64, String)> {
         let lines = self.schedule.lock().unwrap().lines.clone();
         let from = std::mem::replace(&mut *self.looked_at.lock().unwrap(), lines.len());
-        let told = |line: &Line| match line {
-            Line::Note { at, text } if text.starts_with("asks") || text.starts_with("says") => {
-                Some((*at, text.clone()))
-            }
+        let noted = |line: &Line| match line {
+            Line::Note { at, text } if text.starts_with(words) => Some((*at, text.clone())),
             _ => None,
         };
-        lines[from..].iter().filter_map(told).collect()
+        lines[from..].iter().filter_map(noted).collect()
     }
 
     fn hears(&self, trust: Trust, at: usize, token: Option<u64>) {

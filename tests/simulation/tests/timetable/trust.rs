@@ -1,12 +1,12 @@
 //! Stores that say for themselves how far their replies are to be trusted, and when to ask again.
 
 use lock_runtime::{LockClient, LockError, Rate};
-use lock_store::{Ability, Acquired, Busy, Granted, Renewed, StoreErrorKind, Trust};
+use lock_store::{Ability, Acquired, AcquiredAll, Busy, Granted, Renewed, StoreErrorKind, Trust};
 use lock_testkit::runtime_now;
 use lock_testkit::store_decorator::Reply;
 
-use crate::fates::Fate;
-use crate::recording_store::{RecordingStore, ms, of, simulated};
+use crate::fates::{DOWN, Fate};
+use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
 /// A grant that can be trusted for so long.
 fn granted_for(milliseconds: u64) -> Reply {
@@ -260,5 +260,65 @@ fn every_call_on_a_latch_and_a_rate_is_refused_by_a_store_without_them() {
             assert!(text.contains("not here"), "{text}");
         }
         assert_eq!(store.calls(), []);
+    });
+}
+
+/// What the store has said last was said now: asserted after each of these.
+macro_rules! each_is_a_sign_of_life {
+    ($client:ident: $($what:expr),* $(,)?) => {
+        $(
+            ms(10).await;
+            {
+                let _ended = $what;
+            }
+            let since = $client.stats().since_last_answer;
+            assert_eq!(since, Some(of(0)), "{}", stringify!($what));
+        )*
+    };
+}
+
+#[test]
+fn every_answer_is_a_sign_of_life() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let calls = async {
+            let lock = client.lock("k").renew(false);
+            let held = client.lock("h").fenced().acquire().await.unwrap();
+            let written = client.rw_lock("w").write().acquire().await.unwrap();
+            let latch = client.latch("l");
+            let limiter = client.rate_limiter("r", Rate::per_second(100));
+            each_is_a_sign_of_life! { client:
+                lock.clone().acquire().await.unwrap(),
+                lock.clone().wait(of(0)).acquire().await.unwrap(),
+                lock.clone().acquire().await.unwrap().release().await.unwrap(),
+                client.multi_lock(["a", "b"]).acquire().await.unwrap().release().await.unwrap(),
+                std::mem::ManuallyDrop::new(client.multi_lock(["c", "d"]).acquire().await.unwrap()),
+                held.extend(of(30_000)).await.unwrap(),
+                client.inspect("h").await.unwrap(),
+                client.force_release("nobody").await.unwrap(),
+                client.health().await.unwrap(),
+                latch.set(1).await.unwrap(),
+                latch.count().await.unwrap(),
+                latch.count_down().await.unwrap(),
+                latch.wait(of(100)).await.unwrap(),
+                limiter.acquire().await.unwrap(),
+                written.downgrade().await.unwrap(),
+            }
+            Ok(())
+        };
+        store.asks(WAIT, calls).await.unwrap();
+    });
+}
+
+#[test]
+fn that_keys_are_apart_was_not_asked_of_anybody() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        ms(10).await;
+        store.answers(Reply::AcquireAll(AcquiredAll::Apart));
+        store.always("acquire", DOWN);
+        let request = client.multi_lock(["a", "b"]).wait(of(300)).acquire();
+        assert!(store.asks(300, request).await.unwrap_err().is_unavailable());
+        assert_eq!(client.stats().since_last_answer, None);
     });
 }

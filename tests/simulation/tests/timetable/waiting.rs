@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
-use lock_store::{Acquired, Link, Queue, Released};
+use lock_store::{Acquired, Busy, Link, Queue, Released};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -320,6 +320,52 @@ fn a_hand_over_with_a_token_that_does_not_rise_is_asked_about() {
             assert_eq!(store.when("acquire"), asks, "{more} more");
             assert_eq!(waits.is_finished(), asks.is_empty(), "{more} more");
         }
+    });
+}
+
+#[test]
+fn a_hand_over_is_counted_from_a_later_command_that_has_changed_the_store() {
+    simulated(async {
+        // Of the 2000 ms of its first lease, from 0 or from 500.
+        for (queued, left) in [(None, 1828), (Some(true), 1828), (Some(false), 1328)] {
+            let (store, client, _guard) = taken().await;
+            let another = match queued {
+                None => "is granted".to_owned(),
+                Some(queued) => format!("is told that it is taken, queued {queued}"),
+            };
+            store.title(format!("another {another}"));
+            let request = client.lock("k").fair().wait(of(9000)).acquire();
+            let waits = tokio::spawn(store.asks(9000, request));
+            ms(500).await;
+            if let Some(queued) = queued {
+                let busy = Acquired::Busy(Busy::new(None, queued));
+                store.answers(Reply::Acquire(busy));
+            }
+            let another = client.lock("another").fair().wait(of(1000)).acquire();
+            let another = tokio::spawn(store.asks(1000, another));
+            ms(150).await;
+            store.tell_granted(0, None);
+            ms(0).await;
+            let guard = waits.await.unwrap().unwrap();
+            assert_eq!(guard.remaining(), of(left), "{queued:?}");
+            another.abort();
+        }
+    });
+}
+
+#[test]
+fn a_grant_that_could_not_be_used_is_forgotten_when_the_key_is_taken() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Replies(988, 0)]);
+        let request = client.lock("k").lease(of(1000)).wait(of(3000)).acquire();
+        let waits = tokio::spawn(store.asks(3000, request));
+        ms(1000).await;
+        for _ in 0..9 {
+            store.answers(Reply::Acquire(TAKEN));
+        }
+        let error = waits.await.unwrap().unwrap_err();
+        assert_eq!(short(&error), "busy after 3s");
     });
 }
 
