@@ -45,3 +45,39 @@ fn scatter(number: u64) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    use lock_store::ClientId;
+
+    use super::*;
+
+    #[test]
+    fn looks_come_at_times_that_no_loop_is_in_step_with() {
+        let (mut foreign, start) = (ForeignHolder::default(), Instant::now());
+        let owner = Owner {
+            client: ClientId(1),
+            request: 1,
+        };
+        let holder = |value| Some(Holder::Foreign(value));
+        let mut looks = |holder, now| {
+            let at = foreign.recheck_at(holder, owner, now);
+            at.map(|at| at.saturating_duration_since(now))
+        };
+        let pauses: Vec<_> = (0..100).filter_map(|_| looks(holder(7), start)).collect();
+        let different: BTreeSet<_> = pauses.iter().collect();
+        assert!(different.len() > 90, "{pauses:?}");
+        let short = |pause: &Duration| *pause < Duration::from_millis(50);
+        assert!(pauses.iter().all(short));
+        // One that stays is looked at seldom, until it was gone or is another.
+        let later = start + Duration::from_secs(1);
+        assert_eq!(looks(holder(7), later), Some(Duration::from_millis(250)));
+        assert!(looks(holder(8), later).is_some_and(|pause| short(&pause)));
+        assert_eq!(looks(None, later), None);
+        let much_later = later + Duration::from_secs(9);
+        assert!(looks(holder(8), much_later).is_some_and(|pause| short(&pause)));
+    }
+}

@@ -1,6 +1,6 @@
 //! Requests inside of a hold of their own call chain.
 
-use lock_runtime::StoreErrorKind;
+use lock_runtime::{LockClientBuilder, StoreErrorKind};
 use lock_store::Fenced;
 use lock_testkit::store_decorator::Reply;
 
@@ -119,5 +119,31 @@ fn a_loss_ends_the_wait_for_a_sibling() {
         };
         guard.scope(body).await;
         assert_eq!(store.now(), 988);
+    });
+}
+
+#[test]
+fn a_token_that_was_reserved_is_used_before_one_is_asked_for() {
+    simulated(async {
+        let settings = |builder: LockClientBuilder| builder.local_tenure(8, of(60_000));
+        let (store, client) = RecordingStore::open_with(settings).await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let fenced = tokio::spawn(store.asks(WAIT, client.lock("k").fenced().acquire()));
+        ms(1).await;
+        // It waits behind a fenced one, so that one's grant reserves several.
+        let plain = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        guard.release().await.unwrap();
+        let guard = fenced.await.unwrap().unwrap();
+        let first = u64::from(guard.fencing_token().unwrap());
+        store.seen();
+        guard.release().await.unwrap();
+        let guard = plain.await.unwrap().unwrap();
+        assert!(guard.fencing_token().is_none());
+        let inner = guard.scope(store.asks(WAIT, client.lock("k").fenced().acquire()));
+        let inner = inner.await.unwrap();
+        assert!(u64::from(inner.fencing_token().unwrap()) > first);
+        assert!(store.when("fence").is_empty());
+        ms(0).await;
     });
 }

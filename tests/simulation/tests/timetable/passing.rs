@@ -6,7 +6,7 @@ use lock_runtime::LockClient;
 use lock_store::{Acquired, Busy};
 use lock_testkit::store_decorator::{Reply, Request};
 
-use crate::fates::Fate;
+use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 use crate::schedule::Command;
 
@@ -209,6 +209,63 @@ fn who_waits_for_a_hold_of_its_process_asks_when_something_was_freed() {
         assert_eq!(store.when("acquire"), [101]);
         first.abort();
         second.abort();
+    });
+}
+
+#[test]
+fn a_hold_that_was_extended_for_longer_than_the_next_one_asked_for_is_not_passed_on() {
+    simulated(async {
+        for (extended, ended) in [(29_000, false), (90_000, true)] {
+            let (store, client) = patient().await;
+            store.title(format!("extended for {extended}"));
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            guard.extend(of(extended)).await.unwrap();
+            let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+            ms(1).await;
+            store.seen();
+            guard.release().await.unwrap();
+            drop(next.await.unwrap().unwrap());
+            let seen = store.seen();
+            let instead = seen.iter().filter_map(instead_of).any(|instead| instead);
+            assert_eq!(instead, ended, "{extended}");
+            ms(100).await;
+        }
+    });
+}
+
+#[test]
+fn what_a_command_has_ended_and_nobody_was_told_of_is_no_failure() {
+    simulated(async {
+        let store = ended_by_the_next(700, 1, |store| {
+            store.next("acquire", &[Fate::Lost]);
+        });
+        let store = store.await;
+        let logged = store.noted("log: ");
+        assert!(logged.is_empty(), "{logged:?}");
+    });
+}
+
+#[test]
+fn a_hold_that_nobody_uses_is_released_for_as_long_as_the_store_may_keep_it() {
+    simulated(async {
+        for (extended, until) in [(None, 30_000), (Some(90_000), 90_000)] {
+            let (store, client) = patient().await;
+            store.title(format!("extended for {extended:?}"));
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            if let Some(extended) = extended {
+                guard.extend(of(extended)).await.unwrap();
+            }
+            let next = client.lock("k").fenced().wait(of(700)).acquire();
+            let next = tokio::spawn(store.asks(700, next));
+            ms(1).await;
+            store.always("acquire", Fate::Silence);
+            store.always("release", DOWN);
+            guard.release().await.unwrap();
+            drop(next.await.unwrap());
+            ms(120_000).await;
+            let last = *store.when("release").last().unwrap();
+            assert!((until - 3000..until + 3000).contains(&last), "{last}");
+        }
     });
 }
 

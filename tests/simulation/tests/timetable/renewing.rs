@@ -1,6 +1,6 @@
 //! The watchdog.
 
-use lock_runtime::LockClientBuilder;
+use lock_runtime::{LockClientBuilder, LockError};
 use lock_store::Renewed;
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -231,5 +231,38 @@ fn the_silence_of_a_renewal_counts_if_it_had_the_time_of_a_command() {
             assert_eq!(short(&request.await.unwrap_err()), "Timeout");
             assert_eq!(store.now(), ended, "lease {lease}");
         }
+    });
+}
+
+#[test]
+fn a_hold_that_lasts_for_long_is_logged_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.seen();
+        ms(600_000).await;
+        let logged = store.noted("log: a lock is held for longer");
+        let times: Vec<_> = logged.iter().map(|(at, _)| *at).collect();
+        assert_eq!(times, [300_000]);
+        drop(guard);
+    });
+}
+
+#[test]
+fn an_extension_is_checked_before_it_is_sent() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.seen();
+        for lease in [0, u64::MAX / 4] {
+            let error = guard.extend(of(lease)).await.unwrap_err();
+            assert!(matches!(error, LockError::Config { .. }), "{error}");
+        }
+        assert_eq!(store.calls(), []);
+        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        assert!(guard.extend(of(1000)).await.unwrap_err().is_lost());
+        assert!(!guard.is_held());
+        ms(60_000).await;
+        assert_eq!(store.calls(), [(0, "renew")]);
     });
 }

@@ -1,7 +1,7 @@
 //! Several locks at once.
 
 use lock_runtime::StoreErrorKind;
-use lock_store::{AcquiredAll, Renewed};
+use lock_store::{AcquiredAll, Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -382,5 +382,31 @@ fn an_unanswered_command_for_all_is_undone_for_as_long_as_it_may_be_carried_out(
             let last = *store.when("abandon").last().unwrap();
             assert!((least..least + 4000).contains(&last), "{fate:?}: {last}");
         }
+    });
+}
+
+#[test]
+fn a_release_that_finds_one_of_several_gone_says_so() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.multi_lock(["a", "b"]).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        store.answers(Reply::Release(vec![Released::Released, Released::NotHeld]));
+        assert!(guard.release().await.unwrap_err().is_lost());
+        assert_eq!(client.stats().release_failures, 1);
+    });
+}
+
+#[test]
+fn a_last_command_that_comes_back_at_the_very_end_is_no_hold() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        apart(&store);
+        store.next("renew", &[Fate::Replies(988, 0)]);
+        let request = client.multi_lock(["a", "b"]).lease(of(1000)).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        assert_eq!(store.when("acquire").len(), 4);
+        drop(guard);
+        ms(100).await;
     });
 }
