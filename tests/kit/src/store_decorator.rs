@@ -52,6 +52,9 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         store.tell(to, message, by)
     }
 
+    /// Called before the store itself finishes what it does.
+    fn finish(&self, _by: Instant) {}
+
     /// Called before the store itself is closed.
     fn close(&self) {}
 
@@ -184,6 +187,7 @@ macro_rules! verbs {
                 self.interceptor.link_of(key, self.store.link_of(key, queue))
             }
             fn finish(&self, by: Instant) -> Finished<'_> {
+                self.interceptor.finish(by);
                 self.store.finish(by)
             }
             fn close(&self) {

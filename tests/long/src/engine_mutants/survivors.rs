@@ -2,8 +2,148 @@
 
 use crate::mutants::Mutant;
 
+const AGAIN: &str = "told again what is known, nothing changes";
+const LOOKS: &str = "who is woken for nothing looks, and sleeps on";
+const READ: &str = "the clock was read a moment ago, and nothing was waited for since";
+const ENDS: &str = "it is dropped at the end of the block, which is here";
+const LOST: &str = "at its deadline a hold is lost, whatever else was to be done then";
+
 /// File, how the line begins, how the change begins, why.
-const KNOWN: &[(&str, &str, &str, &str)] = &[];
+const KNOWN: &[(&str, &str, &str, &str)] = &[
+    (
+        "acquire/command.rs",
+        "if self.expecting && self.over != link",
+        "&& → ||",
+        AGAIN,
+    ),
+    ("acquire/command.rs", "self.over = link;", "deleted", AGAIN),
+    (
+        "acquire/command.rs",
+        "let closes = || engine.is_closing()",
+        ">= → >",
+        "the command itself ends at that instant",
+    ),
+    (
+        "acquire/command.rs",
+        "self.give_up_previous();",
+        "deleted",
+        "a command is cut at the end of its request, which gives it up as well",
+    ),
+    (
+        "acquire/grant.rs",
+        "self.barge_no_more();",
+        "deleted",
+        "the next command asks for a place, and is no plain try anyway",
+    ),
+    (
+        "acquire/grant.rs",
+        "let passes = claim.permits.is_none()",
+        "",
+        "shares are fair and without handoffs nobody is willing: no request takes such a hold",
+    ),
+    (
+        "acquire/one.rs",
+        "let willing = !self.options.fair",
+        "> → >=",
+        "without handoffs there is no hold that may be passed on",
+    ),
+    (
+        "acquire/one.rs",
+        "let doing = Doing::Asks(now + engine.defaults.command_timeout);",
+        "+ → -",
+        "it says what it does next before anybody looks",
+    ),
+    (
+        "acquire/one.rs",
+        "*now = self.engine.clock.now();",
+        "deleted",
+        READ,
+    ),
+    (
+        "acquire/one.rs",
+        "waiting.barges = false;",
+        "deleted",
+        "who may be passed a hold barges no more since it waits for that",
+    ),
+    (
+        "acquire/one.rs",
+        "waiting.state = State::Asks;",
+        "deleted",
+        "only the first is passed a hold, and it moves up to that state",
+    ),
+    (
+        "acquire/one.rs",
+        "(waiting.barges, waiting.asked) = (false, true);",
+        "true",
+        "the reply makes it ask for a place, too, before the next command",
+    ),
+    (
+        "background/active.rs",
+        "if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1",
+        "&& → ||",
+        LOOKS,
+    ),
+    (
+        "background/watchdog.rs",
+        "Some(at) if at < deadline => (at, true),",
+        "< → <=",
+        LOST,
+    ),
+    (
+        "background/watchdog.rs",
+        "if schedule.armed.is_none_or(|armed| at < armed)",
+        "< → <=",
+        LOOKS,
+    ),
+    (
+        "background/watchdog.rs",
+        "schedule.armed = Some(at);",
+        "deleted",
+        LOOKS,
+    ),
+    (
+        "background/watchdog.rs",
+        "let idle = schedule.awaited && schedule.events.is_empty();",
+        "&& → ||",
+        LOOKS,
+    ),
+    ("background/watchdog.rs", "drop(event);", "deleted", ENDS),
+    (
+        "background/watchdog.rs",
+        "if rang && now >= at",
+        "&& → ||",
+        "of what is scheduled only what is due is done",
+    ),
+    (
+        "background/watchdog.rs",
+        "if parts > 0 && parts + more > BATCH",
+        "> → >=",
+        "a batch of nothing is not sent",
+    ),
+    (
+        "hold/ending.rs",
+        "state.lost.is_none() && now < state.deadline",
+        "&& → ||",
+        "a lost hold has no tenure any more that could be passed on",
+    ),
+    (
+        "hold/ending.rs",
+        "state.lost.is_none() && now < state.deadline",
+        "< → <=",
+        LOST,
+    ),
+    (
+        "latch/watcher.rs",
+        "last > view.answered || opened.max(lost) > view.settled()",
+        "> → >=",
+        LOOKS,
+    ),
+    ("hold/loss.rs", "drop(tenure);", "deleted", ENDS),
+    ("local_queue/marker.rs", "drop(next);", "deleted", ENDS),
+    ("local_queue/passed_over.rs", "drop(next);", "deleted", ENDS),
+    ("local_queue/releasing.rs", "drop(first);", "deleted", ENDS),
+    ("local_queue/waiter.rs", "drop(next);", "deleted", ENDS),
+];
 
 /// Why a mutant survives, if that is known.
 pub(super) fn reason(mutant: &Mutant) -> Option<&'static str> {

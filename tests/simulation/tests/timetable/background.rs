@@ -469,3 +469,65 @@ fn a_later_request_waits_for_the_first_answer_to_a_release_or_an_undo_and_no_lon
         }
     });
 }
+
+#[test]
+fn a_release_that_fails_ends_with_its_lease_to_the_instant() {
+    simulated(async {
+        assert_eq!(tried(350, 100).await, [100, 150, 250, 450]);
+    });
+}
+
+#[test]
+fn a_release_is_repeated_in_its_time_beside_an_undo_that_waits() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("abandon", Fate::Replies(0, 9));
+        store.next("acquire", &[Fate::Lost]);
+        let lost = client.lock("lost").wait(of(0)).acquire();
+        store.asks(0, lost).await.unwrap_err();
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        // By then the undo has long pauses.
+        ms(20_000).await;
+        store.seen();
+        store.next("release", &[DOWN, DOWN]);
+        drop(guard);
+        ms(1000).await;
+        assert_eq!(store.when("release"), [20_500, 20_550, 20_650]);
+    });
+}
+
+#[test]
+fn a_late_command_is_undone_for_a_minute_after_the_release() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Lost]);
+        let guard = store.asks(WAIT, client.lock("k").lease(of(1000)).acquire());
+        let guard = guard.await.unwrap();
+        // Its answer comes over another link, so it may come before the late command.
+        store.always("release", Fate::Replies(0, 9));
+        store.always("abandon", DOWN);
+        drop(guard);
+        ms(100_000).await;
+        let last = *store.when("abandon").last().unwrap();
+        assert!((58_000..64_000).contains(&last), "{last}");
+    });
+}
+
+#[test]
+fn a_shutdown_ends_holds_when_their_time_is_over_whatever_is_under_way() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.next("acquire", &[Fate::Silence]);
+        let under_way = tokio::spawn(store.asks(WAIT, client.lock("l").acquire()));
+        ms(1).await;
+        let closing = client.clone();
+        let closes = tokio::spawn(async move { closing.shutdown(of(100)).await });
+        guard.lost().await;
+        assert_eq!(store.now(), 101);
+        closes.await.unwrap();
+        assert!(under_way.await.unwrap().is_err());
+        drop(guard);
+        ms(1000).await;
+    });
+}

@@ -481,6 +481,15 @@ impl Interceptor for RecordingStore {
         }
     }
 
+    fn finish(&self, by: Instant) {
+        let within = self.milliseconds(by).saturating_sub(self.now());
+        self.note(format!("the store is to finish within {within}"));
+    }
+
+    fn close(&self) {
+        self.note("the store is closed");
+    }
+
     fn capabilities(&self, _: Capabilities) -> Capabilities {
         self.can.clone()
     }

@@ -266,3 +266,29 @@ fn an_extension_is_checked_before_it_is_sent() {
         assert_eq!(store.calls(), [(0, "renew")]);
     });
 }
+
+#[test]
+fn of_more_than_a_hundred_those_with_the_least_time_left_go_first() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let mut guards = Vec::new();
+        for (name, lease, number) in [("long", 30_000, 60), ("short", 3000, 60)] {
+            for number in 0..number {
+                let key = format!("{name}{number}");
+                let request = client.lock(key).lease(of(lease)).renew(true).acquire();
+                guards.push(store.asks(WAIT, request).await.unwrap());
+            }
+            ms(if name == "long" { 9000 } else { 1001 }).await;
+        }
+        let seen = store.seen();
+        let first = seen.iter().find(|one| one.verb() == "renew").unwrap();
+        let names: Vec<_> = first
+            .request
+            .keys()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let count = |name: &str| names.iter().filter(|key| key.starts_with(name)).count();
+        assert_eq!((first.at, count("short"), count("long")), (10_000, 60, 40));
+    });
+}

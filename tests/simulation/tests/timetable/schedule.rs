@@ -139,6 +139,9 @@ impl Command {
                 }
                 text
             }
+            Request::AcquireAll(requests) if requests[0].via != Link(0) => {
+                format!("lease {lease}, via {}", requests[0].via.0)
+            }
             Request::AcquireAll(_) | Request::Renew(_) => format!("lease {lease}"),
             Request::Release(requests) if !requests[0].keep.is_zero() => {
                 format!("keep {}", requests[0].keep.as_millis())

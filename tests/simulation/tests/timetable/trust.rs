@@ -294,6 +294,11 @@ fn every_answer_is_a_sign_of_life() {
                 client.multi_lock(["a", "b"]).acquire().await.unwrap().release().await.unwrap(),
                 std::mem::ManuallyDrop::new(client.multi_lock(["c", "d"]).acquire().await.unwrap()),
                 held.extend(of(30_000)).await.unwrap(),
+            {
+                store.answers(Reply::AcquireAll(AcquiredAll::Apart));
+                store.next("acquire", &[Fate::Passes, Fate::Replies(5, 0)]);
+                client.multi_lock(["e", "f"]).acquire().await.unwrap()
+            },
                 client.inspect("h").await.unwrap(),
                 client.force_release("nobody").await.unwrap(),
                 client.health().await.unwrap(),

@@ -370,6 +370,29 @@ fn a_grant_that_could_not_be_used_is_forgotten_when_the_key_is_taken() {
 }
 
 #[test]
+fn one_that_became_the_first_asks_when_the_lease_of_the_holder_ends() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let held = store.other().await.lock("k").lease(of(1500)).renew(false);
+        let _held = held.acquire().await.unwrap();
+        let first = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        let second = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(99).await;
+        // The store will not tell it.
+        first.abort();
+        ms(1).await;
+        store.seen();
+        store.next("acquire", &[Fate::Passes]);
+        ms(1300).await;
+        assert_eq!(store.when("acquire"), [1100]);
+        drop(second.await.unwrap().unwrap());
+        assert!(store.now() <= 1501, "{}", store.now());
+        ms(100).await;
+    });
+}
+
+#[test]
 fn a_new_first_asks_a_second_after_the_last_one_that_had_a_place() {
     simulated(async {
         let (store, client, _guard) = taken().await;
