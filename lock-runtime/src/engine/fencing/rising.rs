@@ -53,4 +53,13 @@ mod tests {
         assert_eq!(tokens.note(&other, 1, 1), Ok(()));
         assert_eq!(tokens.note(&one, 1, 1), Err(71));
     }
+
+    #[test]
+    fn tokens_of_many_keys_are_forgotten() {
+        let tokens = LastTokens::default();
+        for number in 0..10_000 {
+            assert_eq!(tokens.note(&number.to_string().into(), 1, 1), Ok(()));
+        }
+        assert!(tokens.tokens.lock().len() < 5000);
+    }
 }

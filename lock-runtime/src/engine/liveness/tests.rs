@@ -60,16 +60,20 @@ async fn only_what_failed_since_then_is_the_last_failure() {
     assert_eq!(last(now + MS), StoreErrorKind::Timeout);
 }
 
-/// Whether a store is asked that answered a command of `sent`, while one failed at `failed_at`, if
-/// it must have answered since `since`; all in milliseconds.
-async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
+fn store() -> Arc<dyn Store> {
     let listener: Arc<dyn Listener> = Arc::new(Deaf);
     let clock = Clock::simulated(Handle::current());
     let Ok(namespace) = Namespace::new("test") else {
         unreachable!("a good namespace");
     };
     let context = StoreContext::new(namespace, ClientId(1), &listener, clock);
-    let store = MemoryStore::new().connect(context);
+    MemoryStore::new().connect(context)
+}
+
+/// Whether a store is asked that answered a command of `sent`, while one failed at `failed_at`, if
+/// it must have answered since `since`; all in milliseconds.
+async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
+    let store = store();
     let liveness = liveness();
     let start = liveness.clock.now();
     liveness.note(start + sent * MS, &answered());
@@ -127,4 +131,12 @@ async fn a_silence_that_nobody_meets_again_says_nothing_after_five_seconds() {
     assert_eq!(liveness.silent_since(), Some(start));
     tokio::time::advance(MS).await;
     assert_eq!(liveness.silent_since(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_has_never_answered_is_asked() {
+    let (store, liveness) = (store(), liveness());
+    let now = liveness.clock.now();
+    assert!(liveness.check(&store, now, now + 500 * MS).await.is_ok());
+    assert_eq!(liveness.answered(), Some(now));
 }

@@ -1,14 +1,15 @@
 //! Tasks that their executor runs inside of the wake-up. The engine holds none of its locks then:
 //! such a task would wait for ever.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use lock_runtime::LockClient;
+use lock_runtime::{HeldBy, LockClient, LockClientBuilder};
 use lock_store::Renewed;
 use lock_testkit::store_decorator::Reply;
 
@@ -93,8 +94,7 @@ fn uses(
 #[test]
 fn a_hold_is_passed_on_through_all_who_wait() {
     ends(|| async {
-        let settings =
-            |builder: lock_runtime::LockClientBuilder| builder.local_tenure(8, of(60_000));
+        let settings = |builder: LockClientBuilder| builder.local_tenure(8, of(60_000));
         let (store, client) = RecordingStore::open_with(settings).await;
         let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
         let tasks = [false, true, false, true].map(|drops| uses(&store, &client, "k", drops));
@@ -110,7 +110,8 @@ fn a_hold_is_passed_on_through_all_who_wait() {
 #[test]
 fn who_waits_for_a_hold_asks_when_it_is_lost() {
     ends(|| async {
-        let (store, client) = RecordingStore::open().await;
+        let settings = |builder: LockClientBuilder| builder.local_tenure(8, of(60_000));
+        let (store, client) = RecordingStore::open_with(settings).await;
         let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
         let guard = Arc::new(guard);
         let watched = Arc::clone(&guard);
@@ -205,5 +206,44 @@ fn who_waits_for_a_latch_or_a_shutdown_goes_on() {
         drop(guard);
         ms(100).await;
         assert!(closes.is_finished());
+    });
+}
+
+#[test]
+fn who_asks_for_the_name_of_a_holder_hears_it() {
+    ends(|| async {
+        let (store, client) = RecordingStore::open().await;
+        let _taken = store.other().await.lock("k").acquire().await.unwrap();
+        let asking = client.clone();
+        let task = Inline::spawn(async move {
+            let found = asking.inspect("k").await.unwrap();
+            assert!(matches!(found.held_by, Some(HeldBy::Client { .. })));
+        });
+        ms(1).await;
+        assert!(task.is_finished());
+        store.next("tell", &[Fate::Lost]);
+        let _taken = store.other().await.lock("l").acquire().await.unwrap();
+        let task = Inline::spawn(async move {
+            let found = client.inspect("l").await.unwrap();
+            assert!(matches!(found.held_by, Some(HeldBy::Disconnected)));
+        });
+        ms(1).await;
+        assert!(task.is_finished());
+    });
+}
+
+#[test]
+fn who_waits_behind_one_that_is_passed_over_asks() {
+    ends(|| async {
+        let (store, client) = RecordingStore::open().await;
+        let _taken = store.other().await.lock("k").acquire().await.unwrap();
+        let mut unpolled = pin!(store.asks(WAIT, client.lock("k").acquire()));
+        let once = poll_fn(|cx| Poll::Ready(unpolled.as_mut().poll(cx)));
+        assert!(once.await.is_pending());
+        let next = uses(&store, &client, "k", true);
+        store.seen();
+        ms(2500).await;
+        assert!(store.when("acquire").contains(&2000));
+        next.cancel();
     });
 }

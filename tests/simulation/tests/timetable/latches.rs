@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use lock_runtime::{LockError, StoreErrorKind};
@@ -391,6 +392,27 @@ fn a_message_over_another_link_than_the_last_reply_is_not_heard() {
             store.tell_granted_over(Link(link), 0, None);
             ms(100).await;
             assert_eq!(store.calls(), looks, "link {link}");
+        }
+    });
+}
+
+#[test]
+fn a_sign_of_life_that_fails_is_told_at_once_and_a_later_answer_counts() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.other().await.latch("l").set(1).await.unwrap();
+        store.next("ping", &[DOWN]);
+        let tasks = [1, 2].map(|_| {
+            let (store, latch) = (Arc::clone(&store), client.latch("l"));
+            tokio::spawn(async move { store.asks(3000, latch.wait(of(3000))).await })
+        });
+        ms(2700).await;
+        // One has asked for both, and both wait on.
+        assert_eq!(store.when("ping"), [2500]);
+        store.calls_all();
+        for task in tasks {
+            let error = task.await.unwrap().unwrap_err();
+            assert_eq!(short(&error), "closed after 3s");
         }
     });
 }

@@ -49,7 +49,9 @@ fn a_hold_that_is_gone_has_no_token() {
             let inner = store.asks(WAIT, client.lock("k").fenced().acquire());
             let error = guard.scope(inner).await.unwrap_err();
             assert_eq!(short(&error), expected);
-            assert_eq!(guard.is_held(), reply == Fenced::Conflict);
+            let is_held = reply == Fenced::Conflict;
+            assert_eq!(guard.is_held(), is_held);
+            assert_eq!(client.stats().lost, u64::from(!is_held));
         }
     });
 }

@@ -461,15 +461,16 @@ impl Interceptor for RecordingStore {
         message: ClientMessage,
         by: Instant,
     ) -> Asked<'s, bool> {
+        let within = self.milliseconds(by).saturating_sub(self.now());
         self.note(match &message {
-            ClientMessage::WhoHolds { key, .. } => format!("asks who holds {key}"),
+            ClientMessage::WhoHolds { key, .. } => format!("asks who holds {key}, within {within}"),
             ClientMessage::Holds {
                 key,
                 name,
                 held_for,
                 ..
             } => {
-                format!("says that {name} holds {key} for {held_for:?}")
+                format!("says that {name} holds {key} for {held_for:?}, within {within}")
             }
         });
         let fate = self.fates.lock().unwrap().of_message();
@@ -477,6 +478,8 @@ impl Interceptor for RecordingStore {
             Fate::Fails(kind) => Box::pin(async move { Err(failure(kind, None).error) }),
             // It goes to somebody who listens, and says nothing.
             Fate::Silence => Box::pin(async { Ok(true) }),
+            // Nobody listens.
+            Fate::Lost => Box::pin(async { Ok(false) }),
             _ => store.tell(to, message, by),
         }
     }

@@ -1,7 +1,7 @@
 //! The watchdog.
 
 use lock_runtime::{LockClientBuilder, LockError};
-use lock_store::Renewed;
+use lock_store::{Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -261,7 +261,7 @@ fn an_extension_is_checked_before_it_is_sent() {
         assert_eq!(store.calls(), []);
         store.answers(Reply::Renew(vec![Renewed::Gone]));
         assert!(guard.extend(of(1000)).await.unwrap_err().is_lost());
-        assert!(!guard.is_held());
+        assert_eq!((guard.is_held(), client.stats().lost), (false, 1));
         ms(60_000).await;
         assert_eq!(store.calls(), [(0, "renew")]);
     });
@@ -290,5 +290,28 @@ fn of_more_than_a_hundred_those_with_the_least_time_left_go_first() {
             .collect();
         let count = |name: &str| names.iter().filter(|key| key.starts_with(name)).count();
         assert_eq!((first.at, count("short"), count("long")), (10_000, 60, 40));
+    });
+}
+
+#[test]
+fn a_hold_that_a_renewal_finds_gone_is_counted_at_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.answers(Reply::Renew(vec![Renewed::Gone]));
+        guard.lost().await;
+        assert_eq!((store.now(), client.stats().lost), (10_000, 1));
+    });
+}
+
+#[test]
+fn a_writer_that_a_downgrade_finds_gone_is_lost() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.rw_lock("k").write().acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        store.answers(Reply::Shrink(Released::NotHeld));
+        assert!(guard.downgrade().await.unwrap_err().is_lost());
+        assert_eq!((guard.is_held(), client.stats().lost), (false, 1));
     });
 }

@@ -250,3 +250,47 @@ fn max_hold_counts_from_the_grant() {
     options.max_hold = None;
     assert_eq!(hold_ends(since, &options), None);
 }
+
+#[test]
+fn patience_with_a_store_that_fails_counts_from_its_first_failure() {
+    let start = Instant::now();
+    let at = |after: u32| start + after * MS;
+    let forever = budget(start, Wait::Forever);
+    assert_eq!(forever.loses_patience(at(700)), at(10_700));
+    // A request that came later has the time of one command.
+    let late = budget(at(20_000), Wait::Forever);
+    assert_eq!(late.loses_patience(at(700)), at(20_500));
+    let short = budget(start, Wait::For(700 * MS));
+    assert_eq!(short.loses_patience(at(100)), at(700));
+}
+
+#[test]
+fn a_process_stood_still_if_it_hears_of_a_failure_after_twice_its_time() {
+    let start = Instant::now();
+    assert!(!stood_still(start, start + 1000 * MS, 500 * MS));
+    assert!(stood_still(start, start + 1000 * MS + NANO, 500 * MS));
+}
+
+#[test]
+fn a_foreign_holder_is_looked_at_within_fifty_milliseconds_and_seldom_after_a_second() {
+    let now = Instant::now();
+    let look = |since: Duration, scattered| {
+        let at = recheck_beside_foreign(now + since, now, scattered);
+        at.saturating_duration_since(now + since)
+    };
+    assert_eq!(look(Duration::ZERO, 0), 10 * MS);
+    assert_eq!(look(Duration::ZERO, 39_999), 49 * MS + 999 * MS / 1000);
+    assert_eq!(look(Duration::ZERO, 40_000), 10 * MS);
+    assert_eq!(look(1000 * MS - NANO, 0), 10 * MS);
+    assert_eq!(look(1000 * MS, 0), 250 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_is_no_next_try_at_the_very_end() {
+    let clock = Clock::simulated(tokio::runtime::Handle::current());
+    let start = clock.now();
+    assert!(!Retry::default().pause(&clock, start + 50 * MS).await);
+    assert_eq!(clock.now(), start);
+    assert!(Retry::default().pause(&clock, start + 51 * MS).await);
+    assert_eq!(clock.now(), start + 50 * MS);
+}
