@@ -80,4 +80,15 @@ mod tests {
         let much_later = later + Duration::from_secs(9);
         assert!(looks(holder(8), much_later).is_some_and(|pause| short(&pause)));
     }
+
+    #[test]
+    fn it_scatters_as_the_published_generator_does() {
+        // The first numbers of SplitMix64 from the seed 0.
+        let first = [
+            0xE220_A839_7B1D_CDAF,
+            0x6E78_9E6A_A1B9_65F4,
+            0x06C4_5D18_8009_454F,
+        ];
+        assert_eq!([1, 2, 3].map(scatter), first);
+    }
 }

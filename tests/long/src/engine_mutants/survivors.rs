@@ -21,7 +21,7 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
         "acquire/command.rs",
         "let closes = || engine.is_closing()",
         ">= → >",
-        "the command itself ends at that instant",
+        "a poll at that very instant is the one by which the command's own time ends",
     ),
     (
         "acquire/command.rs",
@@ -78,12 +78,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
         "the reply makes it ask for a place, too, before the next command",
     ),
     (
-        "background/active.rs",
-        "if self.0.count.fetch_sub(1, Ordering::SeqCst) == 1",
-        "&& → ||",
-        LOOKS,
-    ),
-    (
         "background/watchdog.rs",
         "Some(at) if at < deadline => (at, true),",
         "< → <=",
@@ -99,12 +93,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
         "background/watchdog.rs",
         "schedule.armed = Some(at);",
         "deleted",
-        LOOKS,
-    ),
-    (
-        "background/watchdog.rs",
-        "let idle = schedule.awaited && schedule.events.is_empty();",
-        "&& → ||",
         LOOKS,
     ),
     ("background/watchdog.rs", "drop(event);", "deleted", ENDS),
@@ -137,18 +125,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
         "asked = true;",
         "",
         "who asks waits next, and it is said there, too",
-    ),
-    (
-        "acquire/foreign.rs",
-        "z = (z ^",
-        "deleted",
-        "it scatters less well, and still scatters",
-    ),
-    (
-        "acquire/one.rs",
-        "if waiting.was_told_busy",
-        "negated",
-        "it is looked after sooner than it must be, and is polled then",
     ),
     (
         "background/undo.rs",
@@ -186,12 +162,6 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
         "drop(watches);",
         "deleted",
         "the watcher is a task of the client's own thread, which runs nothing inside of a wake-up",
-    ),
-    (
-        "latch/watcher.rs",
-        "last > view.answered || opened.max(lost) > view.settled()",
-        "> → >=",
-        LOOKS,
     ),
     ("hold/loss.rs", "drop(tenure);", "deleted", ENDS),
     ("local_queue/marker.rs", "drop(next);", "deleted", ENDS),

@@ -106,8 +106,6 @@ pub(crate) async fn run(
     for mutant in mutants {
         match found.of(&mutant) {
             Some(by) => tried.push((mutant, Verdict::Found(by))),
-            // It counts as one that was not found.
-            None if subject.reason(&mutant).is_some() => tried.push((mutant, Verdict::Survived)),
             None => left.push_back(mutant),
         }
     }
@@ -115,6 +113,9 @@ pub(crate) async fn run(
     for round in 0.. {
         let mut having = VecDeque::new();
         for mutant in left {
+            // If its survival is explained, it counts as one that was not found. The longer tests are
+            // not worth their time.
+            let quick = quick || subject.reason(&mutant).is_some();
             match subject.stages(&mutant, quick).into_iter().nth(round) {
                 Some(stage) => having.push_back((mutant, stage)),
                 None if round == 0 => tried.push((mutant, Verdict::Unmet)),

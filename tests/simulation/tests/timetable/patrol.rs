@@ -1,7 +1,7 @@
 //! Requests that nobody polls: what they have is given to others, and they go on when they are
 //! polled again.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -150,5 +150,59 @@ fn one_that_is_polled_is_not_passed_over() {
         ms(WAIT + 10).await;
         assert!(waits.await.unwrap().unwrap_err().is_busy());
         assert_eq!(store.when("abandon"), [WAIT]);
+    });
+}
+
+#[test]
+fn one_that_has_asked_for_no_place_yet_is_let_alone() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("acquire", &[Fate::Replies(2900, 0)]);
+        let mut unpolled = asks(&store, &client);
+        begins(&mut unpolled).await;
+        ms(3000).await;
+        assert!(store.when("abandon").is_empty());
+        drop(unpolled.await.unwrap());
+        ms(100).await;
+    });
+}
+
+/// How often a future is polled until it ends.
+async fn polls(future: impl Future) -> u32 {
+    let (mut future, mut polls) = (pin!(future), 0);
+    std::future::poll_fn(|cx| {
+        polls += 1;
+        future.as_mut().poll(cx).map(|_| polls)
+    })
+    .await
+}
+
+#[test]
+fn who_has_nothing_new_to_learn_is_not_woken() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        other.latch("l").set(1).await.unwrap();
+        let latch = client.latch("l");
+        let (asking, closing) = (Arc::clone(&store), client.clone());
+        let waits = async move { asking.asks(WAIT, latch.wait(of(WAIT))).await };
+        let waits = tokio::spawn(polls(waits));
+        ms(5500).await;
+        other.latch("l").count_down().await.unwrap();
+        // At first, at the first reply, and when it opened.
+        assert_eq!(waits.await.unwrap(), 3);
+        let mut guards = Vec::new();
+        for key in ["a", "b", "c", "d"] {
+            guards.push(store.asks(WAIT, client.lock(key).acquire()).await.unwrap());
+        }
+        store.always("release", Fate::Replies(100, 0));
+        let closes = tokio::spawn(polls(async move { closing.shutdown(of(9000)).await }));
+        for guard in guards {
+            ms(10).await;
+            tokio::spawn(guard.release());
+        }
+        // At first, when the last hold had ended, when its release had, and when nothing was left
+        // to do in the background.
+        assert_eq!(closes.await.unwrap(), 4);
     });
 }
