@@ -137,3 +137,59 @@ impl ExpectedGrants {
         written.push((link, sent.max(before)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lock_store::ClientId;
+
+    use super::*;
+
+    fn owner(request: u64) -> Owner {
+        Owner {
+            client: ClientId(1),
+            request,
+        }
+    }
+
+    fn signal() -> Arc<Signal> {
+        Arc::default()
+    }
+
+    #[test]
+    fn what_is_not_expected_any_more_is_forgotten() {
+        let grants = Grants::default();
+        grants.register(owner(1), &signal());
+        grants.register(owner(2), &signal());
+        grants.forget(owner(1));
+        let expected: Vec<_> = grants.state.lock().expected.keys().copied().collect();
+        assert_eq!(expected, [owner(2)]);
+    }
+
+    #[test]
+    fn the_newest_change_of_each_of_the_last_links_is_known_while_anybody_waits() {
+        let (grants, start) = (Grants::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let over = |link| grants.state.lock().written_over(Link(link));
+        grants.wrote(Link(1), start);
+        assert_eq!(over(1), None);
+        grants.register(owner(1), &signal());
+        grants.wrote(Link::SEVERAL, start);
+        assert!(grants.state.lock().written.is_empty());
+        grants.wrote(Link(1), at(2));
+        // One that was sent before and answered after.
+        grants.wrote(Link(1), at(1));
+        assert_eq!(over(1), Some(at(2)));
+        for link in 2..=16 {
+            grants.wrote(Link(link), start);
+        }
+        assert_eq!(over(1), Some(at(2)));
+        grants.wrote(Link(17), start);
+        assert_eq!(
+            (over(1), over(2), over(17)),
+            (None, Some(start), Some(start))
+        );
+        assert_eq!(grants.state.lock().written.len(), WRITTEN_LINKS);
+    }
+}

@@ -531,3 +531,60 @@ fn a_shutdown_ends_holds_when_their_time_is_over_whatever_is_under_way() {
         ms(1000).await;
     });
 }
+
+#[test]
+fn an_undo_goes_the_way_of_the_command_that_may_have_been_carried_out() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        // It was asked over link 9, and the failure says link 0.
+        store.next("acquire", &[Fate::Lost]);
+        let request = client.lock("k@9").wait(of(0)).acquire();
+        store.asks(0, request).await.unwrap_err();
+        ms(10).await;
+        let seen = store.seen();
+        let via: Vec<_> = seen.iter().filter_map(via).collect();
+        assert_eq!(via, [9, 0]);
+    });
+}
+
+fn via(command: &Command) -> Option<u64> {
+    match &command.request {
+        Request::Acquire(request) | Request::Abandon(request) => Some(request.via.0),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_release_whose_reply_was_lost_fails_once() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.next("release", &[Fate::Lost]);
+        guard.release().await.unwrap_err();
+        ms(3000).await;
+        assert_eq!(store.when("release"), [0, 500]);
+        assert_eq!(client.stats().release_failures, 1);
+        let logged = store.noted("log: a lock was gone");
+        assert!(logged.is_empty(), "{logged:?}");
+    });
+}
+
+#[test]
+fn the_store_is_closed_when_the_last_client_is_gone_and_its_work_is_done() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.always("release", Fate::Replies(200, 0));
+        drop(guard);
+        drop(client);
+        store.lets_go();
+        ms(1000).await;
+        let ends = store.noted("the store");
+        let times: Vec<_> = ends.iter().map(|(at, text)| (*at, text.as_str())).collect();
+        let expected = [
+            (200, "the store is to finish within 500"),
+            (200, "the store is closed"),
+        ];
+        assert_eq!(times, expected);
+    });
+}

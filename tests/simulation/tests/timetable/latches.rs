@@ -416,3 +416,20 @@ fn a_sign_of_life_that_fails_is_told_at_once_and_a_later_answer_counts() {
         }
     });
 }
+
+#[test]
+fn a_message_while_the_latch_is_looked_at_is_heard_over_any_link() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.other().await.latch("l").set(1).await.unwrap();
+        store.next("wait", &[Fate::Replies(0, 7), Fate::Replies(100, 0)]);
+        let (asking, latch) = (Arc::clone(&store), client.latch("l"));
+        let waits = tokio::spawn(async move { asking.asks(WAIT, latch.wait(of(WAIT))).await });
+        ms(1050).await;
+        store.seen();
+        store.tell_granted_over(Link(0), 0, None);
+        ms(100).await;
+        assert_eq!(store.calls(), [(1100, "look")]);
+        waits.abort();
+    });
+}

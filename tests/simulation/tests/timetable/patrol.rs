@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError};
 
-use crate::fates::Fate;
+use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
 
 type Request = Pin<Box<dyn Future<Output = Result<Guard, LockError>>>>;
@@ -204,5 +204,23 @@ fn who_has_nothing_new_to_learn_is_not_woken() {
         // At first, when the last hold had ended, when its release had, and when nothing was left
         // to do in the background.
         assert_eq!(closes.await.unwrap(), 4);
+    });
+}
+
+#[test]
+fn the_place_of_one_that_is_not_polled_is_given_up_over_its_link_for_a_minute() {
+    simulated(async {
+        for key in ["k", "k@9"] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(key);
+            let _other = store.other().await.lock(key).acquire().await.unwrap();
+            let mut unpolled: Request = Box::pin(store.asks(WAIT, client.lock(key).acquire()));
+            begins(&mut unpolled).await;
+            store.always("abandon", DOWN);
+            ms(100_000).await;
+            let last = *store.when("abandon").last().unwrap();
+            assert!((61_000..65_000).contains(&last), "{last}");
+            drop(unpolled);
+        }
     });
 }

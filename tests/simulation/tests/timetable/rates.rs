@@ -71,3 +71,20 @@ fn a_delay_counts_from_the_answer() {
         assert_eq!(store.calls(), [(0, "rate")]);
     });
 }
+
+#[test]
+fn a_call_may_pass_at_the_very_end_of_its_wait() {
+    simulated(async {
+        for (delay, passes) in [(1000, true), (999, true)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("after {delay}"));
+            store.answers(Reply::Rate(Rated::Passed {
+                delay: of(delay),
+                left: 0,
+            }));
+            let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(1000));
+            assert_eq!(store.asks(1000, limiter.acquire()).await.is_ok(), passes);
+            assert_eq!(store.now(), delay);
+        }
+    });
+}

@@ -324,6 +324,17 @@ impl RecordingStore {
         listener.as_ref().unwrap().recheck();
     }
 
+    /// Tells the client that nothing more is heard over this link.
+    pub(crate) fn loses(&self, link: Link) {
+        self.note(format!("link {} is lost", link.0));
+        self.listener.lock().unwrap().as_ref().unwrap().lost(link);
+    }
+
+    /// Drops the client that is kept for its numbers at the end.
+    pub(crate) fn lets_go(&self) {
+        self.client.lock().unwrap().take();
+    }
+
     /// Tells the client that somebody's hold of this key has ended, and nobody else.
     pub(crate) fn is_freed(&self, key: &str) {
         self.note(format!("{key} was freed"));

@@ -147,7 +147,8 @@ impl Command {
                 format!("keep {}", requests[0].keep.as_millis())
             }
             Request::Rate(request) => format!("wait {}", request.wait.as_millis()),
-            Request::Abandon(request) if request.via != Link(0) => format!("via {}", request.via.0),
+            Request::Abandon(request) if request.via == Link(0) => format!("{:?}", request.queue),
+            Request::Abandon(request) => format!("{:?}, via {}", request.queue, request.via.0),
             _ => String::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! Several locks at once.
 
-use lock_runtime::StoreErrorKind;
+use lock_runtime::{LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::{AcquiredAll, Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -439,5 +439,49 @@ fn the_undo_of_a_short_lease_ends_with_it_to_the_instant() {
         store.asks(0, request.acquire()).await.unwrap_err();
         ms(3000).await;
         assert_eq!(store.when("abandon"), [0, 0, 50, 50, 150, 150, 350, 350]);
+    });
+}
+
+#[test]
+fn the_silence_of_a_last_command_counts_if_it_had_the_time_of_a_command() {
+    simulated(async {
+        // At 0 it has 500 ms. At 200, of a wait of 400, it has 300: then the silence begins with
+        // the renewal at 500.
+        for (wait, second, ended) in [(10_000, 0, 1100), (400, 200, 1500)] {
+            let patience = |builder: LockClientBuilder| builder.unavailable_after(of(1000));
+            let (store, client) = RecordingStore::open_with(patience).await;
+            store.title(format!("wait {wait}"));
+            apart(&store);
+            store.next("acquire", &[Fate::Passes, Fate::Replies(second, 0)]);
+            store.always("renew", Fate::Silence);
+            let request = client.multi_lock(["a", "b"]).wait(of(wait)).acquire();
+            let _guard = store.asks(wait, request).await;
+            store.always("acquire", Fate::Silence);
+            ms(100).await;
+            assert_eq!(store.now(), 600);
+            let request = store.asks(WAIT, client.lock("k").acquire());
+            assert_eq!(short(&request.await.unwrap_err()), "Timeout");
+            assert_eq!(store.now(), ended, "wait {wait}");
+        }
+    });
+}
+
+#[test]
+fn a_try_that_waits_for_a_release_of_its_process_ends_at_a_shutdown() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("a").acquire()).await.unwrap();
+        store.next("release", &[Fate::Silence]);
+        drop(guard);
+        let tries = [client.multi_lock(["a", "b"]), client.lock("a")]
+            .map(|request| tokio::spawn(store.asks(0, request.wait(of(0)).acquire())));
+        ms(10).await;
+        let closes = tokio::spawn(async move { client.shutdown(of(0)).await });
+        for one in tries {
+            let error = one.await.unwrap().unwrap_err();
+            assert!(matches!(error, LockError::Shutdown), "{error}");
+            assert_eq!(store.now(), 10);
+        }
+        closes.await.unwrap();
     });
 }

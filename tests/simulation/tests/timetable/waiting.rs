@@ -393,6 +393,43 @@ fn one_that_became_the_first_asks_when_the_lease_of_the_holder_ends() {
 }
 
 #[test]
+fn who_asks_over_a_link_that_is_lost_meanwhile_asks_again() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        store.next("acquire", &[Fate::Passes, Fate::Replies(100, 0)]);
+        let waits = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(50).await;
+        store.seen();
+        store.loses(Link(0));
+        ms(100).await;
+        assert_eq!(store.when("acquire"), [100]);
+        // From now on it waits for news over link 0 only.
+        store.loses(Link(7));
+        ms(100).await;
+        assert!(store.calls().is_empty());
+        store.loses(Link(0));
+        ms(100).await;
+        assert_eq!(store.when("acquire"), [250]);
+        waits.abort();
+    });
+}
+
+#[test]
+fn who_was_not_polled_until_its_wait_was_over_says_so() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        store.next("acquire", &[Fate::Replies(12_000, 0)]);
+        let mut request = pin!(store.asks(WAIT, client.lock("k").acquire()));
+        let once = std::future::poll_fn(|cx| Poll::Ready(request.as_mut().poll(cx)));
+        assert!(once.await.is_pending());
+        ms(12_001).await;
+        let error = request.await.unwrap_err();
+        let text = error.to_string() + &format!("{:?}", std::error::Error::source(&error));
+        assert!(text.contains("no time to ask it once more"), "{text}");
+    });
+}
+
+#[test]
 fn a_new_first_asks_a_second_after_the_last_one_that_had_a_place() {
     simulated(async {
         let (store, client, _guard) = taken().await;
