@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use lock_runtime::LockClient;
-use lock_runtime::observe::{Event, What};
+use lock_runtime::observe::{Event, Verb, What};
 use lock_testkit::{Log, RedisServer, eventually};
 
 use crate::Told;
@@ -68,6 +68,33 @@ async fn an_observer_that_blocks_costs_no_lease() {
     assert_eq!(blocked.load(Ordering::SeqCst), 1, "it still blocks");
     blocks.store(false, Ordering::SeqCst);
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn no_observer_runs_on_the_thread_that_renews() {
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let observer = move |event: &Event<'_>| {
+        if let What::Command { verb, .. } = event.what {
+            let thread = std::thread::current().name().map(str::to_owned);
+            let _ = tell.send((verb, thread.unwrap_or_default()));
+        }
+    };
+    let builder = LockClient::builder().url("memory:").observer(observer);
+    let client = builder.connect().await.unwrap();
+    let lease = Duration::from_millis(600);
+    let request = client.lock("k").lease(lease).renew(true);
+    let guard = request.acquire().await.unwrap();
+    let mut thread_of = async |wanted: Verb| loop {
+        let (verb, thread) = told.recv().await.unwrap();
+        if verb == wanted {
+            return thread;
+        }
+    };
+    let own = std::thread::current().name().map(str::to_owned);
+    assert_eq!(Some(thread_of(Verb::Acquire).await), own, "in its task");
+    assert_ne!(thread_of(Verb::Renew).await, "lock-runtime");
+    drop(guard);
+    assert_ne!(thread_of(Verb::Release).await, "lock-runtime");
 }
 
 #[tokio::test]
