@@ -57,11 +57,32 @@ fn one_that_asks_anew_hears_of_its_grant() {
         ms(3000).await;
         assert_eq!(store.when("abandon").len(), 1);
         begins(&mut unpolled).await;
-        ms(100).await;
+        ms(10).await;
+        // Its place has been given up: it asks for another.
+        begins(&mut unpolled).await;
+        assert_eq!(store.when("acquire"), [3010]);
+        ms(90).await;
         other.release().await.unwrap();
         drop(unpolled.await.unwrap());
         assert_eq!(store.now(), 3100);
         ms(100).await;
+    });
+}
+
+#[test]
+fn one_that_has_not_asked_anew_has_nothing_to_give_up() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let mut unpolled = asks(&store, &client);
+        begins(&mut unpolled).await;
+        ms(3000).await;
+        begins(&mut unpolled).await;
+        ms(10).await;
+        store.seen();
+        drop(unpolled);
+        ms(100).await;
+        assert!(store.calls().is_empty());
     });
 }
 
