@@ -120,9 +120,10 @@ fn of_several_holds_the_longest_is_told() {
 #[test]
 fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
     simulated(async {
-        for others in [1, 3] {
+        // By the last number this client finds no permit free.
+        for (ours, others) in [(2, 1), (2, 3), (1, 3)] {
             let (store, client) = RecordingStore::open().await;
-            store.title(format!("others say {others}"));
+            store.title(format!("{ours}, and others say {others}"));
             let other = store.other().await;
             let _held = other
                 .semaphore("s", others)
@@ -131,14 +132,16 @@ fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
                 .await
                 .unwrap();
             for _ in 0..2 {
-                let request = client.semaphore("s", 2).permit().wait(of(0)).acquire();
+                let request = client.semaphore("s", ours).permit().wait(of(0)).acquire();
                 drop(store.asks(0, request).await);
                 ms(10).await;
             }
             let logged = store.noted("log: others say another number");
             assert_eq!(logged.len(), 1, "{logged:?}");
             assert!(
-                logged[0].1.contains(&format!("ours=2, theirs={others}")),
+                logged[0]
+                    .1
+                    .contains(&format!("ours={ours}, theirs={others}")),
                 "{logged:?}"
             );
         }
