@@ -156,5 +156,5 @@ impl HolderNames {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "test-util"))]
 mod tests;

@@ -285,6 +285,7 @@ fn a_foreign_holder_is_looked_at_within_fifty_milliseconds_and_seldom_after_a_se
     assert_eq!(look(1000 * MS, 0), 250 * MS);
 }
 
+#[cfg(feature = "test-util")]
 #[tokio::test(start_paused = true)]
 async fn there_is_no_next_try_at_the_very_end() {
     let clock = Clock::simulated(tokio::runtime::Handle::current());
