@@ -51,7 +51,7 @@ impl StoreUnderTest for SqliteFile {
         Box::pin(async { Self::leftovers(self) })
     }
 
-    /// The number of clients that have a place.
+    /// The number of clients that have something here. A client that closes gives it up.
     fn channels(&self) -> Asks<'_, usize> {
         Box::pin(async { self.hearers() })
     }
@@ -131,13 +131,17 @@ impl SqliteFile {
         ))
     }
 
-    /// The number of clients that have a place somewhere, and so hear of it.
+    /// The number of clients that have a hold, or a place somewhere, and so hear of it.
     #[must_use]
     pub fn hearers(&self) -> usize {
-        self.number(
-            "SELECT count(*)
-             FROM (SELECT session FROM place UNION SELECT session FROM latch_place)",
-        )
+        let now = boot_nanos();
+        self.number(&format!(
+            "SELECT count(*) FROM (
+                SELECT session FROM hold WHERE session IS NOT NULL AND ends > {now}
+                UNION SELECT session FROM place
+                UNION SELECT session FROM latch_place
+             )"
+        ))
     }
 }
 

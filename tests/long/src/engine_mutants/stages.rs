@@ -68,7 +68,8 @@ pub(super) fn all(quick: bool) -> Vec<Stage> {
             Stage::new("multi_lock_races", &[]),
             Stage::new("cost", &[]).threads(6).apart(),
             Stage::new("simulation", &["seeds_show"]).with(&[("LOCK_SIM_SEEDS", "200..1200")]),
-            // What the engine itself can take out: the others are of the store and of the simulation.
+            // What the engine itself can take out: the others are of the store and of the
+            // simulation.
             Stage::new(
                 "simulation",
                 &[

@@ -113,8 +113,8 @@ pub(crate) async fn run(
     for round in 0.. {
         let mut having = VecDeque::new();
         for mutant in left {
-            // If its survival is explained, it counts as one that was not found. The longer tests are
-            // not worth their time.
+            // If its survival is explained, it counts as one that was not found. The longer tests
+            // are not worth their time.
             let quick = quick || subject.reason(&mutant).is_some();
             match subject.stages(&mutant, quick).into_iter().nth(round) {
                 Some(stage) => having.push_back((mutant, stage)),

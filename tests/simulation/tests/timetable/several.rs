@@ -364,8 +364,8 @@ fn a_wait_for_ever_ends_when_each_of_five_rounds_has_lost_a_key() {
 fn an_unanswered_command_for_all_is_undone_for_as_long_as_it_may_be_carried_out() {
     simulated(async {
         let late = |until| Fate::FailsLate(StoreErrorKind::Timeout, until);
-        // What is known of the command, and when the last undo is tried: it may be carried out until
-        // then, or have been and last for its lease.
+        // What is known of the command, and when the last undo is tried: it may be carried out
+        // until then, or have been and last for its lease.
         for (fate, least) in [
             (Fate::Lost, 30_000),
             (late(10), 30_000),
