@@ -53,7 +53,7 @@ impl StoreUnderTest for SqliteFile {
 
     /// The number of clients that have something here. A client that closes gives it up.
     fn channels(&self) -> Asks<'_, usize> {
-        Box::pin(async { self.hearers() })
+        Box::pin(async { self.clients_present() })
     }
 }
 
@@ -133,7 +133,7 @@ impl SqliteFile {
 
     /// The number of clients that have a hold, or a place somewhere, and so hear of it.
     #[must_use]
-    pub fn hearers(&self) -> usize {
+    pub fn clients_present(&self) -> usize {
         let now = boot_nanos();
         self.number(&format!(
             "SELECT count(*) FROM (

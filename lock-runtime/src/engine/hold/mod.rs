@@ -228,9 +228,15 @@ impl Hold {
 mod tests {
     use super::*;
     use crate::config::Wait;
+    use crate::engine::fencing::window::TokenWindow;
+    use crate::engine::local_queue::LocalQueues;
     use lock_store::Owner;
 
     fn hold() -> Hold {
+        hold_with(None)
+    }
+
+    fn hold_with(tenure: Option<Box<Tenure>>) -> Hold {
         let lease = Duration::from_secs(30);
         let options = Resolved {
             lease,
@@ -253,7 +259,7 @@ mod tests {
             deadline: Instant::now() + lease,
             ends: None,
             late: Vec::new(),
-            tenure: None,
+            tenure,
             how: GrantedBy::Store,
         };
         let part = Part::new("k".into(), owner, None);
@@ -268,6 +274,33 @@ mod tests {
         assert!(!lost.become_part());
         assert!(released.end(Instant::now()).is_some());
         assert!(!released.become_part());
+    }
+
+    /// Also if nobody has noticed yet that it is over.
+    #[tokio::test]
+    async fn a_hold_is_passed_on_before_its_deadline_only() {
+        let (queues, nano) = (LocalQueues::default(), Duration::from_nanos(1));
+        let passed_on = |when: fn(Instant, Duration) -> Instant| {
+            let marker = queues.marker(&"k".into());
+            let owner = Owner {
+                client: ClientId(1),
+                request: 1,
+            };
+            let tokens = TokenWindow::new(None, 0);
+            let tenure = Tenure::new(owner, Instant::now(), None, tokens, marker);
+            let hold = hold_with(Some(tenure));
+            let ending = hold.end(when(hold.deadline(), nano));
+            ending.map(|ending| (ending.lost, ending.handoff.is_some()))
+        };
+        assert_eq!(
+            passed_on(|deadline, nano| deadline - nano),
+            Some((None, true))
+        );
+        assert_eq!(passed_on(|deadline, _| deadline), Some((None, false)));
+        assert_eq!(
+            passed_on(|deadline, nano| deadline + nano),
+            Some((None, false))
+        );
     }
 
     #[tokio::test]

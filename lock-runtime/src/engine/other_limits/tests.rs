@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_first_hundred_are_remembered() {
+fn no_more_than_so_many_are_remembered() {
     let limits = OtherLimits::default();
     for number in 0..REMEMBERED + 5 {
         limits.met(&LockKey::from(number.to_string()), 1, 2);

@@ -221,7 +221,7 @@ impl Server {
             Self::Redis(redis) => redis.channels().await,
             Self::Postgres(server) => rows(server.channels().await),
             #[cfg(target_os = "linux")]
-            Self::Sqlite(file) => rows(file.hearers()),
+            Self::Sqlite(file) => rows(file.clients_present()),
         }
     }
 }

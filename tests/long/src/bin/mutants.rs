@@ -2,8 +2,10 @@
 //! tests find: `bash tests/long/run scripts --jobs N`, `bash tests/long/run engine --jobs N`.
 //!
 //! `--only FILE` or `--only FILE:LINE`, any number of times, takes the mutants of one file or
-//! line. `--quick` leaves out the longer tests, which find a few more. `--list` prints the mutants
-//! without a test. The exit status is 1 if fewer than 97 % were found.
+//! line. `--quick` leaves out the longer tests, which find a few more; a mutant whose survival is
+//! explained is never tried on those. `--found FILE` keeps what was found out in a file, so that a
+//! run that was cut short goes on. `--list` prints the mutants without a test. The exit status is 1
+//! if fewer than 97 % were found, or if one was found whose survival is explained.
 
 use std::process::ExitCode;
 

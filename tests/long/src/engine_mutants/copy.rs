@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::find::{Found, places};
 use super::{stages, weave};
-use crate::mutants::{Mutant, Options, repository};
+use crate::mutants::{Mutant, files, repository};
 
 /// What is broken.
 const ENGINE: &str = "lock-runtime/src/engine";
@@ -47,28 +47,10 @@ impl Copy {
             files: Vec::new(),
             compiling: BTreeSet::new(),
         };
-        let listed = Command::new("git")
-            .args([
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ])
-            .current_dir(repository())
-            .output()
-            .map_err(|error| format!("git: {error}"))?;
-        if !listed.status.success() {
-            return Err("git does not list the files: is this a checkout?".to_owned());
-        }
-        let listed = String::from_utf8(listed.stdout).map_err(|error| error.to_string())?;
-        let listed: Vec<&str> = listed.split_terminator('\0').collect();
+        let listed = files()?;
         copy.forget_what_is_gone(&listed)?;
-        for name in listed {
+        for name in &listed {
             let from = repository().join(name);
-            if !from.is_file() {
-                continue;
-            }
             let bytes = fs::read(&from).map_err(told(&from))?;
             let of_engine = name.strip_prefix(ENGINE).filter(|rest| is_source(rest));
             if let Some(rest) = of_engine {
@@ -118,14 +100,14 @@ impl Copy {
         arguments
     }
 
-    /// The changes that compile, and are asked for.
-    pub(super) fn mutants(&self, options: &Options) -> Result<Vec<Mutant>, String> {
+    /// The changes that compile.
+    pub(super) fn mutants(&self) -> Result<Vec<Mutant>, String> {
         let mut mutants = Vec::new();
         for file in &self.files {
             let lines: Vec<&str> = file.text.lines().collect();
             for one in &file.found {
                 let number = one.place.number;
-                if self.compiling.contains(&number) && options.asks_for(&file.name, one.line) {
+                if self.compiling.contains(&number) {
                     let old = lines.get(one.line - 1).ok_or("a line beyond the end")?;
                     mutants.push(Mutant {
                         number,
@@ -235,7 +217,7 @@ impl Copy {
     }
 
     /// Files of an earlier copy may be found as tests.
-    fn forget_what_is_gone(&self, listed: &[&str]) -> Result<(), String> {
+    fn forget_what_is_gone(&self, listed: &[String]) -> Result<(), String> {
         let mut folders = vec![self.folder.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten() {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use self::copy::Copy;
 use crate::mutants::{
-    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, print,
+    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, asked_for, print,
 };
 
 /// Which mutant a program has: its number, or `all`.
@@ -33,10 +33,7 @@ const REACHED: &str = "LOCK_MUTANTS_REACHED";
 /// all is broken.
 pub async fn run(options: &Options) -> Result<Option<Report>, String> {
     let copy = Copy::make()?;
-    let mutants = copy.mutants(options)?;
-    if mutants.is_empty() {
-        return Err("there are no such mutants".to_owned());
-    }
+    let (mutants, reasons) = asked_for(copy.mutants()?, survivors::KNOWN, options)?;
     if options.list {
         print(&mutants);
         return Ok(None);
@@ -56,7 +53,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
         suite,
         reached: Mutex::default(),
     };
-    let report = crate::mutants::run(subject, mutants, options).await?;
+    let report = crate::mutants::run(subject, mutants, reasons, options).await?;
     Ok(Some(report))
 }
 
@@ -145,9 +142,5 @@ impl Subject for BrokenEngine {
             true => Err(format!("{stage} comes to no place of the engine")),
             false => Ok(()),
         }
-    }
-
-    fn reason(&self, mutant: &Mutant) -> Option<&'static str> {
-        survivors::reason(mutant)
     }
 }

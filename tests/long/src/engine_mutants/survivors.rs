@@ -1,215 +1,244 @@
 //! The mutants that no test can be expected to find, each with the reason.
 
-use crate::mutants::Mutant;
+use crate::mutants::Known;
 
 const AGAIN: &str = "told again what is known, nothing changes";
 const LOOKS: &str = "who is woken for nothing looks, and sleeps on";
 const READ: &str = "the clock was read a moment ago, and nothing was waited for since";
 const ENDS: &str = "it is dropped at the end of the block, which is here";
+const WAKES: &str = "only the order of wake-ups changes, and nobody relies on it";
 const LOST: &str = "at its deadline a hold is lost, whatever else was to be done then";
 
-/// File, how the line begins, how the change begins, why.
-const KNOWN: &[(&str, &str, &str, &str)] = &[
+pub(super) const KNOWN: &[Known] = &[
     (
         "acquire/command.rs",
         "if self.expecting && self.over != link",
         "&& → ||",
+        [1, 1],
         AGAIN,
     ),
-    ("acquire/command.rs", "self.over = link;", "deleted", AGAIN),
     (
         "acquire/command.rs",
         "let closes = || engine.is_closing()",
         ">= → >",
+        [1, 1],
         "a poll at that very instant is the one by which the command's own time ends",
     ),
     (
         "acquire/command.rs",
         "self.give_up_previous();",
         "deleted",
-        "a command is cut at the end of its request, which gives it up as well",
+        [1, 2],
+        "a command is cut at the end of its request or of its key's patience, which gives it up as well",
     ),
     (
         "acquire/grant.rs",
         "self.barge_no_more();",
         "deleted",
+        [1, 1],
         "the next command asks for a place, and is no plain try anyway",
-    ),
-    (
-        "acquire/grant.rs",
-        "let passes = claim.permits.is_none()",
-        "",
-        "shares are fair and without handoffs nobody is willing: no request takes such a hold",
     ),
     (
         "acquire/one.rs",
         "let willing = !self.options.fair",
         "> → >=",
+        [1, 1],
         "without handoffs there is no hold that may be passed on",
     ),
     (
         "acquire/one.rs",
         "let doing = Doing::Asks(now + engine.defaults.command_timeout);",
         "+ → -",
-        "it says what it does next before anybody looks",
+        [1, 1],
+        "it says what it does next before the patrol has looked five times",
     ),
     (
         "acquire/one.rs",
         "*now = self.engine.clock.now();",
         "deleted",
+        [1, 2],
+        READ,
+    ),
+    (
+        "acquire/one.rs",
+        "*now = self.engine.clock.now();",
+        "deleted",
+        [2, 2],
         READ,
     ),
     (
         "acquire/one.rs",
         "waiting.barges = false;",
         "deleted",
+        [1, 2],
         "who may be passed a hold barges no more since it waits for that",
     ),
     (
         "acquire/one.rs",
         "waiting.state = State::Asks;",
         "deleted",
+        [2, 4],
         "only the first is passed a hold, and it moves up to that state",
     ),
     (
         "acquire/one.rs",
         "(waiting.barges, waiting.asked) = (false, true);",
         "true",
+        [1, 1],
         "the reply makes it ask for a place, too, before the next command",
     ),
     (
         "background/watchdog.rs",
         "Some(at) if at < deadline => (at, true),",
         "< → <=",
+        [1, 1],
         LOST,
     ),
     (
         "background/watchdog.rs",
         "if schedule.armed.is_none_or(|armed| at < armed)",
         "< → <=",
+        [1, 1],
         LOOKS,
     ),
     (
         "background/watchdog.rs",
         "schedule.armed = Some(at);",
         "deleted",
+        [1, 1],
         LOOKS,
     ),
-    ("background/watchdog.rs", "drop(event);", "deleted", ENDS),
     (
         "background/watchdog.rs",
-        "if rang && now >= at",
-        "&& → ||",
-        "of what is scheduled only what is due is done",
+        "drop(event);",
+        "deleted",
+        [1, 1],
+        WAKES,
     ),
     (
         "background/watchdog.rs",
         "if parts > 0 && parts + more > BATCH",
         "> → >=",
+        [1, 2],
         "a batch of nothing is not sent",
-    ),
-    (
-        "hold/ending.rs",
-        "state.lost.is_none() && now < state.deadline",
-        "&& → ||",
-        "a lost hold has no tenure any more that could be passed on",
-    ),
-    (
-        "hold/ending.rs",
-        "state.lost.is_none() && now < state.deadline",
-        "< → <=",
-        LOST,
     ),
     (
         "liveness/mod.rs",
         "asked = true;",
         "",
+        [1, 4],
+        "who asks waits next, and it is said there, too",
+    ),
+    (
+        "liveness/mod.rs",
+        "asked = true;",
+        "",
+        [2, 4],
         "who asks waits next, and it is said there, too",
     ),
     (
         "background/undo.rs",
         "Ok(answer) if late.is_none_or(",
         "is_none_or",
+        [1, 1],
         "without a late command there is nothing to repeat",
-    ),
-    (
-        "background/watchdog.rs",
-        "self.forget(hold);",
-        "deleted",
-        "a lost hold is forgotten at its next event",
-    ),
-    (
-        "hold/renewal.rs",
-        "self.watchdog.forget(hold);",
-        "deleted",
-        "a lost hold is forgotten at its next event",
     ),
     (
         "grants/mod.rs",
         "drop(grants);",
         "deleted",
+        [2, 2],
         "what is woken is given back to the caller, after the end of the block",
     ),
     (
         "local_queue/signal.rs",
         "drop(post);",
         "deleted",
+        [1, 1],
         "what is woken is given back to the caller, after the end of the block",
     ),
-    ("local_queue/queues.rs", "drop(waiters);", "deleted", ENDS),
+    (
+        "local_queue/queues.rs",
+        "drop(waiters);",
+        "deleted",
+        [1, 1],
+        WAKES,
+    ),
     (
         "latch/watch.rs",
         "drop(watches);",
         "deleted",
+        [1, 2],
         "the watcher is a task of the client's own thread, which runs nothing inside of a wake-up",
     ),
-    ("hold/loss.rs", "drop(tenure);", "deleted", ENDS),
+    (
+        "latch/watch.rs",
+        "drop(watches);",
+        "deleted",
+        [2, 2],
+        "the watcher is a task of the client's own thread, which runs nothing inside of a wake-up",
+    ),
     (
         "acquire/giving_up.rs",
         "let over = now >= self.budget.loses_patience",
         ">= → >",
+        [1, 1],
         "at that instant the verdict is the same error",
     ),
     (
         "background/shutdown.rs",
         "self.send_release(&hold, false, true);",
         "true",
+        [1, 1],
         "no later request waits for it: a client that closes admits none",
     ),
     (
         "hold/ending.rs",
         "drop(state);",
         "deleted",
-        "who is woken waits for the key, and asks nothing of the hold that has ended",
-    ),
-    (
-        "local_queue/patrol.rs",
-        "local_queues.patrol().await;",
-        "deleted",
-        "it looks though nobody waits",
+        [1, 1],
+        "a deadlock of two threads, which only a race of theirs shows",
     ),
     (
         "local_queue/queue.rs",
         "if self.0.is_empty()",
         "negated",
+        [1, 1],
         "room is given back more often than it must be",
     ),
     (
         "local_queue/queues.rs",
         "let (mut ticket, mut is_first) = (0, false);",
         "true",
+        [1, 1],
         "both are set below",
     ),
-    ("local_queue/marker.rs", "drop(next);", "deleted", ENDS),
-    ("local_queue/passed_over.rs", "drop(next);", "deleted", ENDS),
-    ("local_queue/releasing.rs", "drop(first);", "deleted", ENDS),
-    ("local_queue/waiter.rs", "drop(next);", "deleted", ENDS),
+    (
+        "local_queue/marker.rs",
+        "drop(next);",
+        "deleted",
+        [1, 1],
+        ENDS,
+    ),
+    (
+        "local_queue/passed_over.rs",
+        "drop(next);",
+        "deleted",
+        [1, 1],
+        WAKES,
+    ),
+    (
+        "local_queue/releasing.rs",
+        "drop(first);",
+        "deleted",
+        [1, 1],
+        ENDS,
+    ),
+    (
+        "local_queue/waiter.rs",
+        "drop(next);",
+        "deleted",
+        [1, 1],
+        ENDS,
+    ),
 ];
-
-/// Why a mutant survives, if that is known.
-pub(super) fn reason(mutant: &Mutant) -> Option<&'static str> {
-    let is = |(file, line, what, _): &&(&str, &str, &str, &str)| {
-        mutant.file == *file && mutant.old.starts_with(line) && mutant.what.starts_with(what)
-    };
-    KNOWN.iter().find(is).map(|(.., why)| *why)
-}

@@ -11,7 +11,8 @@ use super::Mutant;
 /// Each mutant that was found, and each stage that did not find one.
 ///
 /// In the file, if there is one, each has a line: `found`, the mutant and what found it, or
-/// `green`, the mutant and the stage, apart by tabs.
+/// `green`, the mutant and the stage, apart by tabs. Its first line says of which state of the
+/// repository that is: of another, tests may find more, or less.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     file: Option<File>,
@@ -26,7 +27,7 @@ struct Known {
 
 impl Found {
     /// Reads the file, or makes it.
-    pub(super) fn read(path: &Path) -> Result<Self, String> {
+    pub(super) fn read(path: &Path, state: &str) -> Result<Self, String> {
         let wrong = |error| format!("{}: {error}", path.display());
         let mut file = OpenOptions::new()
             .create(true)
@@ -37,7 +38,19 @@ impl Found {
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(wrong)?;
         let mut known = Known::default();
-        for line in text.lines() {
+        let mut lines = text.lines();
+        match lines.next() {
+            None => writeln!(file, "{state}").map_err(wrong)?,
+            Some(of) if of == state => {}
+            Some(_) => {
+                let path = path.display();
+                return Err(format!(
+                    "{path} is of another state of the repository: tests may find more now, or \
+                     less; delete it, or name another file"
+                ));
+            }
+        }
+        for line in lines {
             let mut words = line.splitn(3, '\t').map(str::to_owned);
             match (words.next().as_deref(), words.next(), words.next()) {
                 (Some("found"), Some(mutant), Some(by)) => {

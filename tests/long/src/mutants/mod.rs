@@ -6,6 +6,7 @@
 //! other, until one is red.
 
 mod found;
+mod reasons;
 mod report;
 mod suite;
 mod trial;
@@ -13,7 +14,10 @@ mod trial;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tempfile::TempDir;
@@ -21,6 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
 use self::found::Found;
+pub(crate) use self::reasons::{Known, Reasons};
 pub use self::report::Report;
 pub(crate) use self::suite::{Stage, Suite, TEST};
 pub use self::trial::Verdict;
@@ -84,20 +89,33 @@ pub(crate) trait Subject: fmt::Debug + Send + Sync + 'static {
     fn saw(&self, _: &Stage, _: &Environment) -> Result<(), String> {
         Ok(())
     }
-    /// Why no test can be expected to find a mutant, if that is known.
-    fn reason(&self, mutant: &Mutant) -> Option<&'static str>;
+}
+
+/// The mutants that are asked for, and why no test can be expected to find some of them.
+pub(crate) fn asked_for(
+    mut all: Vec<Mutant>,
+    known: &[Known],
+    options: &Options,
+) -> Result<(Vec<Mutant>, Reasons), String> {
+    let reasons = Reasons::of(known, &all)?;
+    all.retain(|mutant| options.asks_for(mutant));
+    match all.is_empty() {
+        true => Err("there are no such mutants".to_owned()),
+        false => Ok((all, reasons)),
+    }
 }
 
 /// Tries the tests on each of the mutants, so many at a time.
 pub(crate) async fn run(
     subject: impl Subject,
     mutants: Vec<Mutant>,
+    reasons: Reasons,
     options: &Options,
 ) -> Result<Report, String> {
     let (subject, quick) = (Arc::new(subject), options.quick);
     trial::can_tell(&*subject, quick).await?;
     let found = match &options.found {
-        Some(path) => Found::read(path)?,
+        Some(path) => Found::read(path, &state()?)?,
         None => Found::default(),
     };
     let found = Arc::new(found);
@@ -115,7 +133,7 @@ pub(crate) async fn run(
         for mutant in left {
             // If its survival is explained, it counts as one that was not found. The longer tests
             // are not worth their time.
-            let quick = quick || subject.reason(&mutant).is_some();
+            let quick = quick || reasons.why(&mutant).is_some();
             match subject.stages(&mutant, quick).into_iter().nth(round) {
                 Some(stage) => having.push_back((mutant, stage)),
                 None if round == 0 => tried.push((mutant, Verdict::Unmet)),
@@ -134,7 +152,7 @@ pub(crate) async fn run(
         left = now.run(options.jobs, &mut tried).await?;
     }
     tried.sort_by_key(|(mutant, _)| mutant.number);
-    Ok(Report::new(tried, |mutant| subject.reason(mutant)))
+    Ok(Report::new(tried, &reasons))
 }
 
 /// One stage for each mutant that is left.
@@ -211,7 +229,7 @@ pub struct Options {
     /// The longer tests, which find a few more, are left out.
     quick: bool,
     /// What this file says was found out is not tried again, and what is found out is added: a run
-    /// of hours may be cut short.
+    /// of hours may be cut short. It is of one state of the repository only.
     found: Option<PathBuf>,
     /// The mutants are told, and no test is run.
     pub(crate) list: bool,
@@ -256,9 +274,8 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a mistake in this line is asked for.
-    pub(crate) fn asks_for(&self, file: &str, line: usize) -> bool {
-        let names = [file.to_owned(), format!("{file}:{line}")];
+    fn asks_for(&self, Mutant { file, line, .. }: &Mutant) -> bool {
+        let names = [file.clone(), format!("{file}:{line}")];
         self.only.is_empty() || names.iter().any(|name| self.only.contains(name))
     }
 }
@@ -286,6 +303,38 @@ pub(crate) fn print(mutants: &[Mutant]) {
         println!("{mutant}");
     }
     println!("{} mutants", mutants.len());
+}
+
+/// What the files of the repository are now, but for its pages.
+fn state() -> Result<String, String> {
+    let mut hasher = DefaultHasher::new();
+    for name in files()? {
+        if name.ends_with(".md") {
+            continue;
+        }
+        let path = repository().join(&name);
+        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        (name, bytes).hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// The files that git knows or would add, from the repository's folder.
+pub(crate) fn files() -> Result<Vec<String>, String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--cached", "--others"])
+        .arg("--exclude-standard")
+        .current_dir(repository())
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    if !listed.status.success() {
+        return Err("git does not list the files: is this a checkout?".to_owned());
+    }
+    let listed = String::from_utf8(listed.stdout).map_err(|error| error.to_string())?;
+    let names = listed.split_terminator('\0').map(str::to_owned);
+    Ok(names
+        .filter(|name| repository().join(name).is_file())
+        .collect())
 }
 
 /// The repository's folder.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Mutant, Verdict};
+use super::{Mutant, Reasons, Verdict};
 
 /// So many of a hundred mutants must be found.
 const ENOUGH: usize = 97;
@@ -11,7 +11,7 @@ const ENOUGH: usize = 97;
 /// The result of each mutant.
 #[derive(Debug)]
 pub struct Report {
-    /// With the reason why no test can find it, if it survived and that is known.
+    /// With the reason why no test can be expected to find it, if there is one.
     tried: Vec<(Mutant, Verdict, Option<&'static str>)>,
 }
 
@@ -20,12 +20,9 @@ fn is_found(verdict: &Verdict) -> bool {
 }
 
 impl Report {
-    pub(super) fn new(
-        tried: Vec<(Mutant, Verdict)>,
-        reason: impl Fn(&Mutant) -> Option<&'static str>,
-    ) -> Self {
+    pub(super) fn new(tried: Vec<(Mutant, Verdict)>, reasons: &Reasons) -> Self {
         let with_reason = |(mutant, verdict): (Mutant, Verdict)| {
-            let why = reason(&mutant).filter(|_| !is_found(&verdict));
+            let why = reasons.why(&mutant);
             (mutant, verdict, why)
         };
         Self {
@@ -39,11 +36,19 @@ impl Report {
             .filter(|(_, verdict, _)| !is_found(verdict))
     }
 
-    /// Whether at least 97 % were found.
+    /// Those of which a reason says that no test finds them, and one did.
+    fn found_after_all(&self) -> impl Iterator<Item = &Mutant> {
+        self.tried
+            .iter()
+            .filter(|(_, verdict, why)| is_found(verdict) && why.is_some())
+            .map(|(mutant, ..)| mutant)
+    }
+
+    /// Whether at least 97 % were found, and none of them though a reason says that it can't be.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         let found = self.tried.len() - self.survivors().count();
-        found * 100 >= self.tried.len() * ENOUGH
+        found * 100 >= self.tried.len() * ENOUGH && self.found_after_all().next().is_none()
     }
 }
 
@@ -78,6 +83,12 @@ impl fmt::Display for Report {
                 (None, _) => "unknown: a test is missing",
             };
             writeln!(f, "| {file}:{line} | `{old}` | {what} | {why} |")?;
+        }
+        for mutant in self.found_after_all() {
+            writeln!(
+                f,
+                "\n{mutant}: found, so the reason given for its survival is wrong"
+            )?;
         }
         Ok(())
     }

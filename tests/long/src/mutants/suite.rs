@@ -227,10 +227,10 @@ impl Suite {
     pub(super) fn finders(&self, file: &str) -> Vec<Stage> {
         let finders = self.finders.lock().unwrap_or_else(PoisonError::into_inner);
         let of_file = finders.get(file).map_or(&[][..], Vec::as_slice);
-        let mut stages: BTreeMap<&str, Stage> = BTreeMap::new();
+        let mut stages: BTreeMap<String, Stage> = BTreeMap::new();
         for (stage, test) in of_file.iter().rev().take(FIRST) {
             stages
-                .entry(stage.program)
+                .entry(stage.whole())
                 .and_modify(|stage| stage.names.push(test.clone()))
                 .or_insert_with(|| stage.only(test));
         }

@@ -62,12 +62,16 @@ async fn red_again(
                 hung = true;
                 continue;
             }
-            Outcome::Hung => return Ok(Some(format!("{stage}, which does not end"))),
+            // If it does not end without the mutant either, nothing was shown.
+            Outcome::Hung => {
+                let ends = is_green_whole(subject, &stage).await?;
+                return Ok(ends.then(|| format!("{stage}, which does not end")));
+            }
             Outcome::Red(test) => test,
         };
         // The program itself has ended, and again.
         if stage.without.contains(&test) {
-            return Ok(Some(test));
+            return Ok(is_green_whole(subject, &stage).await?.then_some(test));
         }
         // Only a failure that repeats itself is no accident of a machine under load.
         let alone = stage.only(&test);
@@ -79,12 +83,18 @@ async fn red_again(
                 break;
             }
         }
-        if comes_again {
+        if comes_again && is_green_whole(subject, &alone).await? {
             suite.found(&mutant.file, &stage, &test);
             return Ok(Some(test));
         }
         stage.without.push(test);
     }
+}
+
+/// Whether these tests are green now with nothing broken.
+async fn is_green_whole(subject: &impl Subject, stage: &Stage) -> Result<bool, String> {
+    let whole = subject.environment(Scene::Whole)?;
+    Ok(subject.suite().run(stage, &whole).await? == Outcome::Green)
 }
 
 /// Whether the tests are green while nothing is wrong, and red if everything is.

@@ -12,7 +12,8 @@ mod survivors;
 
 use self::scripts::Scripts;
 use crate::mutants::{
-    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, print, repository,
+    Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, asked_for, print,
+    repository,
 };
 
 /// What a script is that does nothing.
@@ -26,8 +27,9 @@ const NOTHING: &str = "return redis.error_reply('ERR a script that does nothing'
 /// tell scripts that do nothing.
 pub async fn run(options: &Options) -> Result<Option<Report>, String> {
     let scripts = Scripts::read()?;
-    let mutants = mutant::all(&scripts, options).await?;
-    let (mutants, texts): (Vec<Mutant>, Vec<String>) = mutants.into_iter().unzip();
+    let all = mutant::all(&scripts).await?;
+    let (all, texts): (Vec<Mutant>, Vec<String>) = all.into_iter().unzip();
+    let (mutants, reasons) = asked_for(all, survivors::KNOWN, options)?;
     if options.list {
         print(&mutants);
         return Ok(None);
@@ -42,7 +44,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
         texts,
         suite,
     };
-    let report = crate::mutants::run(subject, mutants, options).await?;
+    let report = crate::mutants::run(subject, mutants, reasons, options).await?;
     Ok(Some(report))
 }
 
@@ -79,9 +81,5 @@ impl Subject for BrokenScripts {
             variables: vec![("LOCK_SCRIPTS", folder.path().into())],
             folder: Some(folder),
         })
-    }
-
-    fn reason(&self, mutant: &Mutant) -> Option<&'static str> {
-        survivors::reason(mutant)
     }
 }

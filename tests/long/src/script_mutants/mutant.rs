@@ -4,14 +4,11 @@ use lock_testkit::RedisServer;
 
 use super::change::{Change, deletions, swaps};
 use super::scripts::Scripts;
-use crate::mutants::{Mutant, Options};
+use crate::mutants::Mutant;
 
 /// The mutants that Lua compiles, in the order of the files, each with the whole text of its file.
 /// The others would be found without a test.
-pub(super) async fn all(
-    scripts: &Scripts,
-    options: &Options,
-) -> Result<Vec<(Mutant, String)>, String> {
+pub(super) async fn all(scripts: &Scripts) -> Result<Vec<(Mutant, String)>, String> {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).map_err(|error| error.to_string())?;
     let mut lua = client.get_connection().map_err(|error| error.to_string())?;
@@ -28,9 +25,6 @@ pub(super) async fn all(
     for (file, text) in &scripts.files {
         let lines: Vec<&str> = text.lines().collect();
         for at in 0..lines.len() {
-            if !options.asks_for(file, at + 1) {
-                continue;
-            }
             let mut choices: Vec<Vec<Change>> = vec![deletions(&lines, at)];
             choices.extend(swaps(&lines, at));
             for change in choices {
@@ -50,9 +44,6 @@ pub(super) async fn all(
                 }
             }
         }
-    }
-    if mutants.is_empty() {
-        return Err("there are no such mutants".to_owned());
     }
     Ok(mutants)
 }

@@ -397,7 +397,7 @@ fn a_message_over_another_link_than_the_last_reply_is_not_heard() {
 }
 
 #[test]
-fn a_sign_of_life_that_fails_is_told_at_once_and_a_later_answer_counts() {
+fn a_sign_of_life_that_fails_ends_no_wait_if_a_later_answer_comes() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
         store.other().await.latch("l").set(1).await.unwrap();

@@ -1,6 +1,6 @@
 //! Who holds a key, by name.
 
-use lock_runtime::{HeldBy, LockError, StoreErrorKind};
+use lock_runtime::{HeldBy, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::{Acquired, Busy};
 use lock_testkit::store_decorator::Reply;
 
@@ -94,6 +94,32 @@ fn a_busy_request_knows_that_its_own_client_has_the_key() {
                 key == "k",
                 "{held_by:?}"
             );
+        }
+    });
+}
+
+/// Only a hold that another task of the client may be passed is known by its key.
+#[test]
+fn a_busy_request_takes_no_hold_for_its_clients_that_is_never_passed_on() {
+    simulated(async {
+        for handoffs in [0, 4] {
+            let settings = |builder: LockClientBuilder| builder.local_tenure(handoffs, of(10));
+            let (store, client) = RecordingStore::open_with(settings).await;
+            store.title(format!("at most {handoffs} handoffs"));
+            let _permit = match handoffs {
+                0 => store.asks(0, client.lock("k").wait(of(0)).acquire()).await,
+                _ => {
+                    let permit = client.semaphore("k", 2).permit();
+                    store.asks(0, permit.wait(of(0)).acquire()).await
+                }
+            };
+            store.answers(Reply::Acquire(Acquired::Busy(Busy::new(None, false))));
+            let request = client.lock("k").wait(of(0)).acquire();
+            let error = store.asks(0, request).await.unwrap_err();
+            let LockError::Busy { held_by, .. } = error else {
+                panic!("{error}");
+            };
+            assert!(matches!(held_by, HeldBy::Unknown), "{held_by:?}");
         }
     });
 }

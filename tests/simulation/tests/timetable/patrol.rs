@@ -47,6 +47,23 @@ fn the_place_of_one_that_sleeps_on_is_given_up_and_it_asks_anew() {
     });
 }
 
+/// A client at which nobody waits looks at nobody.
+#[test]
+fn the_patrol_begins_with_the_first_that_waits() {
+    simulated(async {
+        for begins_at in [0, 100] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("from {begins_at}"));
+            let _other = store.other().await.lock("k").acquire().await.unwrap();
+            ms(begins_at).await;
+            let mut unpolled = asks(&store, &client);
+            begins(&mut unpolled).await;
+            ms(3000).await;
+            assert_eq!(store.when("abandon"), [begins_at + 2000]);
+        }
+    });
+}
+
 #[test]
 fn one_that_asks_anew_hears_of_its_grant() {
     simulated(async {
@@ -94,7 +111,7 @@ fn what_one_was_handed_that_is_not_polled_is_given_back() {
             store.title(if told {
                 "told by the store"
             } else {
-                "in the reply"
+                "while it is asked"
             });
             let other = store.other().await.lock("k").acquire().await.unwrap();
             if !told {

@@ -75,7 +75,7 @@ fn a_delay_counts_from_the_answer() {
 #[test]
 fn a_call_may_pass_at_the_very_end_of_its_wait() {
     simulated(async {
-        for (delay, passes) in [(1000, true), (999, true)] {
+        for delay in [999, 1000] {
             let (store, client) = RecordingStore::open().await;
             store.title(format!("after {delay}"));
             store.answers(Reply::Rate(Rated::Passed {
@@ -83,7 +83,7 @@ fn a_call_may_pass_at_the_very_end_of_its_wait() {
                 left: 0,
             }));
             let limiter = client.rate_limiter("r", Rate::per_second(1)).wait(of(1000));
-            assert_eq!(store.asks(1000, limiter.acquire()).await.is_ok(), passes);
+            store.asks(1000, limiter.acquire()).await.unwrap();
             assert_eq!(store.now(), delay);
         }
     });

@@ -262,6 +262,7 @@ fn an_extension_is_checked_before_it_is_sent() {
         store.answers(Reply::Renew(vec![Renewed::Gone]));
         assert!(guard.extend(of(1000)).await.unwrap_err().is_lost());
         assert_eq!((guard.is_held(), client.stats().lost), (false, 1));
+        assert_eq!(client.stats().held, 0);
         ms(60_000).await;
         assert_eq!(store.calls(), [(0, "renew")]);
     });
@@ -301,6 +302,20 @@ fn a_hold_that_a_renewal_finds_gone_is_counted_at_once() {
         store.answers(Reply::Renew(vec![Renewed::Gone]));
         guard.lost().await;
         assert_eq!((store.now(), client.stats().lost), (10_000, 1));
+        // Its guard is there still.
+        assert_eq!(client.stats().held, 0);
+    });
+}
+
+/// The watchdog reads the clock each second, in case its machine was asleep.
+#[test]
+fn a_look_at_the_clock_brings_no_renewal_forward() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(3030)).renew(true);
+        let _guard = store.asks(WAIT, request.acquire()).await.unwrap();
+        ms(1100).await;
+        assert_eq!(store.when("renew"), [1010]);
     });
 }
 

@@ -232,10 +232,10 @@ fn a_failure_lasts_for_five_seconds_to_the_instant() {
 }
 
 #[test]
-fn a_refusal_stays_after_a_look_at_a_key_that_nobody_has() {
+fn a_look_tells_who_holds_the_key() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
     key.looked(0, start, false, &found(None));
-    assert!(key.failing(start).is_none());
+    assert!(key.holder().is_none());
     key.looked(0, start, false, &found(Some("somebody")));
     assert!(matches!(key.holder(), Some(Holder::Foreign(_))));
 }
