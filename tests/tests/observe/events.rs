@@ -78,6 +78,56 @@ async fn each_kind_of_lock_has_its_name() {
 }
 
 #[tokio::test]
+async fn what_is_told_of_several_keys_names_the_first_and_counts_the_others() {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&all);
+    let observer = move |event: &Event<'_>| {
+        let what = match event.what {
+            What::Asked => "asked",
+            What::Granted { .. } => "granted",
+            What::Renewed { .. } => "renewed",
+            What::Released { .. } => "released",
+            _ => return,
+        };
+        let lock = event.lock.unwrap();
+        let about = (what, lock.key.as_str().to_owned(), lock.more_keys);
+        told.lock().unwrap().push(about);
+    };
+    let builder = LockClient::builder().url("memory:").observer(observer);
+    let client = builder.connect().await.unwrap();
+    let several = client.multi_lock(["c", "a", "b", "a"]);
+    let request = several.lease(Duration::from_millis(300)).renew(true);
+    let guard = request.acquire().await.unwrap();
+    let is_told = |what: &str| all.lock().unwrap().iter().any(|(told, ..)| *told == what);
+    eventually("it is renewed", async || is_told("renewed")).await;
+    guard.release().await.unwrap();
+    eventually("it is released", async || is_told("released")).await;
+    let mut all = all.lock().unwrap().clone();
+    all.dedup();
+    let about = |what| (what, "a".to_owned(), 2);
+    let expected = ["asked", "granted", "renewed", "released"].map(about);
+    assert_eq!(*all, expected);
+}
+
+#[tokio::test]
+async fn it_is_told_how_long_a_request_has_waited_in_vain() {
+    let waits = Arc::new(Mutex::new(None));
+    let told = Arc::clone(&waits);
+    let observer = move |event: &Event<'_>| {
+        if let What::Busy { waited, .. } = event.what {
+            *told.lock().unwrap() = Some(waited);
+        }
+    };
+    let builder = LockClient::builder().url("memory:").observer(observer);
+    let client = builder.connect().await.unwrap();
+    let _held = client.lock("k").acquire().await.unwrap();
+    let wait = Duration::from_millis(50);
+    let busy = client.lock("k").wait(wait).acquire().await;
+    assert!(busy.unwrap_err().is_busy());
+    assert!(*waits.lock().unwrap() >= Some(wait));
+}
+
+#[tokio::test]
 async fn a_writer_that_became_a_reader_ends_as_what_it_was_granted() {
     let kinds = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&kinds);

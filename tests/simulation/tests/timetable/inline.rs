@@ -181,6 +181,27 @@ fn who_asks_whether_a_key_is_busy_hears_it() {
     });
 }
 
+/// Nobody answers the look, and what another was told says it, too.
+#[test]
+fn who_asks_whether_a_key_is_busy_hears_it_from_a_later_request() {
+    ends(|| async {
+        let (store, client) = RecordingStore::open().await;
+        let _taken = store.other().await.lock("k").acquire().await.unwrap();
+        store.always("inspect", Fate::Silence);
+        let request = client.lock("k").wait(of(300)).acquire();
+        let request = store.asks(300, request);
+        let task = Inline::spawn(async move { assert!(request.await.unwrap_err().is_busy()) });
+        ms(200).await;
+        assert_eq!(store.when("inspect"), [150]);
+        let later = client.lock("k").fair().wait(of(WAIT)).acquire();
+        let later = store.asks(WAIT, later);
+        let later = Inline::spawn(async move { drop(later.await) });
+        ms(101).await;
+        assert!(task.is_finished());
+        later.cancel();
+    });
+}
+
 #[test]
 fn who_waits_for_a_latch_or_a_shutdown_goes_on() {
     ends(|| async {

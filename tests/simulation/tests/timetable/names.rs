@@ -173,3 +173,31 @@ fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
         }
     });
 }
+
+#[test]
+fn a_client_that_goes_does_not_wait_for_its_answer_to_another() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.next("tell", &[Fate::Silence]);
+        store.is_asked_who_holds("k");
+        ms(1).await;
+        assert_eq!(store.noted("says").len(), 1);
+        drop(client);
+        store.lets_go();
+        ms(1000).await;
+        let ends = store.noted("the store is closed");
+        assert_eq!(ends, [(1, "the store is closed".to_owned())]);
+    });
+}
+
+/// A key is the same in all namespaces of a store that does not tell them apart.
+#[test]
+fn a_store_without_namespaces_refuses_them() {
+    simulated(async {
+        let (store, client) = RecordingStore::open_as(|can| can.namespaces = false).await;
+        let view = client.namespaced("acme");
+        let error = view.lock("k").acquire().await.unwrap_err();
+        assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
+        assert_eq!(store.calls(), []);
+    });
+}

@@ -1,6 +1,6 @@
 //! Requests inside of a hold of their own call chain.
 
-use lock_runtime::{LockClientBuilder, StoreErrorKind};
+use lock_runtime::{KeyKind, LockClientBuilder, LockError, StoreErrorKind};
 use lock_store::Fenced;
 use lock_testkit::store_decorator::Reply;
 
@@ -147,5 +147,37 @@ fn a_token_that_was_reserved_is_used_before_one_is_asked_for() {
         assert!(u64::from(inner.fencing_token().unwrap()) > first);
         assert!(store.when("fence").is_empty());
         ms(0).await;
+    });
+}
+
+#[test]
+fn a_request_that_the_hold_can_never_serve_waits_for_no_sibling() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        let body = async {
+            let _sibling = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            let request = client.rw_lock("k").read().wait(of(300)).acquire();
+            let error = store.asks(300, request).await.unwrap_err();
+            assert_eq!((short(&error).as_str(), store.now()), ("conflict", 0));
+        };
+        guard.scope(body).await;
+    });
+}
+
+#[test]
+fn a_conflict_inside_of_a_hold_says_what_kind_of_lock_it_is() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let writer = store.asks(WAIT, client.rw_lock("k").write().acquire());
+        let permit = store.asks(WAIT, client.semaphore("l", 2).permit().acquire());
+        let (writer, permit) = (writer.await.unwrap(), permit.await.unwrap());
+        for (guard, kind) in [(writer, KeyKind::ReadWrite), (permit, KeyKind::Semaphore)] {
+            let inner = store.asks(WAIT, client.lock(guard.key().clone()).acquire());
+            match guard.scope(inner).await {
+                Err(LockError::KeyConflict { found, .. }) => assert_eq!(found, kind),
+                other => panic!("{other:?}"),
+            }
+        }
     });
 }
