@@ -77,3 +77,28 @@ impl Listener for Messages {
         self.local_queues.freed(&ended.key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lock_store::{ClientId, Clock};
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    /// Before the first request over a new connection: a copy of a virtual machine has no other
+    /// sign of what it is.
+    #[tokio::test]
+    async fn two_copies_of_a_client_have_different_numbers_when_messages_may_be_lost() {
+        let original = RequestNumbers::new(ClientId(7), true);
+        let copies = [original.copied(), original].map(|numbers| {
+            let (names, _) = HolderNames::new(Clock::new(Handle::current()), "me".into());
+            Messages::new(LocalQueues::default(), numbers, names, Events::default())
+        });
+        let next = || copies.each_ref().map(|one| one.numbers.next_owner());
+        let [one, other] = next();
+        assert_eq!(one, other);
+        copies.iter().for_each(Messages::recheck);
+        let [one, other] = next();
+        assert_ne!(one, other);
+    }
+}

@@ -85,14 +85,21 @@ mod tests {
         RequestNumbers::new(ClientId(7), draws)
     }
 
+    impl RequestNumbers {
+        /// Those of a copy of the process.
+        pub(in crate::engine) fn copied(&self) -> Self {
+            Self {
+                client: self.client,
+                next: AtomicU64::new(self.next.load(Ordering::Relaxed)),
+                secret: self.secret.clone(),
+            }
+        }
+    }
+
     #[test]
     fn two_clones_of_a_client_go_on_with_different_numbers_after_their_next_connection() {
         let original = numbers(true);
-        let copy = RequestNumbers {
-            client: original.client,
-            next: AtomicU64::new(0),
-            secret: original.secret.clone(),
-        };
+        let copy = original.copied();
         let clones = [original, copy];
         let next = || clones.each_ref().map(|one| one.next_owner().request);
         let [one, other] = next();

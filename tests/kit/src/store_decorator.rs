@@ -52,6 +52,9 @@ pub trait Interceptor: fmt::Debug + Send + Sync + 'static {
         store.tell(to, message, by)
     }
 
+    /// Called before the store itself creates what it needs.
+    fn migrate(&self, _by: Instant) {}
+
     /// Called before the store itself finishes what it does.
     fn finish(&self, _by: Instant) {}
 
@@ -175,6 +178,7 @@ macro_rules! verbs {
                 self.store.log_findings(by)
             }
             fn migrate(&self, by: Instant) -> Asked<'_, ()> {
+                self.interceptor.migrate(by);
                 self.store.migrate(by)
             }
             fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {

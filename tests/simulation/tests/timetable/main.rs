@@ -20,6 +20,7 @@
 )]
 
 mod background;
+mod client;
 mod fates;
 mod inline;
 mod latches;
@@ -34,4 +35,5 @@ mod rules;
 mod schedule;
 mod several;
 mod trust;
+mod until;
 mod waiting;

@@ -189,15 +189,3 @@ fn a_client_that_goes_does_not_wait_for_its_answer_to_another() {
         assert_eq!(ends, [(1, "the store is closed".to_owned())]);
     });
 }
-
-/// A key is the same in all namespaces of a store that does not tell them apart.
-#[test]
-fn a_store_without_namespaces_refuses_them() {
-    simulated(async {
-        let (store, client) = RecordingStore::open_as(|can| can.namespaces = false).await;
-        let view = client.namespaced("acme");
-        let error = view.lock("k").acquire().await.unwrap_err();
-        assert!(matches!(error, LockError::InvalidKey { .. }), "{error}");
-        assert_eq!(store.calls(), []);
-    });
-}

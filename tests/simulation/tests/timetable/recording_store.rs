@@ -495,6 +495,11 @@ impl Interceptor for RecordingStore {
         }
     }
 
+    fn migrate(&self, by: Instant) {
+        let within = self.milliseconds(by).saturating_sub(self.now());
+        self.note(format!("the store is to migrate within {within}"));
+    }
+
     fn finish(&self, by: Instant) {
         let within = self.milliseconds(by).saturating_sub(self.now());
         self.note(format!("the store is to finish within {within}"));

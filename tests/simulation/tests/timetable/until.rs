@@ -1,0 +1,47 @@
+//! Stores that say until when what they grant can be trusted.
+
+use lock_store::Renewed;
+use lock_testkit::runtime_now;
+use lock_testkit::store_decorator::Reply;
+
+use crate::fates::Fate;
+use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
+
+#[test]
+fn of_several_keys_the_one_that_is_trusted_least_counts_at_each_renewal() {
+    simulated(async {
+        for ends in [[3500, 3200], [3200, 3500]] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{ends:?}"));
+            let several = client.multi_lock(["k", "l"]).lease(of(3000)).renew(true);
+            let guard = store.asks(WAIT, several.acquire()).await.unwrap();
+            let until = |at: u64| Renewed::Until(runtime_now() + of(at));
+            store.answers(Reply::Renew(ends.map(until).to_vec()));
+            ms(1001).await;
+            assert_eq!(store.when("renew"), [1000]);
+            assert_eq!(guard.remaining(), of(3200 - 1001));
+        }
+    });
+}
+
+#[test]
+fn of_several_keys_that_were_had_one_by_one_the_one_that_is_trusted_least_counts() {
+    simulated(async {
+        for ends in [[1000, 800], [800, 1000]] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("{ends:?}"));
+            let other = store.other().await.lock("l").acquire().await.unwrap();
+            let until = |at: u64| Renewed::Until(runtime_now() + of(at));
+            store.answers(Reply::Renew(ends.map(until).to_vec()));
+            let several = client.multi_lock(["k", "l"]).lease(of(3000)).renew(true);
+            let waits = tokio::spawn(store.asks(WAIT, several.acquire()));
+            store.always("renew", Fate::Silence);
+            store.next("renew", &[Fate::Passes]);
+            ms(200).await;
+            other.release().await.unwrap();
+            let guard = waits.await.unwrap().unwrap();
+            guard.lost().await;
+            assert_eq!(store.now(), 800);
+        }
+    });
+}
