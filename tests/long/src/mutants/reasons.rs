@@ -25,7 +25,7 @@ impl Reasons {
     ///
     /// If there are not as many of a description as it says: the code has changed.
     pub(crate) fn of(known: &[Known], all: &[Mutant]) -> Result<Self, String> {
-        let mut reasons = BTreeMap::new();
+        let (mut reasons, mut wrong) = (BTreeMap::new(), Vec::new());
         for (file, line, change, [which, of], why) in known {
             let is = |mutant: &&Mutant| {
                 mutant.file == *file
@@ -34,18 +34,23 @@ impl Reasons {
             };
             let alike: Vec<&Mutant> = all.iter().filter(is).collect();
             let meant = which.checked_sub(1).and_then(|at| alike.get(at));
-            let (Some(meant), true) = (meant, alike.len() == *of) else {
-                return Err(format!(
+            match meant.filter(|_| alike.len() == *of) {
+                None => wrong.push(format!(
                     "{file}: of `{change}` at `{line}` there are {}, and number {which} of {of} is \
                      said to survive",
                     alike.len()
-                ));
-            };
-            if reasons.insert(meant.number, *why).is_some() {
-                return Err(format!("{meant}: its survival is explained twice"));
+                )),
+                Some(meant) => {
+                    if reasons.insert(meant.number, *why).is_some() {
+                        wrong.push(format!("{meant}: its survival is explained twice"));
+                    }
+                }
             }
         }
-        Ok(Self(reasons))
+        match wrong.is_empty() {
+            true => Ok(Self(reasons)),
+            false => Err(wrong.join("\n")),
+        }
     }
 
     pub(crate) fn why(&self, mutant: &Mutant) -> Option<&'static str> {

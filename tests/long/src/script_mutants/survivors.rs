@@ -19,7 +19,7 @@ pub(super) const KNOWN: &[Known] = &[
     ),
     (
         "acquire.lua",
-        "if state.shared and state.used > 0 then",
+        "elseif state.shared and state.used > 0 then",
         "> → >=",
         [1, 1],
         "an emptied set never comes here: what is free is granted, or is another kind",
@@ -35,14 +35,14 @@ pub(super) const KNOWN: &[Known] = &[
         "inspect.lua",
         "local last = redis.call('ZREVRANGE'",
         "0 → 1",
-        [1, 1],
+        [2, 2],
         "only the first of them is used",
     ),
     (
         "latch_look.lua",
         "if not latch then return {-1,",
         "- dropped",
-        [1, 1],
+        [2, 2],
         "the time left of a latch that is not set is not read",
     ),
     (
@@ -79,13 +79,6 @@ pub(super) const KNOWN: &[Known] = &[
         "0 → 1",
         [1, 1],
         "a key that is kept for one millisecond is free one millisecond early",
-    ),
-    (
-        "renew.lua",
-        "if redis.call('PTTL', key) < lease",
-        "< → <=",
-        [1, 1],
-        SAME_END,
     ),
     (
         "renew.lua",
