@@ -7,6 +7,8 @@ const LOOKS: &str = "who is woken for nothing looks, and sleeps on";
 const READ: &str = "the clock was read a moment ago, and nothing was waited for since";
 const ENDS: &str = "it is dropped at the end of the block, which is here";
 const WAKES: &str = "only the order of wake-ups changes, and nobody relies on it";
+const RACE: &str =
+    "a part is lost there only if the client's own thread takes it at this very moment";
 const LOST: &str = "at its deadline a hold is lost, whatever else was to be done then";
 
 pub(super) const KNOWN: &[Known] = &[
@@ -240,5 +242,54 @@ pub(super) const KNOWN: &[Known] = &[
         "deleted",
         [1, 1],
         ENDS,
+    ),
+    (
+        "liveness/key.rs",
+        ".is_some_and(|it| is_silence(&it.error))",
+        "is_some_and → is_none_or",
+        [1, 1],
+        "without a failure there is none to forget",
+    ),
+    (
+        "reentrancy/gate.rs",
+        "pub(super) fn now(gate: &NestedGate, shared: bool)",
+        "returns None",
+        [1, 1],
+        "who waits for an open gate passes it at once, too",
+    ),
+    (
+        "local_queue/signal.rs",
+        "None => false,",
+        "true",
+        [1, 1],
+        "a waiter always does something",
+    ),
+    (
+        "acquire/several.rs",
+        "drop(self.end(&hold, self.clock.now()));",
+        "deleted",
+        [1, 1],
+        RACE,
+    ),
+    (
+        "acquire/several.rs",
+        "self.send_release(&hold, true, true);",
+        "deleted",
+        [1, 1],
+        RACE,
+    ),
+    (
+        "acquire/several.rs",
+        "self.send_release(&hold, true, true);",
+        "false",
+        [1, 2],
+        RACE,
+    ),
+    (
+        "acquire/several.rs",
+        "self.send_release(&hold, true, true);",
+        "false",
+        [2, 2],
+        RACE,
     ),
 ];
