@@ -215,7 +215,8 @@ fn who_waits_for_a_hold_of_its_process_asks_when_something_was_freed() {
 #[test]
 fn a_hold_that_was_extended_for_longer_than_the_next_one_asked_for_is_not_passed_on() {
     simulated(async {
-        for (extended, ended) in [(29_000, false), (90_000, true)] {
+        // The next one asks a millisecond later for 30 s.
+        for (extended, ended) in [(29_000, false), (30_001, false), (90_000, true)] {
             let (store, client) = patient().await;
             store.title(format!("extended for {extended}"));
             let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
@@ -265,6 +266,71 @@ fn a_hold_that_nobody_uses_is_released_for_as_long_as_the_store_may_keep_it() {
             ms(120_000).await;
             let last = *store.when("release").last().unwrap();
             assert!((until - 3000..until + 3000).contains(&last), "{last}");
+        }
+    });
+}
+
+/// Whether the first command that was sent is an acquire that ends another's hold too.
+fn begins_with_an_end(seen: &[Command]) -> bool {
+    seen.first().and_then(instead_of) == Some(true)
+}
+
+#[test]
+fn other_processes_have_their_turn_when_the_time_of_a_tenure_is_over_to_the_instant() {
+    simulated(async {
+        for (released, passed) in [(999, true), (1000, false)] {
+            let (store, client) =
+                RecordingStore::open_with(|builder| builder.local_tenure(4, of(1000))).await;
+            store.title(format!("released at {released}"));
+            let request = || store.asks(WAIT, client.lock("k").acquire());
+            let guard = request().await.unwrap();
+            ms(100).await;
+            let next = tokio::spawn(request());
+            ms(released - 100).await;
+            store.seen();
+            guard.release().await.unwrap();
+            drop(next.await.unwrap().unwrap());
+            assert_eq!(begins_with_an_end(&store.seen()), !passed, "{released}");
+            ms(1).await;
+        }
+    });
+}
+
+#[test]
+fn other_processes_have_their_turn_after_so_many_handoffs() {
+    simulated(async {
+        let (store, client) = patient().await;
+        let request = || store.asks(WAIT, client.lock("k").acquire());
+        let mut guard = request().await.unwrap();
+        let waiting: Vec<_> = (0..5).map(|_| tokio::spawn(request())).collect();
+        ms(1).await;
+        store.seen();
+        for (handoffs, next) in waiting.into_iter().enumerate() {
+            guard.release().await.unwrap();
+            guard = next.await.unwrap().unwrap();
+            assert_eq!(begins_with_an_end(&store.seen()), handoffs == 4);
+        }
+    });
+}
+
+#[test]
+fn a_hold_with_less_than_half_of_its_lease_left_is_not_passed_on() {
+    simulated(async {
+        for (released, passed) in [(3300, true), (5000, false)] {
+            let (store, client) = patient().await;
+            store.title(format!("released at {released}"));
+            let first = client.lock("k").lease(of(10_000)).renew(false).acquire();
+            let guard = store.asks(WAIT, first).await.unwrap();
+            // It waits for a hand-off for a quarter of its wait.
+            let next = client.lock("k").lease(of(10_000)).renew(true);
+            let next = next.wait(of(40_000));
+            let next = tokio::spawn(store.asks(40_000, next.acquire()));
+            ms(released).await;
+            store.seen();
+            guard.release().await.unwrap();
+            drop(next.await.unwrap().unwrap());
+            assert_eq!(begins_with_an_end(&store.seen()), !passed, "{released}");
+            ms(1).await;
         }
     });
 }

@@ -485,3 +485,22 @@ fn a_try_that_waits_for_a_release_of_its_process_ends_at_a_shutdown() {
         closes.await.unwrap();
     });
 }
+
+#[test]
+fn keys_of_which_one_is_busy_or_of_another_kind_leave_nothing_to_undo() {
+    simulated(async {
+        for (reply, told) in [
+            (AcquiredAll::Busy(1), "busy after 0ns"),
+            (AcquiredAll::Conflict(1), "conflict"),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(told);
+            store.answers(Reply::AcquireAll(reply));
+            let request = client.multi_lock(["a", "b"]).wait(of(0)).acquire();
+            let error = store.asks(0, request).await.unwrap_err();
+            assert_eq!(short(&error), told);
+            ms(1000).await;
+            assert!(store.when("abandon").is_empty());
+        }
+    });
+}
