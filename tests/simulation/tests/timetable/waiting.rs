@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
-use lock_store::{Acquired, Busy, Link, Queue, Released};
+use lock_store::{Acquired, Busy, HandedOver, Link, Owner, Queue, Released, Trust};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -632,5 +632,111 @@ fn a_silent_store_ends_a_request_after_its_time_and_a_later_one_after_one_comman
         let later = client.lock("k").wait(of(30_000)).acquire();
         let error = store.asks(30_000, later).await.unwrap_err();
         assert_eq!((short(&error), store.now()), ("Timeout".to_owned(), 2500));
+    });
+}
+
+#[test]
+fn one_that_stands_behind_another_has_no_more_than_its_wait() {
+    simulated(async {
+        let (store, client, _guard) = taken().await;
+        let first = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(10).await;
+        // It looks at the key in the middle of its wait, and finds it free for a moment.
+        store.answers(Reply::Inspect(None));
+        let request = client.lock("k").wait(of(100)).acquire();
+        let error = store.asks(100, request).await.unwrap_err();
+        assert_eq!(store.when("inspect"), [60]);
+        // The first one was told not long ago that the key is taken.
+        assert_eq!(short(&error), "busy after 100ms");
+        first.abort();
+    });
+}
+
+#[test]
+fn a_grant_to_a_request_that_is_over_wakes_nobody() {
+    simulated(async {
+        let (store, client, guard) = taken().await;
+        let owner = |command: &Command| match &command.request {
+            Request::Acquire(request) => request.claim.owner,
+            other => panic!("{other:?}"),
+        };
+        let wakes = |owner: Owner| {
+            let listener = store.listener.lock().unwrap().clone().unwrap();
+            let mut woken = listener.granted(HandedOver::new(owner, None, Trust::Ask(Link(0))));
+            woken.0.take().is_some()
+        };
+        let request = client.lock("k").wait(of(3000)).acquire();
+        let waits = tokio::spawn(store.asks(3000, request));
+        ms(100).await;
+        let gives_up = owner(&store.seen()[0]);
+        assert!(wakes(gives_up));
+        assert!(waits.await.unwrap().unwrap_err().is_busy());
+        let dropped = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        let is_dropped = owner(store.seen().last().unwrap());
+        dropped.abort();
+        ms(1).await;
+        let granted = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        let has_it = owner(store.seen().last().unwrap());
+        guard.release().await.unwrap();
+        let _guard = granted.await.unwrap().unwrap();
+        for owner in [gives_up, is_dropped, has_it] {
+            assert!(!wakes(owner), "{owner:?}");
+        }
+    });
+}
+
+#[test]
+fn a_wait_for_ever_at_a_latch_has_the_time_of_a_command_to_see_whether_the_store_lives() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await;
+        other.latch("l").set(1).await.unwrap();
+        // The second look is answered after more than the client's default wait.
+        store.next("wait", &[Fate::Passes, Fate::Replies(11_000, 0)]);
+        store.next("ping", &[Fate::Replies(400, 0)]);
+        let (latch, asking) = (client.latch("l"), Arc::clone(&store));
+        let waits = tokio::spawn(async move { asking.asks(None, latch.wait_forever()).await });
+        ms(13_000).await;
+        assert_eq!(store.when("ping"), [10_000]);
+        assert!(!waits.is_finished());
+        other.latch("l").count_down().await.unwrap();
+        waits.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_latch_whose_looks_fail_ends_a_wait_for_ever_though_the_store_answers_for_locks() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("wait", DOWN);
+        let (latch, asking) = (client.latch("l"), Arc::clone(&store));
+        let waits = tokio::spawn(async move { asking.asks(None, latch.wait_forever()).await });
+        ms(5000).await;
+        drop(store.asks(WAIT, client.lock("k").acquire()).await.unwrap());
+        let error = waits.await.unwrap().unwrap_err();
+        // After the client's default wait, from the first failure.
+        assert_eq!(
+            (short(&error).as_str(), store.now()),
+            ("Disconnected", 10_000)
+        );
+    });
+}
+
+#[test]
+fn the_silence_that_a_lock_has_met_counts_for_a_latch_as_well() {
+    simulated(async {
+        let two = of(2000);
+        let (store, client) =
+            RecordingStore::open_with(move |builder| builder.unavailable_after(two)).await;
+        store.always("acquire", Fate::Silence);
+        store.always("wait", Fate::Silence);
+        let lock = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1000).await;
+        let latch = client.latch("l");
+        let error = store.asks(WAIT, latch.wait(of(WAIT))).await.unwrap_err();
+        assert_eq!((short(&error).as_str(), store.now()), ("Timeout", 2000));
+        assert_eq!(short(&lock.await.unwrap().unwrap_err()), "Timeout");
     });
 }
