@@ -5,7 +5,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
-use lock_runtime::{Guard, LockClient, LockError};
+use lock_runtime::{Guard, LockClient, LockError, StoreErrorKind};
+use lock_store::{Acquired, Link};
+use lock_testkit::store_decorator::Reply;
+use tokio::time::timeout;
 
 use crate::fates::{DOWN, Fate};
 use crate::recording_store::{RecordingStore, WAIT, ms, of, simulated};
@@ -260,5 +263,118 @@ fn the_place_of_one_that_is_not_polled_is_given_up_over_its_link_for_a_minute() 
             assert!((61_000..65_000).contains(&last), "{last}");
             drop(unpolled);
         }
+    });
+}
+
+/// Polls it for so many milliseconds. It has no answer yet.
+async fn is_polled_for(request: &mut Request, milliseconds: u64) {
+    let polled = timeout(of(milliseconds), request).await;
+    assert!(polled.is_err(), "it has ended");
+}
+
+fn asks_fairly(store: &Arc<RecordingStore>, client: &LockClient) -> Request {
+    Box::pin(store.asks(WAIT, client.lock("k").fair().acquire()))
+}
+
+#[test]
+fn one_that_is_polled_again_in_time_keeps_its_place_while_the_key_is_looked_at() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let (passes, another) = (Fate::Passes, Fate::Replies(0, 7));
+        store.next("acquire", &[passes, passes, another]);
+        store.next("inspect", &[Fate::Replies(300, 0)]);
+        let fair = |wait| store.asks(wait, client.lock("k").fair().wait(of(wait)).acquire());
+        let first = tokio::spawn(fair(9000));
+        ms(1).await;
+        let mut unpolled: Request = Box::pin(fair(3000));
+        begins(&mut unpolled).await;
+        let third = tokio::spawn(fair(9000));
+        ms(1299).await;
+        // The patrol sees from 1750 on that it was woken and does nothing.
+        first.abort();
+        ms(700).await;
+        // The third one asks, so it need not.
+        store.loses(Link(7));
+        ms(600).await;
+        let error = unpolled.await.unwrap_err();
+        assert!(error.is_busy(), "{error}");
+        ms(1).await;
+        let calls = store.calls();
+        let when = |verb| {
+            let calls = calls.iter().filter(move |(_, name)| *name == verb);
+            calls.map(|(at, _)| *at).collect::<Vec<_>>()
+        };
+        assert_eq!(when("inspect"), [2600]);
+        assert_eq!(when("abandon"), [1300, 3001]);
+        third.abort();
+    });
+}
+
+#[test]
+fn grants_that_could_not_be_used_are_counted_anew_after_the_place_was_given_up() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        // Without a token: five of these end a wait without end.
+        for _ in 0..5 {
+            store.answers(Reply::Acquire(Acquired::granted(None)));
+        }
+        let request = client.lock("k").fenced().wait_forever().acquire();
+        let mut unpolled: Request = Box::pin(store.asks(None, request));
+        is_polled_for(&mut unpolled, 600).await;
+        assert_eq!(store.when("acquire"), [0, 50, 150, 350]);
+        ms(1900).await;
+        assert_eq!(store.when("abandon").first(), Some(&1750));
+        let guard = unpolled.await.unwrap();
+        assert_eq!(store.when("acquire"), [2500, 3300]);
+        guard.release().await.unwrap();
+    });
+}
+
+#[test]
+fn one_that_becomes_the_first_again_asks_a_second_after_the_one_before_it() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let _other = store.other().await.lock("k").acquire().await.unwrap();
+        let mut unpolled = asks_fairly(&store, &client);
+        begins(&mut unpolled).await;
+        let request = client.lock("k").fair().acquire();
+        let next = tokio::spawn(store.asks(WAIT, request));
+        ms(2500).await;
+        assert_eq!(store.when("abandon"), [2000]);
+        // It goes on from the end, and asks for another place.
+        is_polled_for(&mut unpolled, 2000).await;
+        next.abort();
+        store.seen();
+        is_polled_for(&mut unpolled, 2000).await;
+        // The other one asked last at 4,000.
+        assert_eq!(store.when("acquire"), [5000, 6000]);
+        drop(unpolled);
+        ms(1).await;
+    });
+}
+
+#[test]
+fn what_may_be_late_of_a_place_that_was_given_up_says_nothing_of_a_later_hold() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let other = store.other().await.lock("k").acquire().await.unwrap();
+        let late = Fate::FailsLate(StoreErrorKind::Timeout, 60_000);
+        store.next("acquire", &[Fate::Passes, late]);
+        let mut unpolled = asks(&store, &client);
+        begins(&mut unpolled).await;
+        ms(2000).await;
+        is_polled_for(&mut unpolled, 100).await;
+        other.release().await.unwrap();
+        let guard = unpolled.await.unwrap();
+        let next = tokio::spawn(store.asks(WAIT, client.lock("k").acquire()));
+        ms(1).await;
+        store.seen();
+        guard.release().await.unwrap();
+        // It is passed on: nothing of it is to be undone.
+        let guard = next.await.unwrap().unwrap();
+        assert_eq!(store.calls(), []);
+        drop(guard);
+        ms(1).await;
     });
 }

@@ -1,5 +1,7 @@
 //! Who stands where, and what is left when everybody has gone.
 
+use std::pin::pin;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use lock_store::{ClientId, Owner};
@@ -207,4 +209,19 @@ fn a_queue_that_many_have_left_keeps_little_room() {
     let queue = Arc::clone(waiters[0].queue());
     drop(waiters);
     assert!(queue.state.lock().entries.0.capacity() < 500);
+}
+
+#[test]
+fn one_that_is_polled_again_as_it_is_passed_over_is_woken() {
+    let (all, key) = (Queues::new(), key("k"));
+    let (waiter, _) = all.joins(&key, 0);
+    // It has found nothing in its inbox, and sleeps again.
+    let signal = Arc::clone(&waiter.signal);
+    assert!(!signal.take().passed_over);
+    let mut sleeps = pin!(signal.notified());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(sleeps.as_mut().poll(&mut context).is_pending());
+    assert!(PassedOver::take(waiter.queue(), waiter.ticket).is_some());
+    assert!(sleeps.as_mut().poll(&mut context).is_ready());
+    assert!(signal.take().passed_over);
 }
