@@ -203,4 +203,39 @@ mod tests {
         assert_eq!(start(&mut backlog, now).len(), 1);
         assert_eq!(backlog.overdue(now + 2 * MS).count(), 1);
     }
+
+    #[test]
+    fn it_wakes_for_whatever_comes_first() {
+        let now = Instant::now();
+        for (repeat, patience, wakes) in [(5, 9, 5), (9, 5, 5)] {
+            let mut backlog = Backlog::new(1);
+            backlog.push(now, 0);
+            assert_eq!(start(&mut backlog, now).len(), 1);
+            backlog.ended(0, Some((now + repeat * MS, 0)));
+            backlog.push(now, 1);
+            assert_eq!(start(&mut backlog, now).len(), 1);
+            backlog.push(now, 2);
+            assert_eq!(backlog.wakes_at(patience * MS), Some(now + wakes * MS));
+        }
+    }
+
+    #[test]
+    fn no_repeat_keeps_a_distance_from_one_of_a_few() {
+        let now = Instant::now();
+        for (jobs, goes) in [(32, true), (33, false)] {
+            let mut backlog = Backlog::new(usize::MAX);
+            (0..jobs + 2).for_each(|job| backlog.push(now, job));
+            let mut tried = start(&mut backlog, now);
+            let late = tried.split_off(jobs);
+            for attempt in tried {
+                backlog.ended(0, Some((now, attempt.job)));
+            }
+            assert!(backlog.next(now).is_some());
+            // With these, many wait.
+            for attempt in late {
+                backlog.ended(0, Some((now, attempt.job)));
+            }
+            assert_eq!(backlog.next(now).is_some(), goes, "of {jobs}");
+        }
+    }
 }

@@ -371,3 +371,6 @@ impl Worker {
         }
     }
 }
+
+#[cfg(all(test, feature = "test-util"))]
+mod tests;
