@@ -1,6 +1,9 @@
 //! Releases in the background, and those that fail.
 
-use lock_runtime::{LockError, LostReason};
+use std::sync::{Mutex, mpsc};
+
+use lock_runtime::observe::{Event, What};
+use lock_runtime::{LockError, LostReason, StoreErrorKind};
 use lock_store::{Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
@@ -585,5 +588,87 @@ fn the_store_is_closed_when_the_last_client_is_gone_and_its_work_is_done() {
             (200, "the store is closed"),
         ];
         assert_eq!(times, expected);
+    });
+}
+
+/// The renewal is answered after the shutdown has ended the hold, and before it is over.
+#[test]
+fn after_a_shutdown_nothing_is_held_also_if_a_renewal_was_answered_meanwhile() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(3000)).renew(true).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        let other = store.asks(WAIT, client.lock("l").acquire()).await.unwrap();
+        store.next("renew", &[Fate::Replies(300, 0)]);
+        store.next("release", &[Fate::Replies(450, 0)]);
+        ms(1050).await;
+        // The shutdown waits for this release until 1,500. The renewal is answered at 1,300.
+        let releases = tokio::spawn(async move { other.release().await });
+        ms(1).await;
+        client.shutdown(of(0)).await;
+        assert_eq!(store.now(), 1500);
+        assert_eq!(client.stats().held, 0);
+        assert!(!guard.is_held());
+        releases.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_shutdown_waits_until_observers_were_told_for_two_commands_at_most() {
+    simulated(async {
+        let (go_on, blocks) = mpsc::channel::<()>();
+        let blocks = Mutex::new(blocks);
+        let slow = move |event: &Event<'_>| {
+            if let What::Lost { .. } = event.what {
+                // Until the test is over.
+                blocks.lock().unwrap().recv().unwrap_err();
+            }
+        };
+        let (store, client) = RecordingStore::open_with(|builder| builder.observer(slow)).await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        client.shutdown(of(0)).await;
+        assert_eq!(store.now(), 1000);
+        drop((go_on, guard));
+    });
+}
+
+/// As long as an earlier command may be carried out late, whichever of them that is.
+#[test]
+fn an_undo_goes_on_until_none_of_the_commands_can_be_carried_out_any_more() {
+    simulated(async {
+        for (late, last) in [([3000, 100], 3000), ([100, 3000], 3050)] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!(
+                "the first for {}, the second for {}",
+                late[0], late[1]
+            ));
+            store.always("abandon", Fate::Replies(0, 9));
+            let kind = StoreErrorKind::Disconnected;
+            store.next("acquire", &late.map(|after| Fate::FailsLate(kind, after)));
+            store.always("acquire", DOWN);
+            let request = client.lock("k").wait(of(400)).acquire();
+            store.asks(400, request).await.unwrap_err();
+            ms(10_000).await;
+            let calls = store.calls();
+            let sent: Vec<_> = calls.iter().filter(|call| call.1 == "acquire").collect();
+            assert_eq!((sent[0].0, sent[1].0), (0, 50));
+            assert_eq!(calls.last(), Some(&(last, "abandon")));
+        }
+    });
+}
+
+#[test]
+fn a_later_request_waits_for_the_repeat_of_a_release_that_its_caller_saw_fail() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.seen();
+        store.next("release", &[DOWN, Fate::Replies(200, 0)]);
+        guard.release().await.unwrap_err();
+        let next = store.asks(WAIT, client.lock("k").acquire()).await;
+        let calls = [(0, "release"), (0, "release"), (200, "acquire")];
+        assert_eq!(store.calls(), calls);
+        drop(next.unwrap());
+        ms(1).await;
     });
 }
