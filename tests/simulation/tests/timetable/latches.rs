@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use lock_runtime::{LockError, StoreErrorKind};
-use lock_store::{LatchCounted, LatchFound, LatchState, Link};
+use lock_runtime::{LockClientBuilder, LockError, StoreErrorKind};
+use lock_store::{HandedOver, LatchCounted, LatchFound, LatchState, Link, Trust};
 use lock_testkit::store_decorator::Reply;
 
 use crate::fates::{DOWN, Fate};
@@ -431,5 +431,116 @@ fn a_message_while_the_latch_is_looked_at_is_heard_over_any_link() {
         ms(100).await;
         assert_eq!(store.calls(), [(1100, "look")]);
         waits.abort();
+    });
+}
+
+/// At the end of its time the store refuses the call for the first time.
+#[test]
+fn a_call_whose_time_is_over_is_not_sent_again() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.always("set", DOWN);
+        let latch = client.latch("l");
+        let (asking, set) = (Arc::clone(&store), latch.clone());
+        let sets = tokio::spawn(async move { asking.asks(WAIT, set.set(1)).await });
+        ms(9400).await;
+        store.next("set", &[Fate::Replies(500, 0)]);
+        let error = sets.await.unwrap().unwrap_err();
+        assert_eq!(short(&error), "Timeout, seen by us");
+        assert_eq!((store.now(), store.when("set").pop()), (10_000, Some(9500)));
+    });
+}
+
+#[test]
+fn a_call_that_is_polled_again_when_its_time_is_over_is_not_sent_again() {
+    simulated(async {
+        for (polled, calls) in [(9_999, vec![0, 9_999]), (10_000, vec![0])] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("after {polled}"));
+            store.other().await.latch("l").set(9).await.unwrap();
+            let latch = client.latch("l");
+            store.always("count_down", Fate::Silence);
+            let mut call = Box::pin(store.asks(WAIT, latch.count_down()));
+            let early = tokio::time::timeout(of(520), &mut call).await;
+            assert!(early.is_err(), "it is about to repeat it");
+            ms(polled - store.now()).await;
+            assert_eq!(short(&call.await.unwrap_err()), "Timeout");
+            assert_eq!(store.when("count_down"), calls);
+        }
+    });
+}
+
+#[test]
+fn a_wait_that_is_dropped_before_the_store_was_asked_leaves_no_place() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let latch = client.latch("l");
+        let mut waits = Box::pin(store.asks(WAIT, latch.wait(of(WAIT))));
+        let once = poll_fn(|cx| Poll::Ready(waits.as_mut().poll(cx)));
+        assert!(once.await.is_pending());
+        drop(waits);
+        ms(100).await;
+        assert_eq!(store.calls(), []);
+    });
+}
+
+#[test]
+fn a_message_for_a_wait_that_has_ended_wakes_nobody() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.other().await.latch("l").set(1).await.unwrap();
+        let latch = client.latch("l");
+        let (asking, waiting) = (Arc::clone(&store), latch.clone());
+        let waits = async move { asking.asks(500, waiting.wait(of(500))).await };
+        let waits = tokio::spawn(waits);
+        ms(100).await;
+        let seen = store.seen();
+        let place = seen[0].request.latch_call().unwrap().owner;
+        let message = HandedOver::new(place, None, Trust::Order(Link(0)));
+        let listener = store.listener.lock().unwrap().clone().unwrap();
+        assert!(listener.granted(message).0.is_some());
+        waits.await.unwrap().unwrap_err();
+        ms(100).await;
+        assert!(listener.granted(message).0.is_none());
+    });
+}
+
+/// One waiter is refused, and is not polled. Then another comes.
+#[test]
+fn a_refusal_ends_a_row_of_failed_looks() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        store.other().await.latch("l").set(1).await.unwrap();
+        let denied = Fate::Fails(StoreErrorKind::Denied);
+        store.next("wait", &[DOWN, denied, DOWN, Fate::Passes]);
+        let latch = client.latch("l");
+        let mut first = pin!(store.asks(WAIT, latch.wait(of(WAIT))));
+        let once = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx)));
+        assert!(once.await.is_pending());
+        ms(100).await;
+        let (asking, waiting) = (Arc::clone(&store), latch.clone());
+        let waits = async move { asking.asks(1000, waiting.wait(of(1000))).await };
+        let second = tokio::spawn(waits);
+        ms(300).await;
+        assert_eq!(store.when("wait"), [0, 50, 100, 150]);
+        assert_eq!(short(&first.await.unwrap_err()), "Denied");
+        let error = second.await.unwrap().unwrap_err();
+        assert_eq!(short(&error), "closed after 1s");
+    });
+}
+
+#[test]
+fn a_place_is_given_up_for_the_last_time_when_the_store_has_forgotten_it() {
+    simulated(async {
+        let settings = |builder: LockClientBuilder| builder.command_timeout(of(425));
+        let (store, client) = RecordingStore::open_with(settings).await;
+        store.other().await.latch("l").set(1).await.unwrap();
+        store.always("leave", DOWN);
+        store.next("leave", &[Fate::Silence, Fate::Silence]);
+        let error = store.asks(100, client.latch("l").wait(of(100))).await;
+        assert_eq!(short(&error.unwrap_err()), "closed after 100ms");
+        ms(100_000).await;
+        let left = store.when("leave");
+        assert_eq!((left[0], left.last()), (100, Some(&60_100)));
     });
 }
