@@ -1,7 +1,9 @@
 //! The watchdog.
 
+use std::time::Duration;
+
 use lock_runtime::{LockClientBuilder, LockError};
-use lock_store::{Released, Renewed};
+use lock_store::{LeaseLimits, Released, Renewed};
 use lock_testkit::store_decorator::{Reply, Request};
 
 use crate::fates::{DOWN, Fate};
@@ -328,5 +330,139 @@ fn a_writer_that_a_downgrade_finds_gone_is_lost() {
         store.answers(Reply::Shrink(Released::NotHeld));
         assert!(guard.downgrade().await.unwrap_err().is_lost());
         assert_eq!((guard.is_held(), client.stats().lost), (false, 1));
+    });
+}
+
+/// Its task was woken in the same moment as the watchdog.
+#[test]
+fn a_hold_that_is_released_when_its_renewal_is_due_is_not_renewed() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let request = client.lock("k").lease(of(600)).renew(true).acquire();
+        let guard = store.asks(WAIT, request).await.unwrap();
+        store.seen();
+        let releases = tokio::spawn(async move {
+            ms(200).await;
+            drop(guard);
+        });
+        ms(1000).await;
+        releases.await.unwrap();
+        assert_eq!(store.calls(), [(200, "release")]);
+    });
+}
+
+/// 450 of 500 ms are a command's time.
+#[test]
+fn the_silence_of_a_renewal_counts_if_it_had_nine_tenths_of_the_time_of_a_command() {
+    simulated(async {
+        // The renewal goes out at 687. It has a third of the time until the deadline: 450 ms, or
+        // a nanosecond less.
+        for (nanos, ended) in [(2_059_595_958, 2140), (2_059_595_959, 1687)] {
+            let patience = |builder: LockClientBuilder| builder.unavailable_after(of(1000));
+            let (store, client) = RecordingStore::open_with(patience).await;
+            store.title(format!("a lease of {nanos} ns"));
+            let lease = Duration::from_nanos(nanos);
+            let request = client.lock("held").lease(lease).renew(true).acquire();
+            let _guard = store.asks(WAIT, request).await.unwrap();
+            store.always("renew", Fate::Silence);
+            store.always("acquire", Fate::Silence);
+            ms(1140).await;
+            let request = store.asks(WAIT, client.lock("k").acquire());
+            assert_eq!(short(&request.await.unwrap_err()), "Timeout");
+            assert_eq!(store.now(), ended);
+        }
+    });
+}
+
+#[test]
+fn a_renewal_that_is_answered_after_the_end_of_its_hold_tells_nothing_of_it() {
+    simulated(async {
+        for (lease, after, released) in [(3000, 100, true), (600, 500, false)] {
+            let settings = |builder: LockClientBuilder| builder.warn_held_after(of(100));
+            let (store, client) = RecordingStore::open_with(settings).await;
+            store.title(if released { "released" } else { "lost" });
+            store.next("renew", &[Fate::Replies(after, 0)]);
+            let request = client.lock("k").lease(of(lease)).renew(true).acquire();
+            let guard = store.asks(WAIT, request).await.unwrap();
+            let due = lease / 3;
+            ms(due + 50).await;
+            let kept = if released {
+                drop(guard);
+                None
+            } else {
+                Some(guard)
+            };
+            ms(after).await;
+            let logged = store.noted("log: a lock is held for longer");
+            assert_eq!(logged, []);
+            drop(kept);
+            ms(100).await;
+        }
+    });
+}
+
+#[test]
+fn the_silence_of_a_request_for_a_token_counts() {
+    simulated(async {
+        let patience = |builder: LockClientBuilder| builder.unavailable_after(of(1000));
+        let (store, client) = RecordingStore::open_with(patience).await;
+        let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+        store.always("fence", Fate::Silence);
+        store.always("acquire", Fate::Silence);
+        let inner = client.lock("k").fenced().wait(of(400)).acquire();
+        let inner = guard.scope(store.asks(400, inner)).await;
+        assert_eq!(short(&inner.unwrap_err()), "Timeout");
+        assert_eq!(store.now(), 500);
+        ms(100).await;
+        let request = store.asks(WAIT, client.lock("l").acquire());
+        assert_eq!(short(&request.await.unwrap_err()), "Timeout");
+        // It asked at 600 and had the time of a command.
+        assert_eq!(store.now(), 1100);
+    });
+}
+
+/// A fiftieth of the lease and 15 ms before the end of `max_hold`, nobody can tell a renewal that
+/// failed from the last one, which ends there.
+#[test]
+fn a_hold_that_is_lost_just_before_the_end_of_max_hold_is_lost_for_it() {
+    simulated(async {
+        for (max_hold, reason) in [(1023, "lost, MaxHold"), (1024, "lost, NotRenewed")] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(format!("max_hold {max_hold}"));
+            store.always("renew", DOWN);
+            let request = client.lock("k").lease(of(1000)).renew(true);
+            let request = request.max_hold(of(max_hold)).acquire();
+            let guard = store.asks(WAIT, request).await.unwrap();
+            guard.lost().await;
+            assert_eq!(store.now(), 988);
+            assert_eq!(short(&guard.release().await.unwrap_err()), reason);
+            ms(1).await;
+        }
+    });
+}
+
+#[test]
+fn an_extension_is_as_long_as_a_lease_may_be_whatever_the_store_can_keep() {
+    simulated(async {
+        let day = Duration::from_secs(24 * 60 * 60);
+        for (lease, is_sent) in [
+            (of(9), false),
+            (of(10), true),
+            (day, true),
+            (day + of(1), false),
+        ] {
+            let any = LeaseLimits::new(Duration::ZERO..=Duration::MAX, "any");
+            let (store, client) = RecordingStore::open_as(|can| can.leases = any).await;
+            store.title(format!("{lease:?}"));
+            let guard = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
+            store.seen();
+            match guard.extend(lease).await {
+                Ok(()) => assert!(is_sent),
+                Err(LockError::Config { .. }) => assert!(!is_sent),
+                Err(other) => panic!("{other}"),
+            }
+            let calls = [(0, "renew")];
+            assert_eq!(store.calls(), calls[..usize::from(is_sent)]);
+        }
     });
 }
