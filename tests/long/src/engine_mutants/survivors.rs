@@ -31,7 +31,7 @@ pub(super) const KNOWN: &[Known] = &[
         "self.give_up_previous();",
         "deleted",
         [1, 2],
-        "a command is cut at the end of its request or of its key's patience, which gives it up as well",
+        "a command is cut when its request ends or its key is given up, which ends it as well",
     ),
     (
         "acquire/grant.rs",
@@ -291,5 +291,33 @@ pub(super) const KNOWN: &[Known] = &[
         "false",
         [2, 2],
         RACE,
+    ),
+    (
+        "acquire/task.rs",
+        "self.barge_no_more();",
+        "deleted",
+        [2, 2],
+        "the next command asks for a place whichever it was before",
+    ),
+    (
+        "background/thread.rs",
+        "runtime.shutdown_background();",
+        "deleted",
+        [1, 1],
+        "the thread ends either way, and nobody waits for it",
+    ),
+    (
+        "background/watchdog.rs",
+        "drop(schedule);",
+        "deleted",
+        [1, 2],
+        "it wakes a task of the client's own thread, which runs nothing inside of a wake-up",
+    ),
+    (
+        "latch/watcher.rs",
+        "self.seen = Seen::Open;",
+        "deleted",
+        [1, 1],
+        "all who wait are told, and what was seen before counts for nobody who comes later",
     ),
 ];
