@@ -4,6 +4,8 @@ use crate::mutants::Stage;
 
 /// The embedded store runs no script.
 const WITHOUT_SCRIPTS: &[&str] = &["memory::", "sqlite::", "postgres::"];
+/// A tenth finds most of what all of them find.
+const FEW: &[(&str, &str)] = &[("LOCK_DRIFT_COMMANDS", "5000")];
 
 /// What is run on a mutant of a file, one stage after the other. A test that does not run the
 /// script is not worth its time.
@@ -35,11 +37,12 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         _ => (
             vec![
                 stage("conformance", &["stored::"]),
-                stage("drift", &[]),
-                stage("conformance", &["verbs::", "shares::"]),
+                stage("conformance", &["verbs::", "shares::"]).threads(8),
+                stage("drift", &[]).with(FEW),
             ],
             vec![
-                stage("conformance", &[]),
+                stage("drift", &[]),
+                stage("conformance", &[]).threads(12),
                 stage(
                     "faults",
                     &[
