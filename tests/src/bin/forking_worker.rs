@@ -1,6 +1,6 @@
 //! A process of a service that forks while it has a client: `forking-worker URL`.
 //!
-//! It takes `kept` and `dropped`, forks, and prints what the child's copies of the client and of
+//! It takes `kept`, `dropped` and others, forks, and prints what the child's copies of the client and of
 //! the guards do: `child WHAT HOW`. Then it prints whether the parent still has its locks: `parent
 //! KEY HOW`.
 #![expect(
@@ -35,6 +35,12 @@ fn main() {
             take("kept").await,
             take("released").await,
             take("dropped").await,
+            client
+                .rw_lock("written")
+                .write()
+                .acquire()
+                .await
+                .expect("a free lock"),
         ];
         (client, guards)
     });
@@ -53,7 +59,7 @@ fn main() {
     }
 }
 
-fn child(client: LockClient, [kept, released, dropped]: [Guard; 3]) {
+fn child(client: LockClient, [kept, released, dropped, written]: [Guard; 4]) {
     // The parent's runtime has no thread here that would drive it.
     runtime().block_on(async {
         let asked = [
@@ -74,6 +80,7 @@ fn child(client: LockClient, [kept, released, dropped]: [Guard; 3]) {
             ("inspect", tried(client.inspect("kept")).await),
             ("health", tried(client.health()).await),
             ("extend", tried(kept.extend(10 * AT_ONCE)).await),
+            ("downgrade", tried(written.downgrade()).await),
             ("release", tried(released.release()).await),
         ];
         for (what, how) in asked {

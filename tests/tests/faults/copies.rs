@@ -13,7 +13,16 @@ async fn a_child_process_is_refused_at_once_and_takes_nothing_from_its_parent() 
     assert!(status.success(), "{events:?}");
     let said: Vec<_> = events.iter().map(|event| event.text.as_str()).collect();
     let refused = [
-        "try", "acquire", "several", "latch", "rate", "inspect", "health", "extend", "release",
+        "try",
+        "acquire",
+        "several",
+        "latch",
+        "rate",
+        "inspect",
+        "health",
+        "extend",
+        "downgrade",
+        "release",
     ];
     for what in refused {
         let expected = format!("child {what} refused");
@@ -25,6 +34,7 @@ async fn a_child_process_is_refused_at_once_and_takes_nothing_from_its_parent() 
         "parent kept held",
         "parent released held",
         "parent dropped held",
+        "parent written held",
         "parent next held",
     ] {
         assert!(said.contains(&expected), "{expected}: {said:#?}");

@@ -178,7 +178,7 @@ fn a_semaphore_of_which_others_say_another_number_is_told_of_once() {
 fn a_client_that_goes_does_not_wait_for_its_answer_to_another() {
     simulated(async {
         let (store, client) = RecordingStore::open().await;
-        store.next("tell", &[Fate::Silence]);
+        store.next("tell", &[Fate::Replies(250, 0)]);
         store.is_asked_who_holds("k");
         ms(1).await;
         assert_eq!(store.noted("says").len(), 1);

@@ -491,6 +491,10 @@ impl Interceptor for RecordingStore {
             Fate::Silence => Box::pin(async { Ok(true) }),
             // Nobody listens.
             Fate::Lost => Box::pin(async { Ok(false) }),
+            Fate::Replies(after, _) => Box::pin(async move {
+                ms(after).await;
+                store.tell(to, message, by).await
+            }),
             _ => store.tell(to, message, by),
         }
     }
