@@ -4,6 +4,14 @@ use crate::mutants::Stage;
 
 /// The embedded store runs no script.
 const WITHOUT_SCRIPTS: &[&str] = &["memory::", "sqlite::", "postgres::"];
+/// What each verb does, on one server and on a quorum: other set-ups run the same scripts.
+const ON_ONE: &[&str] = &[
+    "redis::verbs::",
+    "redis::shares::",
+    "redis::multi_verbs::",
+    "quorum::verbs::",
+    "quorum::multi_verbs::",
+];
 /// A tenth finds most of what all of them find.
 const FEW: &[(&str, &str)] = &[("LOCK_DRIFT_COMMANDS", "5000")];
 
@@ -37,7 +45,7 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         _ => (
             vec![
                 stage("conformance", &["stored::"]),
-                stage("conformance", &["verbs::", "shares::"]).threads(8),
+                stage("conformance", ON_ONE).threads(8),
                 stage("drift", &[]).with(FEW),
             ],
             vec![
