@@ -1,8 +1,8 @@
 //! A process of a service that forks while it has a client: `forking-worker URL`.
 //!
-//! It takes `kept`, `dropped` and others, forks, and prints what the child's copies of the client and of
-//! the guards do: `child WHAT HOW`. Then it prints whether the parent still has its locks: `parent
-//! KEY HOW`.
+//! It takes `kept`, `dropped` and others, forks, and prints what the child's copies of the client
+//! and of the guards do: `child WHAT HOW`. Then it prints whether the parent still has its locks:
+//! `parent KEY HOW`.
 #![expect(
     clippy::expect_used,
     reason = "a worker that can't go on ends, and its test fails"
