@@ -257,10 +257,6 @@ pub struct Release {
     /// The hold.
     pub claim: Claim,
     /// How long the key stays taken after this, by no owner that could renew it. Zero frees it.
-    ///
-    /// If its owner has got it again and it is kept once more, it is kept once, as it is kept last.
-    /// With another number of a semaphore's permits, which the engine never asks for, a store may
-    /// keep both.
     pub keep: Duration,
 }
 

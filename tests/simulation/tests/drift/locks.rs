@@ -36,20 +36,6 @@ struct Request {
     acquire: Acquire,
     /// Its permits, as later commands claim them.
     claims: Option<Permits>,
-    /// As what a release has kept it.
-    kept: Option<Permits>,
-}
-
-impl Request {
-    /// Whether a release may keep it, or keep it once more. See [`Release::keep`].
-    fn may_be_kept(&self) -> bool {
-        match (self.kept, self.claims) {
-            (Some(kept), Some(claims)) => {
-                kept.of == Permits::READ_WRITE || kept.count == claims.count
-            }
-            _ => true,
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -179,7 +165,6 @@ fn request(random: &mut Random, focus: u64, key: &str, number: u64) -> Request {
             request
         },
         claims: permits,
-        kept: None,
     }
 }
 
@@ -192,14 +177,7 @@ fn verb(random: &mut Random, request: &mut Request) -> Verb {
             Verb::Acquire(Queue::Barge)
         }
         10..=13 => Verb::Renew(Duration::from_secs(random.of(&LEASES))),
-        14..=19 => {
-            let keep = Duration::from_secs(random.of(&KEEPS));
-            Verb::Release(if request.may_be_kept() {
-                keep
-            } else {
-                Duration::ZERO
-            })
-        }
+        14..=19 => Verb::Release(Duration::from_secs(random.of(&KEEPS))),
         20 | 21 => Verb::Abandon,
         22..=24 => match request.claims {
             Some(permits) => {
@@ -255,10 +233,6 @@ fn scenario(both: &mut Both<'_>, seed: u64) {
                     owner.client.0, owner.request
                 );
                 let reply = both.compare(name, async |side| run(side, request, &verb).await);
-                if matches!(verb, Verb::Release(keep) if !keep.is_zero()) && reply == "[Released]" {
-                    requests[at].kept = requests[at].claims;
-                }
-                let request = &requests[at];
                 if let Verb::Shrink(permits) = verb
                     && reply == "Released"
                 {
