@@ -24,6 +24,8 @@ mod process;
 pub(crate) mod rate;
 pub(crate) mod reentrancy;
 pub(crate) mod request_numbers;
+#[cfg(all(test, feature = "test-util"))]
+mod tests;
 mod timing;
 mod who_holds;
 

@@ -1,22 +1,11 @@
 //! What counts as a sign of life, and when one is asked for.
 
-use lock_store::memory::MemoryStore;
-use lock_store::{ClientId, HandedOver, Listener, Namespace, StoreContext, WakeUp};
 use tokio::runtime::Handle;
 
 use super::*;
+use crate::engine::tests::test_store;
 
 const MS: Duration = Duration::from_millis(1);
-
-#[derive(Debug)]
-struct Deaf;
-
-impl Listener for Deaf {
-    fn granted(&self, _: HandedOver) -> WakeUp {
-        WakeUp::default()
-    }
-    fn recheck(&self) {}
-}
 
 fn liveness() -> Arc<Liveness> {
     let clock = Clock::simulated(Handle::current());
@@ -60,20 +49,10 @@ async fn only_what_failed_since_then_is_the_last_failure() {
     assert_eq!(last(now + MS), StoreErrorKind::Timeout);
 }
 
-fn store() -> Arc<dyn Store> {
-    let listener: Arc<dyn Listener> = Arc::new(Deaf);
-    let clock = Clock::simulated(Handle::current());
-    let Ok(namespace) = Namespace::new("test") else {
-        unreachable!("a good namespace");
-    };
-    let context = StoreContext::new(namespace, ClientId(1), &listener, clock);
-    MemoryStore::new().connect(context)
-}
-
 /// Whether a store is asked that answered a command of `sent`, while one failed at `failed_at`, if
 /// it must have answered since `since`; all in milliseconds.
 async fn is_asked(sent: u32, failed_at: Option<u32>, since: u32) -> bool {
-    let store = store();
+    let store = test_store(Clock::simulated(Handle::current()));
     let liveness = liveness();
     let start = liveness.clock.now();
     liveness.note(start + sent * MS, &answered());
@@ -135,7 +114,7 @@ async fn a_silence_that_nobody_meets_again_says_nothing_after_five_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_has_never_answered_is_asked() {
-    let (store, liveness) = (store(), liveness());
+    let (store, liveness) = (test_store(Clock::simulated(Handle::current())), liveness());
     let now = liveness.clock.now();
     assert!(liveness.check(&store, now, now + 500 * MS).await.is_ok());
     assert_eq!(liveness.answered(), Some(now));

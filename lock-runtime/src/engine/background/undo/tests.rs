@@ -1,30 +1,14 @@
 //! What is left to do when nobody is there who does it.
 
-use lock_store::memory::MemoryStore;
-use lock_store::{ClientId, HandedOver, Listener, Namespace, StoreContext, WakeUp};
 use tokio::runtime::Handle;
 
 use super::*;
+use crate::engine::tests::test_store;
 use crate::observe::Events;
 
-#[derive(Debug)]
-struct Deaf;
-
-impl Listener for Deaf {
-    fn granted(&self, _: HandedOver) -> WakeUp {
-        WakeUp::default()
-    }
-    fn recheck(&self) {}
-}
-
 fn undo() -> (Undo, UndoTask) {
-    let listener: Arc<dyn Listener> = Arc::new(Deaf);
     let clock = Clock::simulated(Handle::current());
-    let Ok(namespace) = Namespace::new("test") else {
-        unreachable!("a good namespace");
-    };
-    let context = StoreContext::new(namespace, ClientId(1), &listener, clock.clone());
-    let store = MemoryStore::new().connect(context);
+    let store = test_store(clock.clone());
     let timeout = Duration::from_millis(500);
     let liveness = Arc::new(Liveness::new(clock.clone(), timeout));
     let observed = Arc::new(Observed::new(Events::default()));
