@@ -257,6 +257,8 @@ pub struct Release {
     /// The hold.
     pub claim: Claim,
     /// How long the key stays taken after this, by no owner that could renew it. Zero frees it.
+    /// This rest has the permits of the hold. It takes the place of an earlier rest of the same
+    /// owner with as many permits, and stays beside its other rests.
     pub keep: Duration,
 }
 

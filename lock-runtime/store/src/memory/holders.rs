@@ -73,7 +73,7 @@ impl Holders {
 
     /// The end of the claim's lease, if it is held.
     pub(super) fn held(&self, claim: &Claim) -> Option<Instant> {
-        let hold = self.leases.get((claim.owner, false))?;
+        let hold = self.leases.get((claim.owner, None))?;
         let same = match (hold.permits, claim.permits) {
             // A downgrade may run before or after a command that was sent around the same time.
             (Some(has), Some(says)) if has.of == Permits::READ_WRITE => has.of == says.of,
@@ -85,14 +85,14 @@ impl Holders {
 
     /// Prolongs a hold at least until then.
     pub(super) fn prolong(&mut self, owner: Owner, expires: Instant) {
-        if let Some(hold) = self.remove((owner, false)) {
-            self.put((owner, false), hold.permits, expires.max(hold.expires));
+        if let Some(hold) = self.remove((owner, None)) {
+            self.put((owner, None), hold.permits, expires.max(hold.expires));
         }
     }
 
     /// Adds a hold. An existing one keeps its permits, and its lease is never shortened.
     pub(super) fn enter(&mut self, owner: Owner, permits: Option<Permits>, expires: Instant) {
-        let name = (owner, false);
+        let name = (owner, None);
         if let Some(hold) = self.remove(name) {
             return self.put(name, hold.permits, expires.max(hold.expires));
         }
@@ -107,17 +107,18 @@ impl Holders {
 
     /// Ends a hold. If `keep` is above zero, its key stays taken for that time.
     pub(super) fn leave(&mut self, claim: &Claim, now: Instant, keep: Duration) {
-        if let Some(hold) = self.remove((claim.owner, false))
+        if let Some(hold) = self.remove((claim.owner, None))
             && keep > Duration::ZERO
         {
-            self.remove((claim.owner, true));
-            self.put((claim.owner, true), hold.permits, now + keep);
+            let name = (claim.owner, Some(size(hold.permits).0));
+            self.remove(name);
+            self.put(name, hold.permits, now + keep);
         }
     }
 
     /// Gives back all but `count` permits of a hold.
     pub(super) fn shrink(&mut self, owner: Owner, count: u32) {
-        let name = (owner, false);
+        let name = (owner, None);
         if let Some(hold) = self.remove(name) {
             let rest = hold.permits.map(|permits| Permits {
                 count: permits.count.min(count),
@@ -141,8 +142,8 @@ impl Holders {
     pub(super) fn first(&self) -> Option<(Holder, Instant)> {
         let (expires, (owner, kept)) = self.leases.first()?;
         let holder = match kept {
-            true => Holder::Kept,
-            false => Holder::Owner(owner),
+            Some(_) => Holder::Kept,
+            None => Holder::Owner(owner),
         };
         Some((holder, expires))
     }
@@ -150,7 +151,7 @@ impl Holders {
     /// The holder whose lease ends last, as Redis shows it, and when.
     pub(super) fn last(&self) -> Option<(String, Instant)> {
         let ((owner, kept), hold) = self.leases.last()?;
-        let kept = if kept { ":kept" } else { "" };
+        let kept = if kept.is_some() { ":kept" } else { "" };
         let permits = hold
             .permits
             .map(|permits| format!(":{}", permits.count))

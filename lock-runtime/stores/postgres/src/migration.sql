@@ -14,8 +14,8 @@
 --   share a lock are in `share`. `special` says that there may be rows in `share` or `place`, or a
 --   latch: then the fast ways are closed.
 -- - Time is the server's, `clock_timestamp()`.
--- - An owner is the client's id of 16 bytes and the request's number of 8. One byte more means that
---   the hold was released and stays taken for a while.
+-- - An owner is the client's id of 16 bytes and the request's number of 8. More bytes mean that the
+--   hold was released and stays taken for a while.
 -- - The unique index `hold_check` makes a take-over, a release and a new token an update of a key.
 --   `lock_check` locks the row FOR KEY SHARE, which keeps those out and lets renewals pass.
 -- - Functions that are not `SECURITY DEFINER` are parts of others. Clients can't use them, for lack
@@ -615,6 +615,7 @@ CREATE OR REPLACE FUNCTION lock_store.release(
 SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
 DECLARE
     h hold;
+    rest bytea;
     t timestamptz := clock_timestamp();
     turn integer;
 BEGIN
@@ -641,8 +642,11 @@ BEGIN
                 ends = CASE WHEN keep > 0 THEN t + span(keep) ELSE '-infinity' END
             WHERE name = n;
         ELSIF keep > 0 THEN
-            DELETE FROM share WHERE name = n AND owner = o || '\x6b'::bytea;
-            UPDATE share SET token = NULL, owner = o || '\x6b'::bytea, ends = t + span(keep)
+            -- Of an owner's rests with one number of permits, the last one stays.
+            SELECT o || '\x6b'::bytea || int4send(permits) INTO rest FROM share
+            WHERE name = n AND owner = o;
+            DELETE FROM share WHERE name = n AND owner = rest;
+            UPDATE share SET token = NULL, owner = rest, ends = t + span(keep)
             WHERE name = n AND owner = o;
         ELSE
             DELETE FROM share WHERE name = n AND owner = o;

@@ -13,9 +13,10 @@ use crate::step::Step;
 #[derive(Clone, Debug)]
 pub(crate) struct Hold {
     pub(crate) owner: Owner,
-    /// True if it was released and stays taken for a while. Then it belongs to no owner.
-    pub(crate) kept: bool,
-    /// `None` if it is kept.
+    /// Above 0 if it was released and stays taken for a while: how many permits. Then it belongs to
+    /// no owner.
+    pub(crate) kept: u32,
+    /// `None` if it is a rest.
     pub(crate) session: Option<i64>,
     /// Its capacity is that of the last holder's request.
     permits: Option<Permits>,
@@ -61,7 +62,7 @@ impl Hold {
     }
 
     /// In which order leases end, if several end at once.
-    fn order(&self) -> (i64, Owner, bool) {
+    fn order(&self) -> (i64, Owner, u32) {
         (self.ends, self.owner, self.kept)
     }
 }
@@ -156,7 +157,7 @@ impl Holders {
 
     fn own(&self, owner: Owner) -> Option<&Hold> {
         let mut holds = self.holds.iter();
-        holds.find(|hold| hold.owner == owner && !hold.kept)
+        holds.find(|hold| hold.owner == owner && hold.kept == 0)
     }
 
     /// Prolongs a hold at least until then.
@@ -167,7 +168,7 @@ impl Holders {
         ends: i64,
     ) -> rusqlite::Result<()> {
         let mut holds = self.holds.iter_mut();
-        let hold = holds.find(|hold| hold.owner == owner && !hold.kept && hold.ends < ends);
+        let hold = holds.find(|hold| hold.owner == owner && hold.kept == 0 && hold.ends < ends);
         if let Some(hold) = hold {
             hold.ends = ends;
             let hold = hold.clone();
@@ -194,7 +195,7 @@ impl Holders {
         }
         let hold = Hold {
             owner,
-            kept: false,
+            kept: 0,
             session: Some(session),
             permits,
             ends,
@@ -228,22 +229,24 @@ impl Holders {
         owner: Owner,
         keep: Duration,
     ) -> rusqlite::Result<()> {
-        let held = |hold: &Hold| hold.owner == owner && !hold.kept;
+        let held = |hold: &Hold| hold.owner == owner && hold.kept == 0;
         let Some(at) = self.holds.iter().position(held) else {
             return Ok(());
         };
         let hold = self.holds.remove(at);
-        self.delete(step, owner, false)?;
+        self.delete(step, owner)?;
         if keep > Duration::ZERO {
-            self.holds.retain(|hold| hold.owner != owner);
-            let kept = Hold {
-                kept: true,
+            let kept = hold.permits.map_or(1, |permits| permits.count);
+            self.holds
+                .retain(|hold| hold.owner != owner || hold.kept != kept);
+            let rest = Hold {
+                kept,
                 session: None,
                 ends: step.now.saturating_add(nanos(keep)),
                 ..hold
             };
-            self.put(step, &kept)?;
-            self.holds.push(kept);
+            self.put(step, &rest)?;
+            self.holds.push(rest);
         }
         Ok(())
     }
@@ -256,7 +259,7 @@ impl Holders {
         count: u32,
     ) -> rusqlite::Result<()> {
         let mut holds = self.holds.iter_mut();
-        if let Some(hold) = holds.find(|hold| hold.owner == owner && !hold.kept) {
+        if let Some(hold) = holds.find(|hold| hold.owner == owner && hold.kept == 0) {
             if let Some(permits) = &mut hold.permits {
                 permits.count = permits.count.min(count);
             }
@@ -278,8 +281,8 @@ impl Holders {
     pub(crate) fn first(&self) -> Option<(Holder, i64)> {
         let hold = self.holds.iter().min_by_key(|hold| hold.order())?;
         let holder = match hold.kept {
-            true => Holder::Kept,
-            false => Holder::Owner(hold.owner),
+            0 => Holder::Owner(hold.owner),
+            _ => Holder::Kept,
         };
         Some((holder, hold.ends))
     }
@@ -287,7 +290,7 @@ impl Holders {
     /// The holder whose lease ends last, as Redis shows it, and when.
     pub(crate) fn last(&self) -> Option<(String, i64)> {
         let hold = self.holds.iter().max_by_key(|hold| hold.order())?;
-        let kept = if hold.kept { ":kept" } else { "" };
+        let kept = if hold.kept > 0 { ":kept" } else { "" };
         let permits = hold.permits.map(|permits| format!(":{}", permits.count));
         let permits = permits.unwrap_or_default();
         Some((format!("{}{kept}{permits}", hold.owner), hold.ends))
@@ -312,15 +315,14 @@ impl Holders {
         Ok(())
     }
 
-    fn delete(&self, step: &Step<'_>, owner: Owner, kept: bool) -> rusqlite::Result<()> {
+    fn delete(&self, step: &Step<'_>, owner: Owner) -> rusqlite::Result<()> {
         let mut delete = step.rows.prepare_cached(
-            "DELETE FROM hold WHERE name = ?1 AND client = ?2 AND request = ?3 AND kept = ?4",
+            "DELETE FROM hold WHERE name = ?1 AND client = ?2 AND request = ?3 AND kept = 0",
         )?;
         delete.execute(params![
             self.name,
             owner.client.0.to_be_bytes(),
             owner.request.cast_signed(),
-            kept
         ])?;
         Ok(())
     }

@@ -27,8 +27,9 @@ pub(crate) const TABLES: &str = "
         process INTEGER,
         space INTEGER
     );
-    -- A kept hold has no session: it lasts longer than its client. All holds of a lock have the
-    -- capacity of the last holder's request.
+    -- `kept` is 0, or the number of permits that stay taken after a release. Such a rest has no
+    -- session: it lasts longer than its client. All holds of a lock have the capacity of the last
+    -- holder's request.
     CREATE TABLE hold (
         name TEXT NOT NULL,
         client BLOB NOT NULL,

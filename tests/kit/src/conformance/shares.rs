@@ -25,6 +25,8 @@ super::on_every_store!(
     a_downgrade_lets_readers_in_and_no_writer_between,
     a_downgrade_may_be_repeated_and_raced_by_any_other_command,
     a_kept_share_stays_taken_and_has_no_owner,
+    rests_of_one_owner_with_different_permits_stay_beside_each_other,
+    a_writer_that_became_a_reader_leaves_a_readers_rest,
     a_forced_release_takes_all_shares_and_serves_the_queue,
     a_forced_release_to_a_client_that_is_gone_leaves_nothing_in_use,
     tokens_rise_over_readers_writers_and_nested_fences,
@@ -460,6 +462,41 @@ async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
     })
     .await;
     two.takes(owner(1, 1), permits(2, 2)).await;
+}
+
+/// A request may be granted again under its number, by a late command, and may have given back some
+/// of its permits then. What it kept before must not be free early.
+async fn rests_of_one_owner_with_different_permits_stay_beside_each_other(backend: Backend) {
+    let two = Two::new(&backend);
+    for again in 1..3 {
+        two.takes(owner(0, 1), permits(2, 5)).await;
+        let kept = two.ends(owner(0, 1), permits(2, 5), LEASE).await;
+        assert_eq!(kept, Released::Released, "time {again}");
+        assert_eq!(two.found().await.holders, 1, "time {again}");
+    }
+    two.takes(owner(0, 1), permits(2, 5)).await;
+    let shrunk = two.shrinks(owner(0, 1), permits(2, 5)).await;
+    assert_eq!(shrunk, Released::Released);
+    let kept = two.ends(owner(0, 1), permits(1, 5), LEASE).await;
+    assert_eq!(kept, Released::Released);
+    assert_eq!(two.found().await.holders, 2);
+    two.busy(owner(1, 1), permits(3, 5)).await;
+    two.takes(owner(1, 1), permits(2, 5)).await;
+    two.busy(owner(1, 2), permits(1, 5)).await;
+}
+
+async fn a_writer_that_became_a_reader_leaves_a_readers_rest(backend: Backend) {
+    let two = Two::new(&backend);
+    two.takes(owner(0, 1), WRITE).await;
+    assert_eq!(two.shrinks(owner(0, 1), WRITE).await, Released::Released);
+    let crossed = two.ends(owner(0, 1), WRITE, LEASE).await;
+    assert_eq!(crossed, Released::Released);
+    two.busy(owner(1, 1), WRITE).await;
+    two.takes(owner(0, 1), READ).await;
+    let kept = two.ends(owner(0, 1), READ, LEASE).await;
+    assert_eq!(kept, Released::Released);
+    assert_eq!(two.found().await.holders, 1, "it is one rest");
+    two.takes(owner(1, 1), READ).await;
 }
 
 async fn a_forced_release_takes_all_shares_and_serves_the_queue(backend: Backend) {

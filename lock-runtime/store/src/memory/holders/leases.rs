@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::instant::Instant;
 use crate::{Owner, Permits};
 
-/// The owner of a hold, and true if it was released and stays taken for the rest of
-/// `hold_at_least`. Then it belongs to no owner.
-pub(super) type HoldId = (Owner, bool);
+/// The owner of a hold. If it was released and stays taken for the rest of `hold_at_least`, also
+/// how many permits stay; then it belongs to no owner.
+pub(super) type HoldId = (Owner, Option<u64>);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
