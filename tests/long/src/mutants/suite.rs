@@ -156,8 +156,8 @@ pub(crate) struct Suite {
     programs: BTreeMap<&'static str, Program>,
     /// The tests that found a mistake in a file, the latest last.
     finders: Mutex<BTreeMap<String, Vec<(Stage, String)>>>,
-    /// So many programs run at a time that keep a processor busy. On a machine under too much
-    /// load tests would seem to hang.
+    /// So many programs run at a time that do more than wait. On a machine under too much load
+    /// tests would seem to hang.
     busy: Semaphore,
     /// So many run at a time that have one test, which waits most of the time.
     waiting: Semaphore,
@@ -214,7 +214,7 @@ impl Suite {
             None => Ok(Self {
                 programs,
                 finders: Mutex::default(),
-                busy: Semaphore::new(processors() * 2),
+                busy: Semaphore::new(processors() * 5),
                 waiting: Semaphore::new(waiting),
                 limits: Mutex::default(),
                 times: Mutex::default(),
