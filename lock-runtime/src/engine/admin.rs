@@ -130,7 +130,8 @@ fn in_the_way(held: KeyKind, wanted: Option<Permits>) -> KeyKind {
     }
 }
 
-/// What kind of lock a holder's value is of: `<owner>:<permits>` where it is held in shares.
+/// What kind of lock a holder's value is of: `<owner>:<permits>` where it is held in shares, and
+/// `<owner>:kept:<permits>` after a release.
 fn held_as(holder: Option<&str>) -> KeyKind {
     let Some(holder) = holder else {
         return KeyKind::Unknown;
@@ -141,7 +142,9 @@ fn held_as(holder: Option<&str>) -> KeyKind {
             client.len() == 32 && hexadecimal(client) && hexadecimal(request)
         })
     };
-    let shares = holder.rsplit_once(':').filter(|(owner, _)| is_owner(owner));
+    let shares = holder
+        .rsplit_once(':')
+        .filter(|(owner, _)| is_owner(owner.strip_suffix(":kept").unwrap_or(owner)));
     match shares.and_then(|(_, permits)| permits.parse().ok()) {
         None => KeyKind::Exclusive,
         Some(Permits::READ_WRITE) => KeyKind::ReadWrite,
@@ -174,6 +177,8 @@ mod tests {
             (Some(format!("{:031x}-2a:1", 7)), KeyKind::Exclusive),
             (Some("x-y:1".to_owned()), KeyKind::Exclusive),
             (Some(format!("{owner}:1")), KeyKind::Shares),
+            (Some(format!("{owner}:kept:2")), KeyKind::Shares),
+            (Some("theirs:kept:2".to_owned()), KeyKind::Exclusive),
             (
                 Some(format!("{owner}:{}", Permits::READ_WRITE)),
                 KeyKind::ReadWrite,

@@ -67,8 +67,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// are in the order of the requests.
     fn release(&self, requests: Vec<Release>, by: Instant) -> StoreFuture<'_, Vec<Released>>;
 
-    /// Gives back all but `permits` of a shared hold, and hands them on. Also replies `Released` if
-    /// the hold had no more before.
+    /// Gives back all but `permits` of a shared hold, at least one, and hands them on. Also replies
+    /// `Released` if the hold had no more before.
     fn shrink(&self, _claim: Claim, _permits: u32, _by: Instant) -> StoreFuture<'_, Released> {
         refused("locks held in shares")
     }

@@ -760,8 +760,7 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         use KeyKind::{Exclusive, ReadWrite, Shares};
         [Exclusive, Exclusive, Shares, ReadWrite, Shares]
     };
-    for (holds, held) in kinds(&a).into_iter().enumerate() {
-        let held = held.acquire().await.unwrap();
+    let others_conflict = async |holds: usize| {
         for (asks, request) in kinds(&b).into_iter().enumerate() {
             if kind[holds] == kind[asks] {
                 continue;
@@ -779,6 +778,11 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
                 other => panic!("{holds} {asks}: {other:?}"),
             }
         }
+    };
+    for (holds, request) in kinds(&a).into_iter().enumerate() {
+        let kept = request.clone().hold_at_least(Duration::from_secs(60));
+        let held = request.acquire().await.unwrap();
+        others_conflict(holds).await;
         // Nested requests of another kind as well, without asking the store.
         for (asks, request) in kinds(&a).into_iter().enumerate() {
             if kind[holds] != kind[asks] {
@@ -791,6 +795,11 @@ async fn other_kinds_of_locks_on_one_key_are_a_conflict(store: Backend) {
         }
         assert!(held.is_held());
         held.release().await.unwrap();
+        store.until_empty().await;
+        // What stays taken after a release is of the same kind.
+        kept.acquire().await.unwrap().release().await.unwrap();
+        others_conflict(holds).await;
+        assert!(a.force_release("k").await.unwrap());
         store.until_empty().await;
     }
     // Only Redis can hold something other than a lock.
