@@ -34,7 +34,14 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
         print(&mutants);
         return Ok(None);
     }
-    let names = ["conformance", "drift", "faults", "rate_model"];
+    let names = [
+        "conformance",
+        "cost",
+        "drift",
+        "faults",
+        "rate_model",
+        "topology",
+    ];
     // Built together with the simulation, all of them take their scripts from a folder.
     let mut arguments = vec!["-p", "lock-tests", "-p", "lock-simulation"];
     arguments.extend(names.iter().flat_map(|name| ["--test", name]));

@@ -42,6 +42,21 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
                 stage("faults", &["latch::"]),
             ],
         ),
+        // What a user may do is asked for at the start, and tested with users who may not.
+        "rights.lua" => (
+            vec![stage("faults", &["denied::", "rights::"])],
+            vec![stage("conformance", &["redis::"]).threads(12)],
+        ),
+        name if name.starts_with("quorum") => (
+            vec![
+                stage("conformance", &["stored::"]),
+                stage("conformance", ON_ONE).threads(8),
+            ],
+            vec![
+                stage("conformance", &["quorum::"]).threads(12),
+                stage("topology", &["quorum::"]).threads(6),
+            ],
+        ),
         _ => (
             vec![
                 stage("conformance", &["stored::"]),
@@ -49,8 +64,9 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
                 stage("drift", &[]).with(FEW),
             ],
             vec![
+                // The common cases have a short way, which saves commands and does the same.
+                stage("cost", &[]),
                 stage("drift", &[]),
-                stage("conformance", &[]).threads(12),
                 stage(
                     "faults",
                     &[
@@ -61,6 +77,7 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
                         "semaphore::",
                     ],
                 ),
+                stage("conformance", &["redis::"]).threads(12),
             ],
         ),
     };
@@ -72,6 +89,12 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
 
 /// Everything that is tried on any mutant.
 pub(super) fn all(quick: bool) -> Vec<Stage> {
-    let files = ["rate.lua", "latch.lua", "lib.lua"];
+    let files = [
+        "rate.lua",
+        "latch.lua",
+        "rights.lua",
+        "quorum_take.lua",
+        "lib.lua",
+    ];
     files.iter().flat_map(|file| stages(file, quick)).collect()
 }
