@@ -100,11 +100,14 @@ impl User {
         let time = self.rng.ms(0..=20_000);
         // A task that has the first of several locks keeps it, like a task that never ends.
         let never = self.rng.chance(400) && keys.len() == 1;
-        for key in &keys {
+        let stands_before_others = || {
             let time = if never { FOR_EVER } else { time + PASSED_OVER };
-            let (client, witness) = (self.service.number, &world.witness);
-            witness.is_not_polled(client, key, now() + time);
-        }
+            for key in &keys {
+                let witness = &world.witness;
+                witness.is_not_polled(self.service.number, key, now() + time);
+            }
+        };
+        stands_before_others();
         let invoked = world.oracle.invoke(&keys);
         let mut request = Box::pin(lock.acquire());
         let result = match polled(polls, &mut request).await {
@@ -115,6 +118,8 @@ impl User {
                 return;
             }
             None => {
+                // The polls before may have waited, with a client that was stopped.
+                stands_before_others();
                 world.note(format_args!(
                     "{} polls {keys:?} in {time:?} again",
                     self.name
