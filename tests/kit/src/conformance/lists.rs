@@ -98,6 +98,7 @@ const ON_ONE_SERVER: &[&[Behaviour]] = &[
     stored::found::ON_ONE_SERVER,
     stored::heard::ON_ONE_SERVER,
     stored::portions::ON_ONE_SERVER,
+    stored::short_ways::ON_ONE_SERVER,
     stored::times::ON_ONE_SERVER,
     stored::tokens::ON_ONE_SERVER,
     stored_latch::ON_ONE_SERVER,

@@ -4,6 +4,7 @@
 pub(in crate::conformance) mod found;
 pub(in crate::conformance) mod heard;
 pub(in crate::conformance) mod portions;
+pub(in crate::conformance) mod short_ways;
 pub(in crate::conformance) mod times;
 pub(in crate::conformance) mod tokens;
 

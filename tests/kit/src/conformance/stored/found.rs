@@ -14,6 +14,7 @@ crate::conformance::on_one_server!(
     a_failed_abandon_is_reported,
     impossible_places_are_passed_over,
     places_of_another_kind_get_no_share,
+    a_request_that_hands_the_key_to_another_kind_is_a_conflict,
     a_lease_that_has_ended_is_removed_by_the_next_command,
 );
 
@@ -140,6 +141,17 @@ async fn places_of_another_kind_get_no_share(backend: Backend) {
     stored.frees(stays, Some(Permits::READ)).await;
     stored.hears(&[next]).await;
     assert!(stored.server().keys("*").await.is_empty());
+}
+
+async fn a_request_that_hands_the_key_to_another_kind_is_a_conflict(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (me, reader) = (owner(0, 1), owner(0, 2));
+    stored
+        .places(&format!("{reader}:1000:0:0:1:2147483647"))
+        .await;
+    let reply = stored.ask(request(me, None, Queue::Join)).await;
+    assert_eq!(reply, Acquired::Conflict);
+    stored.hears(&[reader]).await;
 }
 
 async fn a_lease_that_has_ended_is_removed_by_the_next_command(backend: Backend) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Backend;
 use lock_store::{Acquire, Acquired, Owner, Permits, Queue};
 
-use super::{QUEUE, Stored, permits, request};
+use super::{LOCK, QUEUE, Stored, WHOLES, permits, request};
 use crate::conformance::verbs::owner;
 
 crate::conformance::on_one_server!(
@@ -212,6 +212,18 @@ async fn of_a_queue_without_places_nothing_is_left(backend: Backend) {
     stored.frees(holder, None).await;
     stored.frees(one, None).await;
     assert_eq!(stored.number(&format!("EXISTS {QUEUE}")).await, 0);
+    // Nor if the last of them finds the lock free.
+    for share in WHOLES {
+        stored.command("FLUSHALL").await;
+        stored.takes(holder, share).await;
+        for _ in 0..2 {
+            stored.queues(one, share, 0).await;
+        }
+        stored.command(&format!("DEL {LOCK}")).await;
+        let reply = stored.ask(request(one, share, Queue::Join)).await;
+        assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
+        assert_eq!(stored.number(&format!("EXISTS {QUEUE}")).await, 0);
+    }
 }
 
 async fn a_client_that_takes_a_new_place_is_heard_and_has_the_earlier_ones_back(backend: Backend) {

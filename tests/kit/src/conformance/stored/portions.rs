@@ -2,11 +2,12 @@
 //! server.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use crate::Backend;
-use lock_store::Permits;
+use lock_store::{Acquired, Permits, Queue};
 
-use super::{LOCK, QUEUE, Stored};
+use super::{LOCK, QUEUE, Stored, request};
 use crate::conformance::verbs::owner;
 
 crate::conformance::on_one_server!(readers_that_can_all_have_their_turn_get_it_in_portions);
@@ -47,6 +48,16 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
         assert_eq!(used, -i64::try_from(READERS + others).unwrap(), "{ends}");
         stored.command("FLUSHALL").await;
     }
+    // A request that finds the key free serves them too, and is told to come again at once.
+    stored.takes(first, write).await;
+    stored.readers_queue(100..100 + READERS).await;
+    stored.queues(owner(0, 100), read, 0).await;
+    stored.command(&format!("DEL {LOCK}")).await;
+    let reply = stored.ask(request(writer, write, Queue::Respect)).await;
+    let at_once = Acquired::busy(Some(Duration::ZERO), false);
+    assert_eq!(reply, at_once);
+    let used = stored.number(&format!("ZSCORE {LOCK} used")).await;
+    assert_eq!(used, -500);
 }
 
 impl Stored {

@@ -103,6 +103,7 @@ async fn places_have_the_time_since_when_they_wait_and_a_queue_is_forgotten_afte
     let before = micros();
     for request in 2..5 {
         stored.queues(owner(0, request), None, 0).await;
+        stored.lives(QUEUE, minute).await;
     }
     let first = scores().await;
     assert!(first.is_sorted() && first.len() == 3, "{first:?}");
