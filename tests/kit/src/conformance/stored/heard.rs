@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Backend;
 use lock_store::{Acquire, Acquired, Owner, Permits, Queue};
 
-use super::{LOCK, QUEUE, Stored, WHOLES, permits, request};
+use super::{LOCK, QUEUE, Stored, WHOLES, micros, permits, request};
 use crate::conformance::verbs::owner;
 
 crate::conformance::on_one_server!(
@@ -18,12 +18,16 @@ crate::conformance::on_one_server!(
     a_writer_that_stands_still_stops_no_readers,
     a_writer_whose_wait_has_ended_stops_no_readers,
     a_clock_set_back_costs_no_place,
+    a_stamp_ahead_of_the_clock_is_set_to_now,
     places_of_a_client_that_is_gone_are_not_kept,
     of_a_queue_without_places_nothing_is_left,
     a_place_that_was_passed_over_is_kept_for_a_minute,
     clients_that_wait_no_more_are_forgotten_while_others_keep_the_queue,
+    a_client_that_was_passed_over_is_remembered_for_a_minute,
 );
 
+/// From here on stand the times when clients were heard, in microseconds.
+const HEARD: u64 = 6_000_000_000_000_000;
 /// A little longer than a client may be silent.
 const SILENCE: Duration = Duration::from_millis(2100);
 
@@ -56,6 +60,14 @@ impl Stored {
         self.holder()
             .await
             .is_some_and(|it| it.starts_with(&owner.to_string()))
+    }
+
+    /// Where it stands in the queue, by the beginning of its name.
+    async fn score(&self, name: &str) -> Option<u64> {
+        let words = ["ZRANGE", QUEUE, "0", "-1", "WITHSCORES"];
+        let all: Vec<String> = self.server().query(&words).await;
+        let found = all.chunks(2).find(|pair| pair[0].starts_with(name))?;
+        Some(found[1].parse().unwrap())
     }
 
     async fn waiting(&self) -> usize {
@@ -176,6 +188,53 @@ async fn a_clock_set_back_costs_no_place(backend: Backend) {
     stored.passes(SILENCE).await;
     stored.frees(first, None).await;
     assert!(stored.is_held_by(second).await, "its stamp is ahead still");
+}
+
+/// Else a place could stand before others for as long as the clock was ahead, though its client
+/// stands still.
+async fn a_stamp_ahead_of_the_clock_is_set_to_now(backend: Backend) {
+    let stored = Stored::on(backend);
+    let (reader, writer) = (owner(0, 1), owner(1, 1));
+    let (read, write) = (Some(Permits::READ), Some(Permits::WRITE));
+    stored.takes(reader, read).await;
+    stored.queues(writer, write, 0).await;
+    stored.ages(-3_600_000_000).await;
+    let before = micros();
+    stored.queues(owner(0, 2), read, 0).await;
+    let place = stored.score(&format!("{writer}:")).await.unwrap();
+    assert!((before..=micros()).contains(&place), "{place} {before}");
+    // So is the time when its client was heard.
+    stored.passes(SILENCE).await;
+    let ahead = HEARD + micros() + 3_600_000_000;
+    let client = format!("{:032x}", writer.client.0);
+    stored
+        .command(&format!("ZADD {QUEUE} {ahead} {client}"))
+        .await;
+    let before = HEARD + micros();
+    stored.queues(owner(0, 3), read, 0).await;
+    let words = ["ZSCORE", QUEUE, &client];
+    let heard: String = stored.server().query(&words).await;
+    let heard: u64 = heard.parse().unwrap();
+    assert!(
+        (before..=HEARD + micros()).contains(&heard),
+        "{heard} {before}"
+    );
+}
+
+async fn a_client_that_was_passed_over_is_remembered_for_a_minute(backend: Backend) {
+    let stored = Stored::on(backend);
+    let waits = owner(0, 2);
+    stored.takes(owner(0, 1), None).await;
+    stored.queues(waits, None, 0).await;
+    for (seconds, stays) in [(30, true), (61, false)] {
+        let then = HEARD + micros() / 1000 - seconds * 1000;
+        stored
+            .command(&format!("ZADD {QUEUE} {then} {:032x}", 9))
+            .await;
+        stored.queues(waits, None, 0).await;
+        let found = stored.score(&format!("{:032x}", 9)).await;
+        assert_eq!(found.is_some(), stays, "{seconds}");
+    }
 }
 
 async fn places_of_a_client_that_is_gone_are_not_kept(backend: Backend) {

@@ -11,6 +11,7 @@ use crate::conformance::verbs::owner;
 crate::conformance::on_one_server!(
     a_fenced_grant_of_a_free_lock_takes_the_short_way,
     the_short_way_leaves_nothing_if_the_counter_is_spoilt,
+    a_release_that_nobody_waits_for_looks_for_no_waiters,
     a_request_with_a_place_asks_again_without_free_memory,
 );
 
@@ -52,6 +53,19 @@ async fn the_short_way_leaves_nothing_if_the_counter_is_spoilt(backend: Backend)
     stored.command(&format!("SET {FENCE} x")).await;
     assert_eq!(stored.barges(1).await, Acquired::Conflict);
     assert_eq!(stored.number(&format!("EXISTS {LOCK}")).await, 0);
+}
+
+async fn a_release_that_nobody_waits_for_looks_for_no_waiters(backend: Backend) {
+    let stored = Stored::on(backend);
+    let me = owner(0, 1);
+    for again in [false, true] {
+        stored.takes(me, None).await;
+        let before = stored.server().command_calls("zrange").await;
+        stored.frees(me, None).await;
+        let after = stored.server().command_calls("zrange").await;
+        assert_eq!(after, before, "{again}");
+    }
+    assert!(stored.server().keys("*").await.is_empty());
 }
 
 async fn a_request_with_a_place_asks_again_without_free_memory(backend: Backend) {
