@@ -42,10 +42,10 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
                 stage("faults", &["latch::"]),
             ],
         ),
-        // What a user may do is asked for at the start, and tested with users who may not.
+        // What a user may do is asked for before a diagnosis.
         "rights.lua" => (
+            vec![stage("topology", &["diagnosis::"])],
             vec![stage("faults", &["denied::", "rights::"])],
-            vec![stage("conformance", &["redis::"]).threads(12)],
         ),
         name if name.starts_with("quorum") => (
             vec![
@@ -54,7 +54,7 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
             ],
             vec![
                 stage("conformance", &["quorum::"]).threads(12),
-                stage("topology", &["quorum::"]).threads(6),
+                stage("topology", &["quorum"]).threads(6),
             ],
         ),
         _ => (

@@ -145,13 +145,18 @@ async fn places_of_another_kind_get_no_share(backend: Backend) {
 
 async fn a_request_that_hands_the_key_to_another_kind_is_a_conflict(backend: Backend) {
     let stored = Stored::on(backend);
-    let (me, reader) = (owner(0, 1), owner(0, 2));
+    let (me, reader, other) = (owner(0, 1), owner(0, 2), owner(0, 3));
     stored
         .places(&format!("{reader}:1000:0:0:1:2147483647"))
         .await;
     let reply = stored.ask(request(me, None, Queue::Join)).await;
     assert_eq!(reply, Acquired::Conflict);
     stored.hears(&[reader]).await;
+    stored.frees(reader, Some(Permits::READ)).await;
+    stored.places(&format!("{other}:1000:0")).await;
+    let read = request(me, Some(Permits::READ), Queue::Join);
+    assert_eq!(stored.ask(read).await, Acquired::Conflict);
+    stored.hears(&[reader, other]).await;
 }
 
 async fn a_lease_that_has_ended_is_removed_by_the_next_command(backend: Backend) {
