@@ -465,7 +465,7 @@ async fn a_kept_share_stays_taken_and_has_no_owner(backend: Backend) {
 }
 
 /// A request may be granted again under its number, by a late command, and may have given back some
-/// of its permits then. What it kept before, with another number of permits, must not be free early.
+/// of its permits then. What it kept before, with more permits, must not be free early.
 async fn rests_of_one_owner_with_different_permits_stay_beside_each_other(backend: Backend) {
     let two = Two::new(&backend);
     for again in 1..3 {
