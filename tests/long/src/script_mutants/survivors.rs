@@ -226,7 +226,7 @@ pub(super) const KNOWN: &[Known] = &[
         "lib.lua",
         "if not place or place.wait > 0 and",
         "> → >=",
-        [1, 1],
+        [2, 2],
         MOMENT,
     ),
     (
