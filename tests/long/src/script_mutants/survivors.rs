@@ -266,13 +266,6 @@ pub(super) const KNOWN: &[Known] = &[
     ),
     (
         "release.lua",
-        "for i = 1, #KEYS / 3 do",
-        "1 → 0",
-        [1, 1],
-        "there is no lock of that number: it is not held, and its reply is not in the list",
-    ),
-    (
-        "release.lua",
         "if keep > 0 then",
         "0 → 1",
         [1, 1],
