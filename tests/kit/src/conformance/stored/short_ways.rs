@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::Backend;
-use lock_store::{Acquired, Queue};
+use lock_store::{Acquired, Busy, Queue};
 
 use super::{FENCE, LOCK, QUEUE, Stored, request};
 use crate::conformance::verbs::owner;
@@ -73,7 +73,9 @@ async fn a_request_with_a_place_asks_again_without_free_memory(backend: Backend)
     stored.takes(owner(0, 1), None).await;
     stored.queues(owner(0, 2), None, 0).await;
     stored.command("CONFIG SET maxmemory 1").await;
-    stored.queues(owner(0, 2), None, 0).await;
+    let again = stored.ask(request(owner(0, 2), None, Queue::Join)).await;
     stored.command("CONFIG SET maxmemory 0").await;
+    let queued = matches!(again, Acquired::Busy(Busy { queued: true, .. }));
+    assert!(queued, "{again:?}");
     assert_eq!(stored.number(&format!("ZCARD {QUEUE}")).await, 2);
 }
