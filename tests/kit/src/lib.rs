@@ -9,6 +9,7 @@
 //! - [`SqliteFile`]: a SQLite database in a folder of its own.
 //! - [`RequestLog`]: every request that clients sent to such a server, without the commands of
 //!   scripts.
+//! - [`LuaScripts`]: the scripts of the Redis store, as text.
 //! - [`Proxy`]: a network between client and server that delays, freezes, loses and cuts.
 //! - [`ChildProcess`]: another process of a service, driven by lines of text.
 //! - [`Backend`]: a store under test, embedded or Redis, behind one interface.
@@ -40,6 +41,7 @@ mod heard;
 pub mod history;
 mod latch_request;
 mod log;
+mod lua_scripts;
 mod memory_backend;
 pub mod nemesis;
 mod os_process;
@@ -74,6 +76,7 @@ pub use eventually::{eventually, eventually_within};
 pub use heard::Heard;
 pub use latch_request::{LatchRequest, LatchVerb, Latched};
 pub use log::Log;
+pub use lua_scripts::LuaScripts;
 pub use memory_backend::MemoryBackend;
 #[cfg(target_os = "linux")]
 pub use pgbouncer::PgBouncer;

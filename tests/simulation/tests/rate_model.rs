@@ -7,14 +7,13 @@
 )]
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::Clock;
 use lock_store::memory::MemoryStore;
 use lock_store::{ClientId, HandedOver, Listener, RateRequest, Rated, Store, WakeUp};
-use lock_testkit::context;
+use lock_testkit::{LuaScripts, context};
 use proptest::prelude::*;
 
 #[derive(Debug)]
@@ -109,14 +108,9 @@ const SURROUNDINGS: &str = "local server = redis
     end}
 ";
 
-/// The script in its surroundings. `bash tests/long/run scripts` may ask for a broken one.
+/// The script in its surroundings.
 fn script() -> String {
-    let rate = include_str!("../../../lock-runtime/stores/redis/src/commands/rate.lua");
-    let rate = match std::env::var_os("LOCK_SCRIPTS") {
-        Some(folder) => std::fs::read_to_string(Path::new(&folder).join("rate.lua")).unwrap(),
-        None => rate.to_owned(),
-    };
-    SURROUNDINGS.to_owned() + &rate
+    SURROUNDINGS.to_owned() + &LuaScripts::under_test().script("RATE")
 }
 
 /// The script's reply to each step.

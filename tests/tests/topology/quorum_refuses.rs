@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use lock_runtime::{LockClient, Rate, StoreErrorKind};
+use lock_runtime::{LockClient, LockError, Rate, StoreErrorKind};
 use lock_testkit::{Log, RedisQuorum, RedisServer, documented_rights};
 
 use crate::{client, config, unavailable};
@@ -125,6 +125,44 @@ async fn what_a_quorum_can_not_do_soundly_is_refused_with_the_reason() {
         all.contains("use one server, sentinels or a cluster"),
         "{all}"
     );
+}
+
+#[tokio::test]
+async fn what_is_no_lock_on_a_majority_is_a_conflict_that_takes_nothing() {
+    let quorum = RedisQuorum::start(3).await;
+    let client = client(&quorum.url()).await;
+    let [first, others @ ..] = &*quorum.servers else {
+        panic!("three servers");
+    };
+    // A minority does not count.
+    first.command(&["RPUSH", "lock:k", "v"]).await;
+    first.command(&["SET", "lock:%fence:{lock:c}", "v"]).await;
+    for key in ["k", "c"] {
+        let guard = client.lock(key).fenced().acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    for server in others {
+        server.command(&["RPUSH", "lock:k", "v"]).await;
+        server.command(&["SET", "lock:%fence:{lock:c}", "v"]).await;
+    }
+    for (key, lock) in [
+        ("k", client.lock("k")),
+        ("k", client.lock("k").fenced()),
+        ("c", client.lock("c").fenced()),
+    ] {
+        match lock.acquire().await {
+            Err(error @ LockError::KeyConflict { .. }) => {
+                assert_eq!(error.key().unwrap().as_str(), key);
+            }
+            other => panic!("{key}: {other:?}"),
+        }
+    }
+    for server in &quorum.servers {
+        let there: String = server.query(&["TYPE", "lock:k"]).await;
+        assert_eq!(there, "list");
+        let there: u32 = server.query(&["EXISTS", "lock:c"]).await;
+        assert_eq!(there, 0);
+    }
 }
 
 #[tokio::test]

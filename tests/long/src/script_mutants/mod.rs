@@ -6,11 +6,13 @@
 mod change;
 mod line;
 mod mutant;
-mod scripts;
 mod stages;
 mod survivors;
 
-use self::scripts::Scripts;
+use std::fs;
+
+use lock_testkit::LuaScripts;
+
 use crate::mutants::{
     Environment, Mutant, Options, Report, Scene, Stage, Subject, Suite, WAITING, asked_for, print,
     repository,
@@ -26,7 +28,7 @@ const NOTHING: &str = "return redis.error_reply('ERR a script that does nothing'
 /// If the scripts can't be read, or the tests can't be built, are red without a mutant, or can't
 /// tell scripts that do nothing.
 pub async fn run(options: &Options) -> Result<Option<Report>, String> {
-    let scripts = Scripts::read()?;
+    let scripts = LuaScripts::in_repository();
     let all = mutant::all(&scripts).await?;
     let (all, texts): (Vec<Mutant>, Vec<String>) = all.into_iter().unzip();
     let (mutants, reasons) = asked_for(all, survivors::KNOWN, options)?;
@@ -40,6 +42,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
         "drift",
         "faults",
         "rate_model",
+        "scripts",
         "topology",
     ];
     // Built together with the simulation, all of them take their scripts from a folder.
@@ -57,7 +60,7 @@ pub async fn run(options: &Options) -> Result<Option<Report>, String> {
 
 #[derive(Debug)]
 struct BrokenScripts {
-    scripts: Scripts,
+    scripts: LuaScripts,
     /// For each mutant, its whole file with the mistake.
     texts: Vec<String>,
     suite: Suite,
@@ -78,12 +81,15 @@ impl Subject for BrokenScripts {
 
     fn environment(&self, scene: Scene<'_>) -> Result<Environment, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        self.scripts
-            .write(folder.path(), |file, text| match scene {
-                Scene::Ruin => NOTHING.to_owned(),
-                Scene::One(mutant) if mutant.file == file => self.texts[mutant.number].clone(),
-                _ => text.to_owned(),
-            })?;
+        for (file, text) in self.scripts.files() {
+            let text = match scene {
+                Scene::Ruin => NOTHING,
+                Scene::One(mutant) if mutant.file == *file => &self.texts[mutant.number],
+                _ => text,
+            };
+            let path = folder.path().join(file);
+            fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         Ok(Environment {
             variables: vec![("LOCK_SCRIPTS", folder.path().into())],
             folder: Some(folder),

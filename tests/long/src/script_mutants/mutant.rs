@@ -1,14 +1,13 @@
 //! All mutants.
 
-use lock_testkit::RedisServer;
+use lock_testkit::{LuaScripts, RedisServer};
 
 use super::change::{Change, deletions, swaps};
-use super::scripts::Scripts;
 use crate::mutants::Mutant;
 
 /// The mutants that Lua compiles, in the order of the files, each with the whole text of its file.
 /// The others would be found without a test.
-pub(super) async fn all(scripts: &Scripts) -> Result<Vec<(Mutant, String)>, String> {
+pub(super) async fn all(scripts: &LuaScripts) -> Result<Vec<(Mutant, String)>, String> {
     let server = RedisServer::start().await;
     let client = redis::Client::open(server.url()).map_err(|error| error.to_string())?;
     let mut lua = client.get_connection().map_err(|error| error.to_string())?;
@@ -22,7 +21,7 @@ pub(super) async fn all(scripts: &Scripts) -> Result<Vec<(Mutant, String)>, Stri
         }
     };
     let mut mutants: Vec<(Mutant, String)> = Vec::new();
-    for (file, text) in &scripts.files {
+    for (file, text) in scripts.files() {
         let lines: Vec<&str> = text.lines().collect();
         for at in 0..lines.len() {
             let mut choices: Vec<Vec<Change>> = vec![deletions(&lines, at)];
@@ -30,7 +29,7 @@ pub(super) async fn all(scripts: &Scripts) -> Result<Vec<(Mutant, String)>, Stri
             for change in choices {
                 for change in change {
                     let text = change.applied(&lines);
-                    if compiles(&scripts.assembled(file, &text))? {
+                    if compiles(&scripts.with(file, &text))? {
                         let mutant = Mutant {
                             number: mutants.len(),
                             file: file.clone(),

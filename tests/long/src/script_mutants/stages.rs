@@ -19,6 +19,8 @@ const FEW: &[(&str, &str)] = &[("LOCK_DRIFT_COMMANDS", "5000")];
 /// script is not worth its time.
 pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
     let stage = |program, names: &[&str]| Stage::new(program, names).skipping(WITHOUT_SCRIPTS);
+    // Single scripts at times that the test sets.
+    let alone = || stage("scripts", &[]);
     let (mut stages, longer) = match file {
         "rate.lua" => (
             vec![
@@ -33,6 +35,7 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         ),
         name if name.starts_with("latch") => (
             vec![
+                alone(),
                 stage("conformance", &["stored_latch::", "latch_verbs::"]),
                 stage("faults", &["latch::a_key", "latch::a_full"]),
             ],
@@ -44,14 +47,11 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         ),
         // What a user may do is asked for before a diagnosis.
         "rights.lua" => (
-            vec![stage("topology", &["diagnosis::"])],
+            vec![alone(), stage("topology", &["diagnosis::"])],
             vec![stage("faults", &["denied::", "rights::"])],
         ),
         name if name.starts_with("quorum") => (
-            vec![
-                stage("conformance", &["stored::"]),
-                stage("conformance", ON_ONE).threads(8),
-            ],
+            vec![alone(), stage("conformance", ON_ONE).threads(8)],
             vec![
                 stage("conformance", &["quorum::"]).threads(12),
                 stage("topology", &["quorum"]).threads(6),
@@ -59,6 +59,7 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
         ),
         _ => (
             vec![
+                alone(),
                 stage("conformance", &["stored::"]),
                 stage("conformance", ON_ONE).threads(8),
                 stage("drift", &[]).with(FEW),

@@ -1,0 +1,91 @@
+//! [`LuaScripts`]: the scripts of the Redis store, as text.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The Lua scripts of the Redis store, and the files that each is made of.
+#[derive(Clone, Debug)]
+pub struct LuaScripts {
+    files: BTreeMap<String, String>,
+    parts: BTreeMap<String, Vec<String>>,
+}
+
+impl LuaScripts {
+    /// As they are in the repository.
+    ///
+    /// # Panics
+    /// If they aren't found there.
+    #[must_use]
+    pub fn in_repository() -> Self {
+        let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lock-runtime/stores/redis");
+        let table = read(&store.join("src/scripts.rs"));
+        let parts: BTreeMap<String, Vec<String>> = table.lines().filter_map(parts).collect();
+        let files: BTreeMap<String, String> = parts
+            .values()
+            .flatten()
+            .map(|file| (file.clone(), read(&store.join("src/commands").join(file))))
+            .collect();
+        assert!(!files.is_empty(), "scripts.rs names no scripts any more");
+        Self { files, parts }
+    }
+
+    /// The same, but for files in the folder named by `LOCK_SCRIPTS`: `bash tests/long/run scripts`
+    /// asks for broken ones.
+    ///
+    /// # Panics
+    /// If they aren't found.
+    #[must_use]
+    pub fn under_test() -> Self {
+        let mut scripts = Self::in_repository();
+        if let Some(folder) = std::env::var_os("LOCK_SCRIPTS").map(PathBuf::from) {
+            for (file, text) in &mut scripts.files {
+                *text = read(&folder.join(file));
+            }
+        }
+        scripts
+    }
+
+    /// The text of each file.
+    #[must_use]
+    pub fn files(&self) -> &BTreeMap<String, String> {
+        &self.files
+    }
+
+    /// The script with this name, such as `ACQUIRE`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn script(&self, name: &str) -> String {
+        let parts = self.parts.get(name).expect("a script of scripts.rs");
+        parts.iter().map(|part| &*self.files[part]).collect()
+    }
+
+    /// A script that the file is a part of, with another text for that file.
+    #[must_use]
+    pub fn with(&self, file: &str, text: &str) -> String {
+        let mut parts = self.parts.values();
+        let parts = parts.find(|parts| parts.iter().any(|part| part == file));
+        let of = |part: &String| {
+            if part == file {
+                text
+            } else {
+                &self.files[part]
+            }
+        };
+        parts.into_iter().flatten().map(of).collect()
+    }
+}
+
+/// The name and the files of a script, from a line such as `NAME = "lib.lua", "acquire.lua";`.
+fn parts(line: &str) -> Option<(String, Vec<String>)> {
+    let (name, files) = line.strip_suffix(".lua\";").and(line.split_once('='))?;
+    let quoted = files.split('"').skip(1).step_by(2);
+    Some((name.trim().to_owned(), quoted.map(str::to_owned).collect()))
+}
+
+fn read(path: &Path) -> String {
+    let text = fs::read_to_string(path);
+    text.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,157 @@
+//! What single scripts reply and send, at a time that the test sets: their boundaries, which a
+//! server's own clock does not meet.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that can't go on has failed"
+)]
+
+mod boundaries;
+mod latch;
+mod queue;
+mod quorum;
+mod replies;
+mod writes;
+
+use lock_testkit::{LuaScripts, RedisServer};
+use redis::Value;
+use redis::aio::MultiplexedConnection;
+
+/// Some time in 2027, in microseconds since 1970.
+const NOW: u64 = 1_800_000_000_123_456;
+/// Clients.
+const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+/// The keys of a lock: itself, its queue, its fence counter.
+const KEYS: [&str; 3] = ["k", "q", "f"];
+/// As in lib.lua.
+const PASSED_OVER: u64 = 3_000_000_000_000_000;
+const HEARD: u64 = 6_000_000_000_000_000;
+
+/// The owner of a client's request.
+fn owner(client: &str) -> String {
+    format!("{client}-1")
+}
+
+/// A server on which scripts meet the time, the TTL of keys and the rights that a test sets.
+struct Stage {
+    server: RedisServer,
+    connection: MultiplexedConnection,
+    scripts: LuaScripts,
+    /// The time, in microseconds.
+    now: u64,
+    /// The reply to each `PTTL`, instead of the server's own.
+    pttl: Option<i64>,
+    /// The command that is refused.
+    refused: &'static str,
+}
+
+/// What a script has done.
+#[derive(Debug)]
+struct Done {
+    reply: String,
+    /// The commands that it sent, but for `TIME`.
+    sent: Vec<String>,
+}
+
+impl Done {
+    fn has_sent(&self, command: &str) -> bool {
+        self.sent.iter().any(|sent| sent.starts_with(command))
+    }
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let server = RedisServer::start().await;
+        let client = redis::Client::open(server.url()).unwrap();
+        Self {
+            connection: client.get_multiplexed_async_connection().await.unwrap(),
+            server,
+            scripts: LuaScripts::under_test(),
+            now: NOW,
+            pttl: None,
+            refused: "",
+        }
+    }
+
+    /// A command, and the text of its reply.
+    async fn command(&mut self, words: &str) -> String {
+        let mut words = words.split(' ');
+        let mut command = redis::cmd(words.next().unwrap());
+        for word in words {
+            command.arg(word);
+        }
+        text(&command.query_async(&mut self.connection).await.unwrap())
+    }
+
+    /// Puts these into the queue, each with its score.
+    async fn queue(&mut self, members: &[(u64, &str)]) {
+        let mut command = redis::cmd("ZADD");
+        command.arg("q");
+        for (score, member) in members {
+            command.arg(score).arg(member);
+        }
+        let () = command.query_async(&mut self.connection).await.unwrap();
+    }
+
+    /// Runs a script.
+    async fn run<'a>(
+        &mut self,
+        script: &str,
+        keys: &[&str],
+        arguments: impl IntoIterator<Item = &'a str>,
+    ) -> Done {
+        let text_of = |pttl: i64| pttl.to_string();
+        let surroundings = format!(
+            "local server, sent = redis, {{}}
+            local function ask(how, command, ...)
+              if command == 'TIME' then return {{'{}', '{:06}'}} end
+              sent[#sent + 1] = table.concat({{command, ...}}, ' ')
+              if command == 'PTTL' and {pttl} then return {pttl} end
+              if command == '{refused}' then return server.error_reply('NOPERM') end
+              return server[how](command, ...)
+            end
+            local redis = {{
+              error_reply = server.error_reply,
+              call = function(...) return ask('call', ...) end,
+              pcall = function(...) return ask('pcall', ...) end,
+            }}
+            local function script()
+            {}
+            end
+            local reply = script()
+            return {{type(reply) == 'table' and reply.err or reply or false, sent}}",
+            self.now / 1_000_000,
+            self.now % 1_000_000,
+            self.scripts.script(script),
+            pttl = self.pttl.map_or("false".to_owned(), text_of),
+            refused = self.refused,
+        );
+        let mut command = redis::cmd("EVAL");
+        command.arg(surroundings).arg(keys.len()).arg(keys);
+        for argument in arguments {
+            command.arg(argument);
+        }
+        let (reply, sent): (Value, Vec<String>) =
+            command.query_async(&mut self.connection).await.unwrap();
+        Done {
+            reply: text(&reply),
+            sent,
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Nil => "nil".to_owned(),
+        Value::Int(number) => number.to_string(),
+        Value::BulkString(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Value::SimpleString(text) => text.clone(),
+        Value::Okay => "OK".to_owned(),
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(text).collect();
+            format!("[{}]", values.join(", "))
+        }
+        other => panic!("{other:?}"),
+    }
+}

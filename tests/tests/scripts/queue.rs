@@ -1,0 +1,127 @@
+//! When clients count as standing still, and when they and what was passed over are forgotten.
+
+use super::{A, B, HEARD, KEYS, NOW, PASSED_OVER, Stage, owner};
+
+/// After this many microseconds without a word.
+const UNHEARD: u64 = 2_000_000;
+/// For this many microseconds.
+const KEPT: u64 = 60_000_000;
+
+impl Stage {
+    /// Ends a hold, so that the queue has its turn. True if the place in it is granted.
+    async fn grants(&mut self, queue: &[(u64, &str)]) -> bool {
+        self.command("DEL q").await;
+        self.command("SET k holder").await;
+        self.queue(queue).await;
+        let done = self.run("RELEASE", &KEYS, ["g:", "holder"]).await;
+        assert_eq!(done.reply.trim_matches(['[', ']']), "1");
+        done.has_sent("PUBLISH g:")
+    }
+
+    /// Asks again for a place of A in the queue of a lock that is held.
+    async fn look(&mut self) {
+        self.command("SET k holder").await;
+        let arguments = [&*owner(A), "5000", "1000:0", "join", "g:", "60000"];
+        let done = self.run("ACQUIRE", &KEYS, arguments).await;
+        assert_eq!(done.reply, "[0, -1, 1, holder]");
+    }
+
+    async fn is_queued(&mut self, member: &str) -> bool {
+        self.command(&format!("ZSCORE q {member}")).await != "nil"
+    }
+}
+
+#[tokio::test]
+async fn a_place_is_no_older_than_two_seconds_or_its_client_was_heard_since() {
+    let mut stage = Stage::new().await;
+    let place = format!("{}:1000:0:1", owner(A));
+    let long_ago = NOW - 10 * UNHEARD;
+    let last = NOW - UNHEARD;
+    assert!(stage.grants(&[(last, &place)]).await);
+    assert!(!stage.grants(&[(last - 1, &place)]).await);
+    let heard = |at| [(long_ago, &*place), (HEARD + at, A)];
+    assert!(stage.grants(&heard(last)).await);
+    assert!(!stage.grants(&heard(last - 1)).await);
+}
+
+#[tokio::test]
+async fn a_place_that_was_passed_over_is_kept_for_a_minute() {
+    let mut stage = Stage::new().await;
+    stage.now = 1_800_000_000_000_000;
+    let since = (stage.now - KEPT) / 1000;
+    let place = format!("{}:1000:0", owner(B));
+    for (now, kept) in [(stage.now, true), (stage.now + 1, false)] {
+        stage.now = now;
+        let queue = [(PASSED_OVER + 1, &*place), (HEARD + since, B)];
+        assert!(!stage.grants(&queue).await);
+        assert_eq!(stage.is_queued(&place).await, kept);
+    }
+    // Nobody knows since when, so it is not kept.
+    stage.now = KEPT + 1000;
+    assert!(!stage.grants(&[(PASSED_OVER + 1, &place)]).await);
+    assert!(!stage.is_queued(&place).await);
+}
+
+#[tokio::test]
+async fn a_client_without_places_is_known_for_a_minute() {
+    let mut stage = Stage::new().await;
+    stage.now = 1_800_000_000_000_000;
+    let since = (stage.now - KEPT) / 1000;
+    let place = format!("{}:1000:0", owner(A));
+    for (now, known) in [(stage.now, true), (stage.now + 1, false)] {
+        stage.now = now;
+        stage.command("DEL q").await;
+        stage.queue(&[(now, &place), (HEARD + since, B)]).await;
+        stage.look().await;
+        assert_eq!(stage.is_queued(B).await, known);
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_passing_over_is_in_milliseconds() {
+    let mut stage = Stage::new().await;
+    let (place, passed) = (format!("{A}-1:1000:0"), format!("{A}-2:1000:0"));
+    // As microseconds, this is in 1973. As milliseconds, it is in 5138.
+    let first = HEARD / 60;
+    stage.now = first;
+    for (heard, has_back) in [(first - 1, true), (first, false)] {
+        stage.command("DEL q").await;
+        stage
+            .queue(&[
+                (first, &place),
+                (PASSED_OVER + 5, &passed),
+                (HEARD + heard, A),
+            ])
+            .await;
+        stage.look().await;
+        let score = stage.command(&format!("ZSCORE q {passed}")).await;
+        assert_eq!(score == "5", has_back, "{score}");
+    }
+}
+
+#[tokio::test]
+async fn times_that_are_ahead_are_set_to_now() {
+    let mut stage = Stage::new().await;
+    let place = format!("{}:1000:0:0:1:5", owner(A));
+    // It blocks the queue: no permit is left.
+    for (since, heard) in [
+        (NOW + 1, NOW),
+        (NOW, NOW),
+        (NOW - 10 * UNHEARD, NOW + 1),
+        (NOW - 10 * UNHEARD, NOW),
+    ] {
+        stage.command("DEL k q").await;
+        stage
+            .command(&format!("ZADD k -5 used -5 of {} {B}-1:5", NOW + 1_000_000))
+            .await;
+        stage.queue(&[(since, &place), (HEARD + heard, A)]).await;
+        let done = stage
+            .run("RELEASE", &KEYS, ["g:", "nobody", "1", "0"])
+            .await;
+        assert_eq!(done.reply, "[0]");
+        let place_is_set = done.has_sent(&format!("ZADD q {NOW} {place}"));
+        assert_eq!(place_is_set, since > NOW, "{done:?}");
+        let client_is_set = done.has_sent(&format!("ZADD q {} {A}", HEARD + NOW));
+        assert_eq!(client_is_set, heard > NOW, "{done:?}");
+    }
+}
