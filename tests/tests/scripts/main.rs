@@ -11,6 +11,7 @@ mod latch;
 mod queue;
 mod quorum;
 mod replies;
+mod short_ways;
 mod writes;
 
 use lock_testkit::{LuaScripts, RedisServer};

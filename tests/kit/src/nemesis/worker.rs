@@ -6,7 +6,7 @@
 //!
 //! It ends when its input ends. Its output:
 //! - `up`
-//! - `unproved KEY ERROR` for each key that it could not get, then `proved`
+//! - `unproved KEY after TIME: ERROR` for each key that it could not get, then `proved`
 //! - `unexpected ERROR` for an answer that no fault explains
 //! - `stopped HELD WAITING`
 
@@ -114,13 +114,23 @@ pub async fn run_worker(words: &[String]) {
 }
 
 impl Worker {
-    /// Takes each key once more.
-    async fn prove(&self, wait: Duration) {
+    /// Takes each key once more. A store that is silent for a while, as on a machine with too much
+    /// to do, ends a request before its wait is over. Then it asks again, as a user would.
+    async fn prove(&self, patience: Duration) {
         for key in self.keys {
-            let plan = Plan::proof(key, wait);
-            if let Err(error) = self.take(&plan).await {
+            let asked = Instant::now();
+            let left = || patience.saturating_sub(asked.elapsed());
+            while let Err(error) = self.take(&Plan::proof(key, left())).await {
+                if error.is_unavailable() && !left().is_zero() {
+                    tokio::time::sleep(COMMAND_TIMEOUT).await;
+                    continue;
+                }
+                let waited = asked.elapsed();
                 let there = self.client.inspect(*key).await;
-                say(&format!("unproved {key} {error}: {there:?}"));
+                say(&format!(
+                    "unproved {key} after {waited:?}: {error}: {there:?}"
+                ));
+                break;
             }
         }
         say("proved");
