@@ -12,10 +12,10 @@ pub struct LuaScripts {
 }
 
 impl LuaScripts {
-    /// As they are in the repository.
+    /// As they are in the repository now. A test program has those of its build inside.
     ///
     /// # Panics
-    /// If they aren't found there.
+    /// If they aren't found there, or if one belongs to no script.
     #[must_use]
     pub fn in_repository() -> Self {
         let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lock-runtime/stores/redis");
@@ -26,15 +26,18 @@ impl LuaScripts {
             .flatten()
             .map(|file| (file.clone(), read(&store.join("src/commands").join(file))))
             .collect();
-        assert!(!files.is_empty(), "scripts.rs names no scripts any more");
+        let there = fs::read_dir(store.join("src/commands")).expect("the scripts' folder");
+        let names = there.map(|entry| entry.expect("a file").file_name());
+        let there = names.filter(|name| Path::new(name).extension() == Some("lua".as_ref()));
+        assert_eq!(files.len(), there.count(), "scripts.rs names others");
         Self { files, parts }
     }
 
-    /// The same, but for files in the folder named by `LOCK_SCRIPTS`: `bash tests/long/run scripts`
-    /// asks for broken ones.
+    /// Those in the folder named by `LOCK_SCRIPTS`, which has every file; without that variable,
+    /// those of the repository. `bash tests/long/run scripts` sets it, to have them broken.
     ///
     /// # Panics
-    /// If they aren't found.
+    /// If a file is missing.
     #[must_use]
     pub fn under_test() -> Self {
         let mut scripts = Self::in_repository();
@@ -62,11 +65,15 @@ impl LuaScripts {
         parts.iter().map(|part| &*self.files[part]).collect()
     }
 
-    /// A script that the file is a part of, with another text for that file.
+    /// The first script, by name, that the file is a part of, with another text for that file.
+    ///
+    /// # Panics
+    /// If there is none.
     #[must_use]
     pub fn with(&self, file: &str, text: &str) -> String {
         let mut parts = self.parts.values();
         let parts = parts.find(|parts| parts.iter().any(|part| part == file));
+        let parts = parts.expect("a file of scripts.rs");
         let of = |part: &String| {
             if part == file {
                 text
@@ -74,7 +81,7 @@ impl LuaScripts {
                 &self.files[part]
             }
         };
-        parts.into_iter().flatten().map(of).collect()
+        parts.iter().map(of).collect()
     }
 }
 

@@ -3,14 +3,15 @@
 use super::{A, HEARD, KEYS, NOW, PASSED_OVER, Stage, owner};
 
 #[tokio::test]
-async fn a_share_is_over_at_the_end_of_its_lease_for_every_script() {
+async fn a_share_is_over_at_the_end_of_its_lease() {
     let mut stage = Stage::new().await;
     let share = format!("{}:1", owner(A));
-    for (now, renewed, seen) in [
-        (NOW - 1, "[1]", format!("[{share}, 1, 0, 1]")),
-        (NOW, "[0]", "[nil, -2, 0, 0]".to_owned()),
+    let token = (NOW - 1).to_string();
+    for (now, renewed, seen, fenced) in [
+        (NOW - 1, "[1]", format!("[{share}, 1, 0, 1]"), &*token),
+        (NOW, "[0]", "[nil, -2, 0, 0]".to_owned(), "nil"),
     ] {
-        stage.command("DEL k").await;
+        stage.command("DEL k f").await;
         stage
             .command(&format!("ZADD k -1 used -5 of {NOW} {share}"))
             .await;
@@ -20,6 +21,8 @@ async fn a_share_is_over_at_the_end_of_its_lease_for_every_script() {
             stage.run("RENEW", &["k"], [&*share, "1000"]).await.reply,
             renewed
         );
+        let done = stage.run("FENCE", &KEYS, [&*owner(A), "1"]).await;
+        assert_eq!(done.reply, fenced);
     }
 }
 
@@ -27,7 +30,7 @@ async fn a_share_is_over_at_the_end_of_its_lease_for_every_script() {
 async fn a_waiter_is_served_until_the_last_moment_of_its_wait() {
     let mut stage = Stage::new().await;
     let (holder, a) = (format!("{A}-9"), owner(A));
-    // With and without a token: a script has a short way for the one.
+    // release_first.lua grants the one, lib.lua the other.
     for place in [format!("{a}:1000:500"), format!("{a}:1000:500:1")] {
         for (now, granted) in [(NOW, true), (NOW + 1, false)] {
             stage.command(&format!("SET k {holder}")).await;
@@ -44,8 +47,8 @@ async fn a_waiter_is_served_until_the_last_moment_of_its_wait() {
 async fn what_was_passed_over_at_the_first_moment_is_passed_over() {
     let mut stage = Stage::new().await;
     let (holder, a) = (format!("{A}-9"), owner(A));
-    // In 2033, a place that is passed over can be as far ahead as one that the server's clock, set
-    // back, left there.
+    // release_first.lua takes what is 10^15 µs ahead as passed over. A place that waits since 1970
+    // is exactly that far ahead in May 2033.
     for (now, place) in [
         (2_000_000_000_000_000, format!("{a}:1000:0")),
         (NOW, format!("{a}:1000:0:1")),
@@ -54,7 +57,10 @@ async fn what_was_passed_over_at_the_first_moment_is_passed_over() {
         stage.queue(&[(PASSED_OVER, &place), (HEARD, A)]).await;
         stage.now = now;
         let done = stage.run("RELEASE", &KEYS, ["g:", &holder]).await;
+        assert_eq!(done.reply, "[1]");
         assert!(!done.has_sent("PUBLISH"), "{done:?}");
+        // It was passed over for longer than such places are kept.
+        assert_eq!(stage.command("EXISTS q").await, "0");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{A, B, NOW, Stage, owner};
 
-const KEYS: [&str; 3] = ["l", "w", "c"];
+/// A latch, its waiters, what the call did.
+const LATCH: [&str; 3] = ["l", "w", "c"];
 
 #[tokio::test]
 async fn a_call_is_timely_from_the_first_to_the_last_microsecond_of_its_time() {
@@ -19,12 +20,12 @@ async fn a_call_is_timely_from_the_first_to_the_last_microsecond_of_its_time() {
         stage.now = now;
         let (from, to) = (first.to_string(), last.to_string());
         let counted = [&*from, &to, "120000", "o:"];
-        let done = stage.run("LATCH_COUNT_DOWN", &KEYS, counted).await;
+        let done = stage.run("LATCH_COUNT_DOWN", &LATCH, counted).await;
         let untimely = format!("-{now}");
         assert_eq!(done.reply, if timely { "1" } else { &untimely });
         stage.command("DEL l c").await;
         let set = [&*from, &to, "120000", "3", "60000"];
-        let done = stage.run("LATCH_SET", &KEYS, set).await;
+        let done = stage.run("LATCH_SET", &LATCH, set).await;
         assert_eq!(done.reply, if timely { "1" } else { &untimely });
     }
 }
@@ -38,7 +39,7 @@ async fn a_place_is_over_at_its_millisecond() {
     stage.command(&places).await;
     let (from, to) = ("0", (NOW + 1).to_string());
     let done = stage
-        .run("LATCH_COUNT_DOWN", &KEYS, [from, &to, "120000", "o:"])
+        .run("LATCH_COUNT_DOWN", &LATCH, [from, &to, "120000", "o:"])
         .await;
     assert_eq!(done.reply, "0");
     let told = |client| done.has_sent(&format!("PUBLISH o:{client} 1 opened {} 7", owner(client)));

@@ -19,7 +19,7 @@ use redis::Value;
 use redis::aio::MultiplexedConnection;
 
 /// Some time in 2027, in microseconds since 1970.
-const NOW: u64 = 1_800_000_000_123_456;
+const NOW: u64 = 1_800_000_000_003_456;
 /// Clients.
 const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -51,13 +51,20 @@ struct Stage {
 #[derive(Debug)]
 struct Done {
     reply: String,
-    /// The commands that it sent, but for `TIME`.
+    /// The commands that it sent.
     sent: Vec<String>,
 }
 
 impl Done {
-    fn has_sent(&self, command: &str) -> bool {
-        self.sent.iter().any(|sent| sent.starts_with(command))
+    /// Whether a command begins so.
+    fn has_sent(&self, beginning: &str) -> bool {
+        !self.all(beginning).is_empty()
+    }
+
+    /// The commands that begin so.
+    fn all(&self, beginning: &str) -> Vec<&str> {
+        let sent = self.sent.iter().map(String::as_str);
+        sent.filter(|sent| sent.starts_with(beginning)).collect()
     }
 }
 
@@ -106,10 +113,17 @@ impl Stage {
         let surroundings = format!(
             "local server, sent = redis, {{}}
             local function ask(how, command, ...)
-              if command == 'TIME' then return {{'{}', '{:06}'}} end
-              sent[#sent + 1] = table.concat({{command, ...}}, ' ')
+              local words = {{command, ...}}
+              for i, word in ipairs(words) do
+                if type(word) == 'number' then words[i] = string.format('%.17g', word) end
+              end
+              sent[#sent + 1] = table.concat(words, ' ')
+              if command == 'TIME' then return {{'{}', '{}'}} end
               if command == 'PTTL' and {pttl} then return {pttl} end
-              if command == '{refused}' then return server.error_reply('NOPERM') end
+              if command == '{refused}' then
+                if how == 'call' then error('NOPERM') end
+                return server.error_reply('NOPERM')
+              end
               return server[how](command, ...)
             end
             local redis = {{

@@ -1,9 +1,9 @@
-//! Replies that say two things at once.
+//! Replies that say two things at once, and one that says nothing.
 
 use super::{A, B, KEYS, NOW, Stage, owner};
 
 #[tokio::test]
-async fn a_hold_is_ended_and_more_waiters_are_left_than_one_script_serves() {
+async fn a_hold_gets_less_and_more_waiters_are_left_than_one_script_serves() {
     let mut stage = Stage::new().await;
     let (me, share) = (owner(A), format!("{}:3", owner(A)));
     let places: Vec<String> = (1..=501)

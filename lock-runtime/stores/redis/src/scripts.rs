@@ -16,12 +16,16 @@ macro_rules! scripts {
 /// What a script's file says.
 ///
 /// Tests may bring broken scripts, to see that they are found out, without a build for each: a file
-/// in the folder named by `LOCK_SCRIPTS` goes before the text that is built in.
+/// in the folder named by `LOCK_SCRIPTS` takes the place of the text that is built in. If it is not
+/// there, the server refuses what this is instead.
 #[cfg(feature = "__internals")]
 fn source(file: &str, built_in: &'static str) -> std::borrow::Cow<'static, str> {
-    std::env::var_os("LOCK_SCRIPTS")
-        .and_then(|folder| std::fs::read_to_string(std::path::Path::new(&folder).join(file)).ok())
-        .map_or(built_in.into(), Into::into)
+    match std::env::var_os("LOCK_SCRIPTS") {
+        None => built_in.into(),
+        Some(folder) => std::fs::read_to_string(std::path::Path::new(&folder).join(file))
+            .unwrap_or_else(|error| format!("{file} in LOCK_SCRIPTS: {error}"))
+            .into(),
+    }
 }
 
 #[cfg(not(feature = "__internals"))]

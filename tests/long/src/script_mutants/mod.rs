@@ -19,7 +19,7 @@ use crate::mutants::{
 };
 
 /// What a script is that does nothing.
-const NOTHING: &str = "return redis.error_reply('ERR a script that does nothing')\n";
+const NOTHING: &str = "do return redis.error_reply('ERR a script that does nothing') end\n";
 
 /// Tries the tests on each mutant that is asked for, or only prints them.
 ///

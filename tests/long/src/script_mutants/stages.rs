@@ -51,7 +51,10 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
             vec![stage("faults", &["denied::", "rights::"])],
         ),
         name if name.starts_with("quorum") => (
-            vec![alone(), stage("conformance", ON_ONE).threads(8)],
+            vec![
+                alone(),
+                stage("conformance", &["quorum::verbs::", "quorum::multi_verbs::"]).threads(8),
+            ],
             vec![
                 stage("conformance", &["quorum::"]).threads(12),
                 stage("topology", &["quorum"]).threads(6),
