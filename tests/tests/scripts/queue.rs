@@ -72,21 +72,18 @@ async fn a_place_that_was_passed_over_is_kept_for_a_minute() {
 #[tokio::test]
 async fn a_client_is_known_for_a_minute_after_it_was_heard_or_its_places_were_passed_over() {
     let mut stage = Stage::new().await;
-    stage.now = 1_800_000_000_000_000;
-    let since = (stage.now - KEPT) / 1000;
+    let now = 1_800_000_000_000_000;
     let place = format!("{}:1000:0", owner(A));
-    for (now, known) in [(stage.now, true), (stage.now + 1, false)] {
+    let (heard, passed_over) = (now - KEPT, (now - KEPT) / 1000);
+    for (now, record, known) in [
+        (now, heard, false),
+        (now, heard + 1, true),
+        (now, passed_over, true),
+        (now + 1, passed_over, false),
+    ] {
         stage.now = now;
         stage.command("DEL q").await;
-        stage.queue(&[(now, &place), (HEARD + since, B)]).await;
-        stage.look().await;
-        assert_eq!(stage.is_queued(B).await, known);
-    }
-    for (heard, known) in [(stage.now - KEPT, false), (stage.now - KEPT + 1, true)] {
-        stage.command("DEL q").await;
-        stage
-            .queue(&[(stage.now, &place), (HEARD + heard, B)])
-            .await;
+        stage.queue(&[(now, &place), (HEARD + record, B)]).await;
         stage.look().await;
         assert_eq!(stage.is_queued(B).await, known);
     }

@@ -16,8 +16,8 @@ macro_rules! scripts {
 /// What a script's file says.
 ///
 /// Tests may bring broken scripts, to see that they are found out, without a build for each: a file
-/// in the folder named by `LOCK_SCRIPTS` takes the place of the text that is built in. If it is not
-/// there, the server refuses what this is instead.
+/// in the folder named by `LOCK_SCRIPTS` takes the place of the text that is built in. If it
+/// can't be read, the text is that error, which the server refuses to compile.
 #[cfg(feature = "__internals")]
 fn source(file: &str, built_in: &'static str) -> std::borrow::Cow<'static, str> {
     match std::env::var_os("LOCK_SCRIPTS") {
