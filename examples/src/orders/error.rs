@@ -17,8 +17,8 @@ pub enum OrderError {
 impl IntoResponse for OrderError {
     fn into_response(self) -> Response {
         let Self::Lock(error) = &self;
-        let status = StatusCode::from_u16(error.http_status())
-            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = error.retry_after();
         // Our own faults go to the log in full, and to the caller as the status alone.
         let text = if status.is_server_error() {

@@ -257,6 +257,16 @@ impl Guard {
         }
     }
 
+    /// Resolves when the client's [`shutdown`](crate::LockClient::shutdown) has begun, as
+    /// [`LockClient::closing`](crate::LockClient::closing) does. The hold stays until the
+    /// shutdown's timeout.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping the future.
+    pub async fn closing(&self) {
+        self.engine.closing().await;
+    }
+
     /// Runs a future inside this hold. Requests of this client for the same key in there share it.
     ///
     /// # Cancel safety

@@ -401,6 +401,36 @@ impl LockClient {
         self.engine.stats()
     }
 
+    /// Resolves when a [`shutdown`](Self::shutdown) of this client has begun; at once, if it has
+    /// already. A body that runs for long awaits this beside its work. So it ends in good order,
+    /// and the shutdown does not wait for its whole timeout.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping the future.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let consumer = client.lock("consumer").run(async {
+    ///     loop {
+    ///         tokio::select! {
+    ///             () = client.closing() => break "what was begun is done, and nothing new",
+    ///             () = tokio::time::sleep(Duration::from_millis(10)) => {} // one message
+    ///         }
+    ///     }
+    /// });
+    /// let (consumed, ()) = tokio::join!(consumer, client.shutdown(Duration::from_secs(60)));
+    /// assert!(consumed.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn closing(&self) {
+        self.engine.closing().await;
+    }
+
     /// Ends this client, all its clones and all their views.
     ///
     /// New and waiting requests get [`LockError::Shutdown`] at once. Bodies that hold a lock have

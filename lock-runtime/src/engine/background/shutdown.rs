@@ -34,6 +34,15 @@ impl Engine {
         self.store.close();
     }
 
+    /// Ends when a shutdown has begun.
+    pub(crate) async fn closing(&self) {
+        // Registered before the question, so that no shutdown falls between the two.
+        let closed = self.closed.notified();
+        if !self.is_closing() {
+            closed.await;
+        }
+    }
+
     /// Ends each hold, for a shutdown. Also a handoff on its way to a task that nobody polls.
     fn lose_all(&self) {
         for handoff in self.local_queues.take_handoffs() {

@@ -1,7 +1,7 @@
 //! Every way out of a hold releases it, and only its own.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Backend, eventually};
 use lock_runtime::{LockClient, LockError};
@@ -16,6 +16,7 @@ super::on_every_store!(
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
     a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
     shutdown_ends_waiting_requests_and_holds,
+    a_body_that_awaits_closing_ends_a_shutdown_long_before_its_timeout,
 );
 
 super::without_a_queue!(
@@ -89,7 +90,7 @@ async fn hold_at_least_keeps_the_key_after_return_failure_and_panic(store: Backe
     let (client, other) = (store.client().await, store.client().await);
     let keep = Duration::from_secs(2);
     let job = |client: &LockClient, key: &str| client.lock(key).hold_at_least(keep);
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     job(&client, "returns").run(async {}).await.unwrap();
     job(&client, "fails")
         .run(async { Err::<(), _>("on purpose") })
@@ -173,6 +174,28 @@ async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
             "{key}"
         );
     }
+}
+
+async fn a_body_that_awaits_closing_ends_a_shutdown_long_before_its_timeout(store: Backend) {
+    let client = store.client().await;
+    let (guard, view) = (
+        client.lock("guard").acquire().await.unwrap(),
+        client.clone(),
+    );
+    let body = tokio::spawn(client.lock("k").run(async move {
+        tokio::join!(view.closing(), guard.closing());
+        assert!(guard.is_held(), "a hold stays until the timeout");
+        guard.release().await
+    }));
+    eventually("the body runs", async || {
+        client.health().await.unwrap().held == 2
+    })
+    .await;
+    let started = Instant::now();
+    client.shutdown(Duration::from_secs(60)).await;
+    assert!(started.elapsed() < Duration::from_secs(30));
+    body.await.unwrap().unwrap().unwrap();
+    client.closing().await;
 }
 
 async fn a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends(store: Backend) {
