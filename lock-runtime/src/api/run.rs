@@ -25,6 +25,9 @@ pin_project! {
     /// lease gives [`LockError::Lost`], whatever it returned. A failed release never replaces what
     /// the body returned.
     ///
+    /// A body whose hold is shared, by a nested request, is also stopped when the outer guard has
+    /// ended. That one waits for a poll that is under way.
+    ///
     /// Written by hand because an `async fn` would hold the body twice.
     ///
     /// # Cancel safety
@@ -80,7 +83,7 @@ impl<F: Future> Future for Run<'_, F> {
                 if this.lost.is_none() {
                     this.lost.set(Some(hold.notified()));
                 }
-                if let Some(reason) = hold.loss() {
+                if let Some(reason) = guard.loss() {
                     let within = this.span.enter();
                     let error = stop(guard, this.body, reason);
                     drop(within);
@@ -88,12 +91,19 @@ impl<F: Future> Future for Run<'_, F> {
                     return Poll::Ready(Err(error));
                 }
             }
+            let polls = guard.polls_body();
+            if cancels && guard.is_nested() && polls.is_none() {
+                // The outer guard has ended at this very moment.
+                continue;
+            }
             let Some(body) = this.body.as_mut().as_pin_mut() else {
                 break;
             };
             let within = this.span.enter();
             let polled = call_chain::within(this.frame, || body.poll(cx));
             drop(within);
+            // What ended before this does so now. The poll was under the lock all the same.
+            drop(polls);
             match polled {
                 Poll::Ready(output) => {
                     this.body.set(None);
