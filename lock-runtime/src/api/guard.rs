@@ -225,9 +225,9 @@ impl Guard {
     /// of the lease. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        match self.loss() {
-            Some(_) => Duration::ZERO,
-            None => self.hold.remaining(),
+        match &self.borrowed {
+            Some(borrowed) if borrowed.from.loss().is_some() => Duration::ZERO,
+            _ => self.hold.remaining(),
         }
     }
 

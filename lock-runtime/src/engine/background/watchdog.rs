@@ -36,7 +36,7 @@ pub(crate) struct Watchdog {
     schedule: Mutex<Schedule>,
     /// The earliest event is now earlier than what the task sleeps for.
     earlier: Notify,
-    /// A hold was forgotten, while somebody waits for that.
+    /// No hold is left, or no more than a shutdown leaves alone.
     idle: Notify,
 }
 
@@ -110,10 +110,11 @@ impl Watchdog {
 
     fn forget_at(&self, mut schedule: MutexGuard<'_, Schedule>, hold: &Hold, at: Option<Instant>) {
         let event = at.and_then(|at| schedule.events.remove(&(at, hold.id())));
-        let awaited = schedule.awaited;
+        let left = schedule.events.len();
+        let idle = schedule.awaited.is_some_and(|most| left <= most);
         drop(schedule);
         drop(event);
-        if awaited {
+        if idle {
             self.idle.notify_waiters();
         }
     }
@@ -147,7 +148,7 @@ impl Watchdog {
             let idle = self.idle.notified();
             {
                 let mut schedule = self.schedule.lock();
-                schedule.awaited = true;
+                schedule.awaited = schedule.awaited.max(Some(own.len()));
                 if schedule.events.values().all(is_own) {
                     return;
                 }

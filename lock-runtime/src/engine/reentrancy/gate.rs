@@ -154,7 +154,7 @@ impl NestedGate {
     pub(crate) fn leave_end_to_polls(&self, end: impl FnOnce() -> End) -> bool {
         let mut state = self.state.lock();
         let is_polled = state.polled > 0;
-        if is_polled {
+        if is_polled && state.end.is_none() {
             state.end = Some(end());
         }
         is_polled
