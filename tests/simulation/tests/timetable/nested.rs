@@ -107,7 +107,7 @@ fn a_shutdown_ends_the_wait_for_a_sibling() {
         assert!(guard.is_held());
         assert!(store.noted("the store is closed").is_empty());
         guard.release().await.unwrap();
-        ms(0).await;
+        ms(10).await;
         assert_eq!(store.noted("the store is closed").len(), 1);
     });
 }
