@@ -1,5 +1,7 @@
 //! [`Guard`]: a hold in the hands of the caller.
 
+mod finish;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,9 +14,8 @@ use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
-use crate::engine::reentrancy::{End, Got, Held, NestedGate, NestedPermit, Polling};
+use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit, Polling};
 use crate::error::{LockError, LostReason};
-use crate::mends::Mend;
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
@@ -245,10 +246,10 @@ impl Guard {
         self.remaining() > Duration::ZERO
     }
 
-    /// Resolves when the hold can no longer be trusted: its deadline has passed, the store says that
-    /// it is gone, or it was shared by a nested request and the outer body or guard has ended. Never
-    /// resolves for a hold that is released first. After a sleep of the machine it resolves within a
-    /// second.
+    /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says
+    /// that it is gone, or this guard shares the hold and the outer body or guard has ended. Never
+    /// resolves for a hold that is released first. After a sleep of the machine it resolves within
+    /// a second.
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping the future.
@@ -401,55 +402,6 @@ impl Guard {
     /// ```
     pub async fn release(self) -> Result<(), LockError> {
         self.finish().await
-    }
-
-    /// Ends the hold, or gives back the share. What it has lent is lost.
-    pub(crate) async fn finish(&self) -> Result<(), LockError> {
-        if let Some(gate) = self.close_gate() {
-            gate.until_at_rest().await;
-        }
-        match &self.borrowed {
-            Some(borrowed) => {
-                drop(borrowed.take());
-                let loss = borrowed.from.loss();
-                loss.map_or(Ok(()), |reason| Err(self.hold.lost_error(reason)))
-            }
-            None => self.engine.release(&self.hold).await,
-        }
-    }
-
-    /// The same without waiting.
-    pub(crate) fn finish_in_background(&self) {
-        let gate = self.close_gate();
-        if gate.is_some_and(|gate| gate.leave_end_to_polls(|| self.end())) {
-            return;
-        }
-        match &self.borrowed {
-            Some(borrowed) => drop(borrowed.take()),
-            None => self.engine.release_in_background(&self.hold),
-        }
-    }
-
-    fn close_gate(&self) -> Option<&Arc<NestedGate>> {
-        let gate = self.nested_gate.get()?;
-        if !self.engine.defaults().taken_out.has(Mend::OuterEnds) {
-            gate.close();
-        }
-        Some(gate)
-    }
-
-    /// What is left to do when no body to which it has lent its hold is polled any more.
-    fn end(&self) -> End {
-        match &self.borrowed {
-            Some(borrowed) => {
-                let permit = borrowed.take();
-                Box::new(move || drop(permit))
-            }
-            None => {
-                let (engine, hold) = (Arc::clone(&self.engine), Arc::clone(&self.hold));
-                Box::new(move || engine.release_in_background(&hold))
-            }
-        }
     }
 }
 

@@ -102,11 +102,12 @@ impl<F: Future> Future for Run<'_, F> {
             let within = this.span.enter();
             let polled = call_chain::within(this.frame, || body.poll(cx));
             drop(within);
-            // What ended before this does so now. The poll was under the lock all the same.
-            drop(polls);
             match polled {
                 Poll::Ready(output) => {
                     this.body.set(None);
+                    // An outer guard that has ended meanwhile is released now. All of the body was
+                    // under the lock.
+                    drop(polls);
                     let lost = hold.loss();
                     this.span.end(match lost {
                         Some(_) => Outcome::EndedLate,

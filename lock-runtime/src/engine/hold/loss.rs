@@ -83,8 +83,8 @@ impl Hold {
         }
     }
 
-    /// Ends when the hold, or a nested guard that shares it, may be lost. Ask after this call: so no
-    /// loss is missed.
+    /// Ends when the hold, or a nested guard that shares it, may be lost. Ask after this call: so
+    /// no loss is missed.
     pub(crate) fn notified(&self) -> OwnedNotified {
         let lost = self.lost.get_or_init(Arc::default);
         Arc::clone(lost).notified_owned()

@@ -77,9 +77,11 @@ pub(in crate::engine) fn holds(client: ClientId, taken_out: TakenOut) -> Vec<Arc
     holds.filter(|hold| hold.is_of(client)).collect()
 }
 
-/// The frames around the caller's code, innermost first.
+/// The frames around the caller's code, innermost first. A body with a hold of its own that was
+/// kept beyond the body around it is no longer inside of that one.
 fn frames(taken_out: TakenOut) -> impl Iterator<Item = Arc<Frame>> {
-    std::iter::successors(current(taken_out), |frame| frame.outer.clone())
+    let frames = std::iter::successors(current(taken_out), |frame| frame.outer.clone());
+    frames.filter(|frame| !frame.gate.is_closed())
 }
 
 /// Runs `poll` inside of a frame.

@@ -2,9 +2,9 @@
 //! together that only read.
 //!
 //! Those that wait stand in a local queue of the gate's own, with its rule for requests that nobody
-//! polls. The gate closes when its guard ends. Then all that the guard has lent is lost. Only a lent
-//! body that is being polled at that moment, on whatever thread, is waited for: the hold goes on
-//! until this poll has ended.
+//! polls. The gate closes when its guard ends. Then all that the guard has lent is lost. Only a
+//! lent body that is being polled at that moment, on whatever thread, is waited for: the hold goes
+//! on until this poll has ended.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -111,7 +111,7 @@ impl NestedGate {
     /// Why what was borrowed here can't be used any more.
     pub(crate) fn loss(&self) -> Option<LostReason> {
         self.hold.loss().or_else(|| {
-            let is_over = self.and_outer().any(|gate| gate.state.lock().is_closed);
+            let is_over = self.and_outer().any(Self::is_closed);
             is_over.then_some(LostReason::OuterEnded)
         })
     }
@@ -125,6 +125,11 @@ impl NestedGate {
     pub(super) async fn lost(&self) -> LockError {
         let reason = self.hold.until_lost(|| self.loss()).await;
         self.hold.lost_error(reason)
+    }
+
+    /// Whether its guard has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
     }
 
     /// Its guard ends: what it has lent is lost.

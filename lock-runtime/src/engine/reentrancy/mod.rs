@@ -1,8 +1,8 @@
 //! Re-entrancy: a request inside a hold of its own call chain shares that hold.
 //!
 //! A body runs in a frame of its call chain. A nested request finds the frame, waits for the
-//! frame's gate until no sibling uses the hold, and gets a permit to use it too. The permit is worth
-//! something until the gate closes.
+//! frame's gate until no sibling uses the hold, and gets a permit to use it too. What has a permit
+//! is lost when the gate closes.
 
 pub(crate) mod call_chain;
 mod gate;

@@ -22,6 +22,7 @@ super::on_every_store!(
     a_hold_is_released_after_the_poll_of_a_lent_body,
     a_nested_body_may_end_its_outer_guard_while_it_is_polled,
     a_nested_guard_in_another_task_is_lost_with_its_outer_body,
+    a_kept_body_of_another_lock_asks_for_the_outer_key_as_others_do,
 );
 
 super::without_a_queue!(
@@ -36,6 +37,7 @@ super::without_a_queue!(
     a_hold_is_released_after_the_poll_of_a_lent_body,
     a_nested_body_may_end_its_outer_guard_while_it_is_polled,
     a_nested_guard_in_another_task_is_lost_with_its_outer_body,
+    a_kept_body_of_another_lock_asks_for_the_outer_key_as_others_do,
 );
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -363,4 +365,39 @@ async fn a_nested_guard_in_another_task_is_lost_with_its_outer_body(store: Backe
         .await
         .unwrap();
     is_lost(tokio::time::timeout(WAIT, task).await.unwrap().unwrap()).await;
+}
+
+/// Its own lock does not end with the outer body, and it is no longer inside of that one.
+async fn a_kept_body_of_another_lock_asks_for_the_outer_key_as_others_do(store: Backend) {
+    let client = store.client().await;
+    let (inner, goes_on) = (client.clone(), Arc::new(Notify::new()));
+    let woken = Arc::clone(&goes_on);
+    let (begins, begun) = tokio::sync::oneshot::channel();
+    let (refused, was_refused) = tokio::sync::oneshot::channel();
+    let mut kept = Box::pin(client.lock("other").wait(WAIT).run(async move {
+        let nested = inner.lock("k").try_acquire().await.unwrap();
+        let _ = begins.send(nested.is_some());
+        drop(nested);
+        woken.notified().await;
+        let request = inner.lock("k").wait(Duration::from_millis(100)).acquire();
+        let _ = refused.send(request.await.is_err_and(|error| error.is_busy()));
+        inner.lock("k").wait(WAIT).acquire().await.unwrap()
+    }));
+    let shared = client.lock("k").run(async {
+        tokio::select! {
+            biased;
+            _ = &mut kept => panic!("it has ended"),
+            shared = begun => shared.unwrap(),
+        }
+    });
+    assert!(shared.await.unwrap());
+    let another = client.lock("k").wait(WAIT).acquire().await.unwrap();
+    goes_on.notify_one();
+    let (own, ()) = tokio::join!(kept, async {
+        assert!(was_refused.await.unwrap() && another.is_held());
+        another.release().await.unwrap();
+    });
+    let own = own.unwrap();
+    assert!(own.is_held());
+    own.release().await.unwrap();
 }
