@@ -20,6 +20,7 @@ super::on_every_store!(
     a_nested_guard_is_not_held_because_its_successor_is,
     a_body_that_panics_or_is_dropped_ends_what_it_lent,
     a_hold_is_released_after_the_poll_of_a_lent_body,
+    lent_bodies_on_other_threads_never_run_beside_the_next_holder,
     a_nested_body_may_end_its_outer_guard_while_it_is_polled,
     a_nested_guard_in_another_task_is_lost_with_its_outer_body,
     a_kept_body_of_another_lock_asks_for_the_outer_key_as_others_do,
@@ -35,6 +36,7 @@ super::without_a_queue!(
     a_nested_guard_is_not_held_because_its_successor_is,
     a_body_that_panics_or_is_dropped_ends_what_it_lent,
     a_hold_is_released_after_the_poll_of_a_lent_body,
+    lent_bodies_on_other_threads_never_run_beside_the_next_holder,
     a_nested_body_may_end_its_outer_guard_while_it_is_polled,
     a_nested_guard_in_another_task_is_lost_with_its_outer_body,
     a_kept_body_of_another_lock_asks_for_the_outer_key_as_others_do,
@@ -316,6 +318,40 @@ async fn a_hold_is_released_after_the_poll_of_a_lent_body(store: Backend) {
             blocked.join().unwrap().unwrap(),
             "its last poll was under the lock"
         );
+        next.release().await.unwrap();
+    }
+}
+
+async fn lent_bodies_on_other_threads_never_run_beside_the_next_holder(store: Backend) {
+    let client = store.client().await;
+    for round in 0..100_u32 {
+        let is_next = Arc::new(AtomicBool::new(false));
+        let outer = client.lock("k").wait(WAIT).acquire().await.unwrap();
+        let (seen, nested) = (Arc::clone(&is_next), client.lock("k"));
+        let mut body: Kept<()> = Box::pin(nested.run(async move {
+            loop {
+                tokio::task::yield_now().await;
+                for _ in 0..200 {
+                    assert!(!seen.load(Ordering::SeqCst), "the next holder is in");
+                }
+            }
+        }));
+        outer
+            .scope(async { assert!(polled(1, &mut body).await.is_none()) })
+            .await;
+        let lent = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            runtime.unwrap().block_on(body)
+        });
+        std::thread::sleep(Duration::from_micros(u64::from(round * 7 % 100)));
+        match round % 2 {
+            0 => drop(outer),
+            _ => outer.release().await.unwrap(),
+        }
+        let next = client.lock("k").wait(WAIT).acquire().await.unwrap();
+        is_next.store(true, Ordering::SeqCst);
+        let result = lent.join().unwrap();
+        assert!(outlived(&result), "{result:?}");
         next.release().await.unwrap();
     }
 }
