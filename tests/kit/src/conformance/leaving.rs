@@ -84,7 +84,7 @@ fn kinds(store: &Backend, client: &LockClient) -> Vec<(Lock, Lock)> {
 async fn begun(outer: Lock, nested: Lock) -> (Kept<()>, Arc<Notify>, Arc<AtomicBool>) {
     let (goes_on, ran_on) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     let (woken, noted) = (Arc::clone(&goes_on), Arc::clone(&ran_on));
-    let kept = outer
+    let (kept,) = outer
         .wait(WAIT)
         .run(async move {
             let (begins, begun) = tokio::sync::oneshot::channel();
@@ -99,7 +99,7 @@ async fn begun(outer: Lock, nested: Lock) -> (Kept<()>, Arc<Notify>, Arc<AtomicB
                 ended = &mut nested => panic!("{ended:?}"),
                 begun = begun => begun.unwrap(),
             }
-            nested
+            (nested,)
         })
         .await
         .unwrap();
@@ -386,7 +386,7 @@ async fn a_nested_body_may_end_its_outer_guard_while_it_is_polled(store: Backend
 
 async fn a_nested_guard_in_another_task_is_lost_with_its_outer_body(store: Backend) {
     let client = store.client().await;
-    let task = client
+    let (task,) = client
         .lock("k")
         .run(async {
             let nested = client.lock("k").acquire().await.unwrap();
@@ -396,7 +396,7 @@ async fn a_nested_guard_in_another_task_is_lost_with_its_outer_body(store: Backe
             });
             tokio::task::yield_now().await;
             assert!(!task.is_finished());
-            task
+            (task,)
         })
         .await
         .unwrap();
