@@ -25,6 +25,9 @@ pin_project! {
     /// lease gives [`LockError::Lost`], whatever it returned. A failed release never replaces what
     /// the body returned.
     ///
+    /// A body whose hold is shared, by a nested request, is also stopped when the outer guard has
+    /// ended. That one waits for a poll that is under way.
+    ///
     /// Written by hand because an `async fn` would hold the body twice.
     ///
     /// # Cancel safety
@@ -80,13 +83,18 @@ impl<F: Future> Future for Run<'_, F> {
                 if this.lost.is_none() {
                     this.lost.set(Some(hold.notified()));
                 }
-                if let Some(reason) = hold.loss() {
+                if let Some(reason) = guard.loss() {
                     let within = this.span.enter();
                     let error = stop(guard, this.body, reason);
                     drop(within);
                     this.span.end(Outcome::Lost);
                     return Poll::Ready(Err(error));
                 }
+            }
+            let polls = guard.polls_body();
+            if cancels && guard.is_nested() && polls.is_none() {
+                // The outer guard has ended at this very moment.
+                continue;
             }
             let Some(body) = this.body.as_mut().as_pin_mut() else {
                 break;
@@ -97,6 +105,9 @@ impl<F: Future> Future for Run<'_, F> {
             match polled {
                 Poll::Ready(output) => {
                     this.body.set(None);
+                    // An outer guard that has ended meanwhile is released now. All of the body was
+                    // under the lock.
+                    drop(polls);
                     let lost = hold.loss();
                     this.span.end(match lost {
                         Some(_) => Outcome::EndedLate,

@@ -1,14 +1,15 @@
 //! The client that annotated functions use: the scoped one, or the global one.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::LockClient;
+use crate::engine::reentrancy::of_task::OfTask;
 use crate::error::LockError;
 
 static GLOBAL: RwLock<Option<LockClient>> = RwLock::new(None);
 
 tokio::task_local! {
-    static SCOPED: LockClient;
+    static SCOPED: OfTask<Arc<LockClient>>;
 }
 
 /// Connects to the store and installs the client as the global one. Call it once, at startup. After
@@ -72,7 +73,8 @@ impl LockClient {
 
     /// Runs a future in which annotated functions use this client: for tests, and for a client for
     /// each tenant. The call chain goes on: a call in there shares a hold of its call chain. A task
-    /// spawned in there is outside of the scope and of the call chain.
+    /// spawned in there is outside of the scope and of the call chain, also if the future itself
+    /// polls it, as a `LocalSet` does. The scope goes with its future into another task.
     ///
     /// # Cancel safety
     /// Dropping the future drops the inner one.
@@ -93,7 +95,13 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        SCOPED.scope(self.clone(), future).await
+        let client = Arc::new(self.clone());
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| {
+            let scoped = OfTask::new(Arc::clone(&client));
+            SCOPED.sync_scope(scoped, || future.as_mut().poll(cx))
+        })
+        .await
     }
 }
 
@@ -104,7 +112,6 @@ fn installed() -> Option<LockClient> {
 
 /// The client of the innermost scope, or the global one.
 pub(crate) fn current() -> Result<LockClient, LockError> {
-    SCOPED
-        .try_with(Clone::clone)
-        .or_else(|_| LockClient::global())
+    let scoped = SCOPED.try_with(|scoped| scoped.get().map(|client| LockClient::clone(client)));
+    scoped.ok().flatten().map_or_else(LockClient::global, Ok)
 }

@@ -437,6 +437,11 @@ impl LockClient {
     /// until the timeout. Then their guards are lost and released. The releases are waited for, for
     /// at most two command timeouts.
     ///
+    /// Called inside a body or a [`Guard::scope`](crate::Guard::scope), it does not wait for the
+    /// holds of its own call chain, and they are not lost. Each is released when its body returns
+    /// or its guard is released, and the last of them ends the client's connections. A shutdown
+    /// that is called outside of them waits for them as for others.
+    ///
     /// # Cancel safety
     /// Dropping the future leaves the client closed to new requests, and bodies as they are.
     ///

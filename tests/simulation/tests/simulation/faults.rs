@@ -17,6 +17,8 @@ pub(crate) struct Faults {
     pub(crate) short_leases: bool,
     /// Requests that are not polled for a while, per mille.
     pub(crate) unpolled: u64,
+    /// Nested requests leave their body, are made by other tasks, or are not polled.
+    pub(crate) leaving: bool,
     /// A server is silent for a while.
     pub(crate) silence_every: Option<Duration>,
     /// A server has no memory, or takes a right away.
@@ -108,6 +110,7 @@ impl Faults {
             placement: rng.below(u64::MAX),
             short_leases,
             unpolled: rng.pick(&[0, 70, 70]),
+            leaving: false,
             delay: rng.pick(delays),
         }
     }
@@ -128,6 +131,7 @@ impl Faults {
             (self.short_leases, "worlds: short leases"),
             (self.pause_every.is_some(), "worlds: stopped clients"),
             (self.unpolled > 0, "worlds: tasks that are not polled"),
+            (self.leaving, "worlds: nested requests that leave"),
         ];
         for (_, kind) in kinds.iter().filter(|(is_so, _)| *is_so) {
             counts.add(kind);

@@ -23,6 +23,7 @@ mod couriers;
 mod faults;
 mod found;
 mod holding;
+mod leaving;
 mod lies;
 mod mistakes;
 mod nesting;
