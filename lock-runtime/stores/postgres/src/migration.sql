@@ -462,8 +462,12 @@ BEGIN
     IF mine THEN
         DELETE FROM place WHERE name = n AND owner = o;
         code := 1;
-        queued := false;
         token := enter(n, o, p, c, t + span(lease), fences, t);
+        -- A hand-over stopped here: those behind may have their turn too.
+        IF queued THEN
+            queued := false;
+            SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
+        END IF;
         PERFORM tidy(n, t);
         RETURN;
     END IF;

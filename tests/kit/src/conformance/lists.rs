@@ -8,8 +8,8 @@ use super::engine::Engine;
 use super::{
     Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, losing,
     multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, rw_lock,
-    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, turns, verbs, views,
-    waiting,
+    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, together, turns,
+    verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -52,6 +52,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (semaphore::BEHAVIOURS, &[], SHARES),
     (semaphore_holds::BEHAVIOURS, &[], SHARES),
     (shares::BEHAVIOURS, &[], SHARES),
+    (together::BEHAVIOURS, &[], SHARES),
     (turns::BEHAVIOURS, turns::WITHOUT_A_QUEUE, QUEUE),
     (verbs::BEHAVIOURS, verbs::WITHOUT_A_QUEUE, QUEUE),
     (views::BEHAVIOURS, views::WITHOUT_A_QUEUE, QUEUE),

@@ -42,6 +42,7 @@ mod semaphore_holds;
 mod shares;
 mod stored;
 mod stored_latch;
+mod together;
 mod turns;
 mod verbs;
 mod views;
