@@ -115,3 +115,13 @@ fn holds_of_a_half_moved_slot_that_are_renewed_only_together_are_found_by_their_
 fn an_extension_that_outlives_its_release_is_found_by_leftovers() {
     is_found(Mistake::ForgetsExtensionsUnheardOf, Check::Leftover);
 }
+
+#[test]
+fn an_acquire_that_does_not_tell_those_behind_it_is_found_by_the_waiting() {
+    is_found(Mistake::ServesThoseBehindSilently, Check::Waiting);
+}
+
+#[test]
+fn a_group_that_polls_one_after_the_other_is_found_by_the_waiting() {
+    is_found(Mistake::PollsOneAfterTheOther, Check::Waiting);
+}

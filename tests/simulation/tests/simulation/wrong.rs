@@ -49,6 +49,10 @@ pub(crate) enum Mistake {
     JudgesAllKeysAsOne,
     /// In the client: a release does not cover an extension that was not answered.
     ForgetsExtensionsUnheardOf,
+    /// An acquire that goes on to those behind it does not tell them.
+    ServesThoseBehindSilently,
+    /// In the client: who follows one that was granted a share waits for its own poll.
+    PollsOneAfterTheOther,
     /// In the client's store: holds of a slot that has half moved are renewed together or not at
     /// all.
     RenewsOnlyTogether,
@@ -81,6 +85,7 @@ impl Mistake {
             Self::IsPatientWithAllKeysAsOne => Some(Mend::PatienceOfTheKey),
             Self::JudgesAllKeysAsOne => Some(Mend::VerdictOfTheKey),
             Self::ForgetsExtensionsUnheardOf => Some(Mend::ReleaseOfWhatMayBeStored),
+            Self::PollsOneAfterTheOther => Some(Mend::TurnOfTheNext),
             _ => None,
         }
     }
