@@ -23,6 +23,8 @@ pub enum Mend {
     PatrolOfNested,
     /// A release is repeated for as long as the store may have the hold.
     ReleaseOfWhatMayBeStored,
+    /// Who follows one that was granted a share when it asked, asks at once.
+    TurnOfTheNext,
 }
 
 /// What is taken out of a client. Of no size, and nothing, without the feature.

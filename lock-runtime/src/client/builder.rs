@@ -148,8 +148,10 @@ impl Default for LockClientBuilder {
 
 impl LockClientBuilder {
     /// Each key and channel of this client begins with this, so one ACL rule `~shop:* &shop:*`
-    /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. The empty namespace
-    /// shares names with existing `SET NX` code. In the URL: `?namespace=shop`. Default: `lock`.
+    /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. At most 128 bytes of
+    /// UTF-8. With any other, connecting is [`LockError::Config`](crate::LockError::Config). The
+    /// empty namespace shares names with existing `SET NX` code. In the URL: `?namespace=shop`.
+    /// Default: `lock`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self

@@ -34,6 +34,8 @@ async fn an_unknown_option_of_any_kind_of_url_is_refused_with_the_known_ones() {
         }
         let said = refused(&format!("{base}?namespace=a%3Ab"));
         assert!(said.contains("has a ':'"), "{base}: {said}");
+        let said = refused(&format!("{base}?namespace={}", "n".repeat(129)));
+        assert!(said.contains("the limit is 128"), "{base}: {said}");
         let said = refused(&format!("{base}?name=two%20words"));
         assert!(said.contains("has a ' '"), "{base}: {said}");
     }

@@ -146,7 +146,7 @@ impl AcquireTask<'_> {
         }
     }
 
-    fn lacks(&self, mend: Mend) -> bool {
+    pub(super) fn lacks(&self, mend: Mend) -> bool {
         self.engine.defaults.taken_out.has(mend)
     }
 

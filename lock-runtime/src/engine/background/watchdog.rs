@@ -267,10 +267,7 @@ impl Watchdog {
             .iter()
             .flat_map(|(event, lease)| event.hold.renewals(*lease));
         let result = self.store.renew(renewals.collect(), by).await;
-        // Silence in less than a command's time says nothing about the store.
-        if result.is_ok() || by >= sent + self.command_timeout - self.command_timeout / 10 {
-            self.liveness.note(sent, &result);
-        }
+        self.liveness.note_by(sent, by, &result);
         match result {
             Ok(answer) => {
                 let mut replies = answer.value.into_iter();

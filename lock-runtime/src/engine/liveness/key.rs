@@ -22,6 +22,8 @@ struct KeyLivenessState {
     /// Send time of the last command after which the key was taken: as the store said, or because
     /// it was granted to a request of this client.
     busy: Option<Instant>,
+    /// Send time of the last command that was granted the key, or a share of it.
+    granted: Option<Instant>,
     /// Send time of the last command by which a request that had a place in the store's queue asked
     /// again.
     looked: Option<Instant>,
@@ -93,6 +95,11 @@ impl KeyLiveness {
         };
     }
 
+    /// Send time of the last command that was granted the key, or a share of it.
+    pub(crate) fn granted_at(&self) -> Option<Instant> {
+        self.state.lock().granted
+    }
+
     /// Send time of the last command that told the store that this client runs: one of a request
     /// that had a place there.
     pub(crate) fn looked_at(&self) -> Option<Instant> {
@@ -122,8 +129,10 @@ impl KeyLiveness {
                 }
                 state.answered = state.answered.max(Some(sent));
                 state.failing = None;
-                if let Acquired::Busy(Busy { holder, .. }) = answer.value {
-                    state.holder = holder;
+                match answer.value {
+                    Acquired::Busy(Busy { holder, .. }) => state.holder = holder,
+                    Acquired::Granted(_) => state.granted = state.granted.max(Some(sent)),
+                    Acquired::Conflict => {}
                 }
                 if !matches!(answer.value, Acquired::Conflict) {
                     state.busy = state.busy.max(Some(sent));

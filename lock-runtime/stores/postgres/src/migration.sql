@@ -462,8 +462,12 @@ BEGIN
     IF mine THEN
         DELETE FROM place WHERE name = n AND owner = o;
         code := 1;
-        queued := false;
         token := enter(n, o, p, c, t + span(lease), fences, t);
+        -- A hand-over stopped here: those behind may have their turn too.
+        IF queued THEN
+            queued := false;
+            SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
+        END IF;
         PERFORM tidy(n, t);
         RETURN;
     END IF;
@@ -789,11 +793,15 @@ BEGIN
     -- passed.
     owed := greatest(least(b.debt, b.turn + frame) - greatest(t - b.at, 0), 0);
     turns := greatest(b.turn - greatest(t - b.at, 0), 0);
-    owed := owed + every * wanted;
-    delay := greatest(owed - frame, 0);
+    delay := greatest(owed + every * wanted - frame, 0);
     IF delay > wait THEN
+        -- If the clock was set back, the bucket would stay empty for that long. It counts from now.
+        IF t < b.at THEN
+            UPDATE rate SET at = t, turn = turns, debt = owed WHERE name = n;
+        END IF;
         RETURN;
     END IF;
+    owed := owed + every * wanted;
     left_over := greatest(frame - owed, 0) / every;
     IF wanted > 0 THEN
         UPDATE rate SET at = t, turn = greatest(turns, delay), debt = owed WHERE name = n;
@@ -925,12 +933,28 @@ CREATE OR REPLACE FUNCTION lock_store.latch_leave(n bytea, o bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ DELETE FROM latch_place WHERE name = n AND owner = o $$;
 
--- A client that ends gives up its places. Of one that could not say so, they are passed over.
-CREATE OR REPLACE FUNCTION lock_store.leave(which bytea) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
-    DELETE FROM place WHERE client = which;
+-- A client that ends gives up its places, and what they held up goes to those behind them. Of one
+-- that could not say so, they are passed over.
+CREATE OR REPLACE FUNCTION lock_store.leave(
+    which bytea, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+DECLARE
+    n bytea;
+    t timestamptz;
+    turn integer;
+BEGIN
     DELETE FROM latch_place WHERE substr(owner, 1, 16) = which;
-$$;
+    -- Always in the same order, so that two of them don't wait for each other.
+    FOR n IN SELECT DISTINCT name FROM place WHERE client = which ORDER BY name LOOP
+        PERFORM head(n);
+        t := clock_timestamp();
+        DELETE FROM place WHERE name = n AND client = which;
+        SELECT x.told, x.tokens, x.turn INTO told, tokens, turn
+        FROM hand_over(n, NULL, t, told, tokens) x;
+        PERFORM tidy(n, t);
+    END LOOP;
+END $$;
 
 -- Removes what has ended, at most once a minute and some of it at a time. True if there is more.
 CREATE OR REPLACE FUNCTION lock_store.sweep() RETURNS boolean

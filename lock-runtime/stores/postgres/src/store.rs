@@ -214,16 +214,22 @@ impl PostgresStore {
 
     /// Gives up all places.
     pub(crate) async fn leave(&self, by: Instant) {
-        if self.has_waited.swap(false, Ordering::Relaxed)
-            && self.call(by, self.leaving(), |_| Ok(())).await.is_err()
-        {
-            tracing::debug!("a client's places are left to be passed over");
+        if !self.has_waited.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let left = self.call(by, self.leaving(), one(|row| row.told(), Vec::new));
+        match left.await {
+            Ok(answer) => self.tell_granted_now(answer.value, by).await,
+            Err(_) => tracing::debug!("a client's places are left to be passed over"),
         }
     }
 
     fn leaving(&self) -> Statement {
         let client = Param::bytes(self.client.0.to_be_bytes().to_vec());
-        Statement::new("SELECT lock_store.leave($1)", vec![client])
+        Statement::new(
+            "SELECT told, tokens FROM lock_store.leave($1)",
+            vec![client],
+        )
     }
 
     /// Closes the connections. If nobody has waited for it to [leave](Self::leave), it still tries.
@@ -235,10 +241,19 @@ impl PostgresStore {
         let (clock, leaving, late) = (self.pool.clock.clone(), self.leaving(), self.late);
         let by = clock.now() + self.command_timeout;
         self.pool.clock.spawn(async move {
-            if let Some(connection) = connections.first() {
-                let left = connection.run(&leaving, clock.now(), late);
-                let _ = clock.by(by, left).await;
-            }
+            let Some(connection) = connections.first() else {
+                return;
+            };
+            let leaves = async {
+                let rows = connection.run(&leaving, clock.now(), late).await?;
+                for (owner, token) in one(|row| row.told(), Vec::new)(&rows)? {
+                    if let Some(hint) = telling(owner.client, &News::Granted { owner, token }) {
+                        connection.run(&hint, clock.now(), late).await?;
+                    }
+                }
+                Ok::<_, tokio_postgres::Error>(())
+            };
+            let _ = clock.by(by, leaves).await;
         });
     }
 

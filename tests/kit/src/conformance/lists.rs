@@ -8,8 +8,8 @@ use super::engine::Engine;
 use super::{
     Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaving,
     losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, rw_lock,
-    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks, turns,
-    unpolled, verbs, views, waiting,
+    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks, together,
+    turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -54,6 +54,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (semaphore_holds::BEHAVIOURS, &[], SHARES),
     (shares::BEHAVIOURS, &[], SHARES),
     (tasks::BEHAVIOURS, tasks::WITHOUT_A_QUEUE, QUEUE),
+    (together::BEHAVIOURS, &[], SHARES),
     (turns::BEHAVIOURS, turns::WITHOUT_A_QUEUE, QUEUE),
     (unpolled::BEHAVIOURS, unpolled::WITHOUT_A_QUEUE, QUEUE),
     (verbs::BEHAVIOURS, verbs::WITHOUT_A_QUEUE, QUEUE),

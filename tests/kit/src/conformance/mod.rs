@@ -44,6 +44,7 @@ mod shares;
 mod stored;
 mod stored_latch;
 mod tasks;
+mod together;
 mod turns;
 mod unpolled;
 mod verbs;

@@ -19,6 +19,11 @@ pub(crate) struct Faults {
     pub(crate) unpolled: u64,
     /// Nested requests leave their body, are made by other tasks, or are not polled.
     pub(crate) leaving: bool,
+    /// So many requests of one client wait for shares behind one holder.
+    pub(crate) group_of: Option<u32>,
+    /// Ends of holds whose reply is lost, and with it the messages to those whose turn has come: the
+    /// client of the one that ended sends them.
+    pub(crate) lost_list: u64,
     /// A server is silent for a while.
     pub(crate) silence_every: Option<Duration>,
     /// A server has no memory, or takes a right away.
@@ -112,7 +117,24 @@ impl Faults {
             unpolled: rng.pick(&[0, 70, 70]),
             leaving: false,
             delay: rng.pick(delays),
+            ..Self::default()
         }
+        .with_groups()
+    }
+
+    /// In some worlds. Drawn apart: without a group, a seed is the run that it was before.
+    fn with_groups(mut self) -> Self {
+        let mut rng = Rng::new(self.placement);
+        if rng.chance(250) {
+            self.group_of = Some(rng.pick(&[4, 8, 12]));
+            self.lost_list = rng.pick(&[0, 0, 300, 600]);
+        }
+        self
+    }
+
+    /// True if clients may not hear of their grants.
+    pub(crate) fn loses_grants(&self) -> bool {
+        self.lost_grant + self.lost_list > 0
     }
 
     /// True if no fault lets two hold at once.
@@ -132,6 +154,7 @@ impl Faults {
             (self.pause_every.is_some(), "worlds: stopped clients"),
             (self.unpolled > 0, "worlds: tasks that are not polled"),
             (self.leaving, "worlds: nested requests that leave"),
+            (self.group_of.is_some(), "worlds: groups behind one holder"),
         ];
         for (_, kind) in kinds.iter().filter(|(is_so, _)| *is_so) {
             counts.add(kind);

@@ -22,6 +22,7 @@ mod cancellation;
 mod couriers;
 mod faults;
 mod found;
+mod groups;
 mod holding;
 mod leaving;
 mod lies;

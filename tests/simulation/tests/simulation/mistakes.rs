@@ -130,3 +130,13 @@ fn a_hold_that_every_polled_task_shares_is_found_by_exclusion() {
 fn an_unpolled_nested_request_that_is_not_passed_over_is_found_by_the_waiting() {
     is_found(Mistake::PassesNobodyOverInside, Check::Waiting);
 }
+
+#[test]
+fn an_acquire_that_does_not_tell_those_behind_it_is_found_by_the_waiting() {
+    is_found(Mistake::ServesThoseBehindSilently, Check::Waiting);
+}
+
+#[test]
+fn a_group_that_polls_one_after_the_other_is_found_by_the_waiting() {
+    is_found(Mistake::PollsOneAfterTheOther, Check::Waiting);
+}

@@ -131,7 +131,8 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
         }
         services.push(service);
     }
-    let troubles = crate::troubles::start(world, &services, rng);
+    let mut troubles = crate::troubles::start(world, &services, rng);
+    troubles.extend(crate::groups::start(world, &services));
     let users = async {
         for task in tasks {
             if let Err(error) = task.await

@@ -55,6 +55,10 @@ pub(crate) enum Mistake {
     SharesWithEveryTask,
     /// In the client: a nested request that is not polled keeps its place.
     PassesNobodyOverInside,
+    /// An acquire that goes on to those behind it does not tell them.
+    ServesThoseBehindSilently,
+    /// In the client: who follows one that was granted a share waits for its own poll.
+    PollsOneAfterTheOther,
     /// In the client's store: holds of a slot that has half moved are renewed together or not at
     /// all.
     RenewsOnlyTogether,
@@ -90,6 +94,7 @@ impl Mistake {
             Self::IsPatientWithAllKeysAsOne => Some(Mend::PatienceOfTheKey),
             Self::JudgesAllKeysAsOne => Some(Mend::VerdictOfTheKey),
             Self::ForgetsExtensionsUnheardOf => Some(Mend::ReleaseOfWhatMayBeStored),
+            Self::PollsOneAfterTheOther => Some(Mend::TurnOfTheNext),
             _ => None,
         }
     }

@@ -79,8 +79,9 @@ impl Wires {
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
             let mut was_open = false;
-            wires.send(&wire, expires, is_try, move |served| {
-                let value = world.servers[number].carry_out(&request, served);
+            let loses_list = wires.loses_list(&request);
+            wires.send(&wire, expires, (is_try, loses_list), move |served| {
+                let value = world.servers[number].carry_out(&request, served, loses_list);
                 if let (Request::LatchWait(_), Ok(Reply::LatchWait(found))) = (&request, &value) {
                     let is_open = matches!(found, LatchFound::Is(latch) if latch.count == 0);
                     // If the first reply counts, nobody gives this place up.
@@ -165,11 +166,24 @@ impl Wires {
         }
     }
 
+    /// Whether the reply to an end of a hold is lost, and with it the messages to those whose turn
+    /// has come.
+    fn loses_list(&self, request: &Request) -> bool {
+        let per_mille = self.world.faults.lost_list;
+        let ends = matches!(request, Request::Release(_) | Request::Abandon(_));
+        let lost =
+            ends && per_mille > 0 && self.state().rng.chance(per_mille) && !self.world.is_calm();
+        if lost {
+            self.world.counts.add("lost replies with a list");
+        }
+        lost
+    }
+
     fn send(
         &self,
         wire: &Wire,
         expires: Option<Instant>,
-        last_counts: bool,
+        (last_counts, loses_list): (bool, bool),
         carry_out: impl FnMut(&dyn Store) -> Deliver + Send + 'static,
     ) {
         let calm = self.world.is_calm();
@@ -184,7 +198,7 @@ impl Wires {
             happens
         };
         let lost = chance(faults.lost_request, "lost requests");
-        let lost_reply = chance(faults.lost_reply, "lost replies");
+        let lost_reply = chance(faults.lost_reply, "lost replies") || loses_list;
         let repeated = chance(faults.twice, "requests carried out twice");
         let slow = chance(faults.slow, "slow messages");
         let mut way = || {
