@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use crate::{Backend, polled};
+use crate::{Backend, eventually, polled};
 use lock_runtime::{Guard, LockClient, LockError};
 
 super::on_every_store!(
@@ -68,10 +68,20 @@ async fn a_row_of_unpolled_requests_in_the_stores_queue_costs_some_seconds(store
     let mut row = Vec::new();
     for places in 1..=ROW {
         let mut request = asleep(&client, true).await;
-        while other.inspect("k").await.unwrap().waiting < places {
-            assert!(polled(1, &mut request).await.is_none());
+        let queued = async {
+            eventually("it has a place", async || {
+                other.inspect("k").await.unwrap().waiting == places
+            })
+            .await;
+            // One whose command is under way has the time of the command besides, so it gets to
+            // see its reply.
+            other.health().await.unwrap();
+        };
+        tokio::select! {
+            biased;
+            answer = &mut request => panic!("{answer:?}"),
+            () = queued => row.push(request),
         }
-        row.push(request);
     }
     let behind = tokio::spawn(client.lock("k").fair().wait(WAIT).acquire());
     while other.inspect("k").await.unwrap().waiting <= ROW {
