@@ -27,6 +27,8 @@ mod pool;
 mod rows;
 mod statement;
 mod store;
+mod sweep;
+mod together;
 mod transport;
 mod url;
 

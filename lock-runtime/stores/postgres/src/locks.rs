@@ -4,20 +4,64 @@ use std::time::Duration;
 
 use lock_store::timing::{FALLBACK_POLL, backoff};
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Failure, Fenced, Granted, Inspection,
-    Instant, LockKey, Owner, Queue, Release, Released, Renewal, Renewed,
+    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Fenced, Granted, Inspection, Instant,
+    LockKey, Owner, Queue, Release, Released, Renewal, Renewed,
 };
 use tokio_postgres::Row;
 
+use crate::news;
 use crate::rows::{Read, Values, holder_of, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
+use crate::together::{Batched, Reply, Together};
 
-type Done<T> = Result<Answer<T>, Failure>;
-type Told = Vec<(Owner, Option<u64>)>;
+type Done<T> = Reply<T>;
+type Told = Vec<news::Granted>;
 
+/// A lease is over so long after its end, for sure.
+const LEASE_IS_OVER: Duration = Duration::from_millis(1);
 /// A request that has not looked for so long does not look any more.
 const FORGETS_LOOKS: Duration = Duration::from_secs(10);
+
+impl Batched for Acquire {
+    type Reply = Acquired;
+
+    fn together(store: &PostgresStore) -> &Together<Self> {
+        &store.acquiring
+    }
+
+    async fn carry_out(
+        store: &PostgresStore,
+        requests: Vec<Self>,
+        by: Instant,
+    ) -> Reply<Vec<Acquired>> {
+        store.acquires_many(&requests, by).await
+    }
+}
+
+impl Batched for Release {
+    type Reply = Released;
+
+    fn together(store: &PostgresStore) -> &Together<Self> {
+        &store.releasing
+    }
+
+    async fn carry_out(
+        store: &PostgresStore,
+        requests: Vec<Self>,
+        by: Instant,
+    ) -> Reply<Vec<Released>> {
+        store.releases_many(&requests, by).await
+    }
+}
+
+fn queue(request: &Acquire) -> i32 {
+    match request.queue {
+        Queue::Barge => 0,
+        Queue::Respect => 1,
+        Queue::Join => 2,
+    }
+}
 
 fn released(held: bool) -> Released {
     match held {
@@ -39,21 +83,20 @@ fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
 
 impl PostgresStore {
     pub(crate) async fn acquires(&self, request: Acquire, by: Instant) -> Done<Acquired> {
-        let mut params = of_claim(self.name(&request.claim.key), &request.claim);
         if request.queue == Queue::Join {
             self.waits();
         }
-        let queue = match request.queue {
-            Queue::Barge => 0,
-            Queue::Respect => 1,
-            Queue::Join => 2,
-        };
+        if request.queue == Queue::Join && request.instead_of.is_none() {
+            let name = self.name(&request.claim.key);
+            return self.together(name, request, by).await;
+        }
+        let mut params = of_claim(self.name(&request.claim.key), &request.claim);
         params.extend([
             Param::long(micros(request.lease)),
             Param::long(micros(request.first_lease)),
             Param::Long(request.wait.map(micros)),
             Param::Int(Some(tokens(&request))),
-            Param::Int(Some(queue)),
+            Param::Int(Some(queue(&request))),
             Param::Bytes(request.instead_of.map(owner)),
             Param::Deadline,
         ]);
@@ -65,28 +108,86 @@ impl PostgresStore {
                  OFFSET 0) AS one",
             params,
         );
-        let listens = *self.listens.borrow();
-        let looks_in = || self.looks_in(request.claim.owner);
-        let read =
-            |row: Values<'_>| Ok((acquired(&row, &request, listens, looks_in)?, row.told()?));
-        let kept = || {
-            let mut kept = Busy::new(None, false);
-            kept.look_in = Some(looks_in());
-            (Acquired::Busy(kept), Told::new())
-        };
-        let answer = self.call_unless_kept(by, statement, one(read, kept), kept);
+        let read = |row: Values<'_>| Ok((self.acquired(&row, &request)?, row.told()?));
+        let none = || (Acquired::busy(None, false), Told::new());
+        let answer = self.call(by, statement, one(read, none));
         Ok(self.tell(answer.await?))
+    }
+
+    /// Several that have or want places in the queue of one key.
+    async fn acquires_many(&self, requests: &[Acquire], by: Instant) -> Done<Vec<Acquired>> {
+        let all = requests.iter();
+        let parts = all.clone().map(|one| part(&one.claim));
+        let name = requests.first().map(|one| self.name(&one.claim.key));
+        let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
+        let statement = Statement::new(
+            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
+                 (it).told, (it).tokens \
+             FROM (SELECT lock_store.acquire($1, owner, count, capacity, lease, first_lease, \
+                     nullif(wait, 9223372036854775807), tokens, 2, NULL, $9) AS it \
+                 FROM unnest($2::bytea[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], \
+                     $7::bigint[], $8::int[]) \
+                     AS one (owner, count, capacity, lease, first_lease, wait, tokens) \
+                 OFFSET 0) AS many",
+            vec![
+                Param::Bytes(name),
+                Param::ManyBytes(all.clone().map(|one| owner(one.claim.owner)).collect()),
+                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
+                Param::ManyInts(parts.map(|(_, of)| of).collect()),
+                Param::ManyLongs(all.clone().map(|one| micros(one.lease)).collect()),
+                Param::ManyLongs(all.clone().map(|one| micros(one.first_lease)).collect()),
+                Param::ManyLongs(all.clone().map(wait).collect()),
+                Param::ManyInts(all.map(|one| Some(tokens(one))).collect()),
+                Param::Deadline,
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
+            let (mut acquired, mut told) = (Vec::new(), Told::new());
+            for (row, request) in rows.iter().map(Values).zip(requests) {
+                acquired.push(self.acquired(&row, request)?);
+                told.extend(row.told()?);
+            }
+            Ok((acquired, told))
+        };
+        let answer = self.call_for_many(by, statement, read);
+        Ok(self.tell(answer.await?))
+    }
+
+    fn acquired(&self, row: &Values<'_>, request: &Acquire) -> Read<Acquired> {
+        let limit: Option<i32> = row.get("lim")?;
+        let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+        let code: i32 = row.get("code")?;
+        Ok(match code {
+            1 => {
+                let token: Option<i64> = row.get("token")?;
+                let mut granted = Granted::new(token.map(unsigned), request.tokens);
+                granted.limit = limit;
+                Acquired::Granted(granted)
+            }
+            2 => Acquired::Conflict,
+            _ => {
+                let remaining: Option<i64> = row.get("remaining")?;
+                let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
+                busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
+                busy.limit = limit;
+                if code == 3 || !*self.listens.borrow() {
+                    busy.look_in = Some(self.looks_in(request.claim.owner, busy.remaining));
+                }
+                Acquired::Busy(busy)
+            }
+        })
     }
 
     /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or
     /// nobody listens.
-    fn looks_in(&self, owner: Owner) -> Duration {
+    fn looks_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
         let now = self.pool.clock.now();
         let mut looks = self.looks.lock();
         looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);
         let (times, last) = looks.entry(owner).or_insert((0, now));
         (*times, *last) = (times.saturating_add(1), now);
-        backoff(*times).min(FALLBACK_POLL)
+        let until_free = remaining.map_or(FALLBACK_POLL, |left| left + LEASE_IS_OVER);
+        backoff(*times).min(FALLBACK_POLL).min(until_free)
     }
 
     fn tell<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
@@ -94,6 +195,13 @@ impl PostgresStore {
             self.tell_granted(told);
             value
         })
+    }
+
+    /// The same, and waits until all are told: the program may end after this.
+    async fn tell_now<T>(&self, answer: Answer<(T, Told)>, by: Instant) -> Answer<T> {
+        let (value, told) = answer.value;
+        self.tell_granted_now(told, by).await;
+        Answer::new(value, answer.link)
     }
 
     pub(crate) async fn acquires_all(
@@ -115,8 +223,8 @@ impl PostgresStore {
             ],
         );
         let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.told()?));
-        let kept = || (AcquiredAll::Busy(0), Told::new());
-        let answer = self.call_unless_kept(by, statement, one(read, kept), kept);
+        let none = || (AcquiredAll::Busy(0), Told::new());
+        let answer = self.call(by, statement, one(read, none));
         Ok(self.tell(answer.await?))
     }
 
@@ -170,10 +278,21 @@ impl PostgresStore {
 
     pub(crate) async fn releases(
         &self,
-        requests: Vec<Release>,
+        mut requests: Vec<Release>,
         by: Instant,
     ) -> Done<Vec<Released>> {
-        if let [request] = &requests[..] {
+        if requests.len() == 1
+            && let Some(request) = requests.pop()
+        {
+            let name = self.name(&request.claim.key);
+            let answer = self.together(name, request, by).await?;
+            return Ok(answer.map(|released| vec![released]));
+        }
+        self.releases_many(&requests, by).await
+    }
+
+    async fn releases_many(&self, requests: &[Release], by: Instant) -> Done<Vec<Released>> {
+        if let [request] = requests {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
             let answer = self.ends(
@@ -211,14 +330,16 @@ impl PostgresStore {
             }
             Ok((ended, told))
         };
-        Ok(self.tell(self.call(by, statement, read).await?))
+        let answer = self.call_for_many(by, statement, read).await?;
+        Ok(self.tell_now(answer, by).await)
     }
 
     /// One that ends a hold, or a part of it.
     async fn ends(&self, sql: &'static str, params: Vec<Param>, by: Instant) -> Done<Released> {
         let none = || (Released::NotHeld, Told::new());
         let answer = self.call(by, Statement::new(sql, params), one(ended, none));
-        Ok(self.tell(answer.await?))
+        let answer = answer.await?;
+        Ok(self.tell_now(answer, by).await)
     }
 
     pub(crate) async fn shrinks(&self, claim: Claim, permits: u32, by: Instant) -> Done<Released> {
@@ -231,13 +352,7 @@ impl PostgresStore {
     pub(crate) async fn abandons(&self, request: Acquire, by: Instant) -> Done<Released> {
         let params = of_claim(self.name(&request.claim.key), &request.claim);
         let sql = "SELECT held, told, tokens FROM lock_store.abandon($1, $2, $3, $4)";
-        let none = || (Released::NotHeld, Told::new());
-        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
-        let answer = answer.await?;
-        let (released, told) = answer.value;
-        // It is the last that a client does.
-        self.tell_granted_now(told, by).await;
-        Ok(Answer::new(released, answer.link))
+        self.ends(sql, params, by).await
     }
 
     pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
@@ -257,7 +372,8 @@ impl PostgresStore {
         );
         let read = |row: Values<'_>| Ok((row.get("held")?, row.told()?));
         let answer = self.call(by, statement, one(read, || (None, Told::new())));
-        Ok(self.tell(answer.await?))
+        let answer = answer.await?;
+        Ok(self.tell_now(answer, by).await)
     }
 }
 
@@ -269,34 +385,6 @@ fn ended(row: Values<'_>) -> Read<(Released, Told)> {
 fn place(row: &Values<'_>) -> Read<usize> {
     let at: i64 = row.get("at")?;
     Ok(usize::try_from(at - 1).unwrap_or(usize::MAX))
-}
-
-fn acquired(
-    row: &Values<'_>,
-    request: &Acquire,
-    listens: bool,
-    looks_in: impl Fn() -> Duration,
-) -> Read<Acquired> {
-    let limit: Option<i32> = row.get("lim")?;
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    let code: i32 = row.get("code")?;
-    Ok(match code {
-        1 => {
-            let token: Option<i64> = row.get("token")?;
-            let mut granted = Granted::new(token.map(unsigned), request.tokens);
-            granted.limit = limit;
-            Acquired::Granted(granted)
-        }
-        2 => Acquired::Conflict,
-        _ => {
-            let remaining: Option<i64> = row.get("remaining")?;
-            let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
-            busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
-            busy.limit = limit;
-            busy.look_in = (code == 3 || !listens).then(looks_in);
-            Acquired::Busy(busy)
-        }
-    })
 }
 
 fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {
