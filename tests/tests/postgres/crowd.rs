@@ -8,10 +8,13 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
 use crate::checked::check;
-use crate::client;
+use crate::{builder, client};
 
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
+/// The sessions of clients that wait for a row.
+const AT_THE_ROW: &str = "SELECT count(*) FROM pg_stat_activity
+    WHERE usename = 'app' AND wait_event_type = 'Lock'";
 
 /// A session that has the row of the key `k`, as a request of a crowd.
 async fn row_of_k(server: &PostgresServer) -> Client {
@@ -24,9 +27,7 @@ async fn row_of_k(server: &PostgresServer) -> Client {
 
 async fn waits_for_a_row(server: &PostgresServer) {
     eventually("a session waits for a row", async || {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-            WHERE usename = 'app' AND wait_event_type = 'Lock'";
-        server.number(waiting).await > 0
+        server.number(AT_THE_ROW).await > 0
     })
     .await;
 }
@@ -44,9 +45,11 @@ fn contended(error: &LockError) -> String {
 async fn a_crowd_of_readers_gets_in_when_the_writer_leaves_and_nothing_fails() {
     const MANY: usize = 300;
     let server = PostgresServer::start().await;
+    // Each statement has little time.
+    let timed = builder(&server.app_url()).command_timeout(SHORT);
     let (writer, readers) = (
         client(&server.app_url()).await,
-        client(&server.app_url()).await,
+        timed.connect().await.unwrap(),
     );
     let guard = writer.rw_lock("k").write().await.unwrap();
     let mut crowd = JoinSet::new();
@@ -90,9 +93,7 @@ async fn releases_of_one_client_go_together() {
     let row = row_of_k(&server).await;
     let mut releases: JoinSet<_> = guards.into_iter().map(|guard| guard.release()).collect();
     waits_for_a_row(&server).await;
-    let at_the_row = "SELECT count(*) FROM pg_stat_activity
-        WHERE usename = 'app' AND wait_event_type = 'Lock'";
-    assert_eq!(server.number(at_the_row).await, 1);
+    assert_eq!(server.number(AT_THE_ROW).await, 1);
     row.batch_execute("COMMIT").await.unwrap();
     while let Some(released) = releases.join_next().await {
         released.unwrap().unwrap();
@@ -138,6 +139,27 @@ async fn who_waits_does_not_lock_the_row_and_is_seen_all_the_same() {
         guard.release().await.unwrap();
         waits.await.unwrap().unwrap().release().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_latch_does_not_lock_its_row() {
+    let server = PostgresServer::start().await;
+    let (one, other) = (
+        client(&server.app_url()).await,
+        client(&server.app_url()).await,
+    );
+    one.latch("k").set(1).await.unwrap();
+    let waits = tokio::spawn(async move { other.latch("k").wait(LONG).await });
+    let place = "SELECT count(*) FROM lock_store.latch_place";
+    eventually("it waits", async || server.number(place).await == 1).await;
+    let row = row_of_k(&server).await;
+    let begun = Instant::now();
+    while begun.elapsed() < 2 * SHORT + SHORT / 2 {
+        assert_eq!(server.number(AT_THE_ROW).await, 0);
+    }
+    row.batch_execute("COMMIT").await.unwrap();
+    one.latch("k").count_down().await.unwrap();
+    waits.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,6 +12,8 @@
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
+mod acquire;
+mod batch;
 mod connection;
 mod contract;
 mod errors;

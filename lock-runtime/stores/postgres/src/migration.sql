@@ -1026,7 +1026,7 @@ BEGIN
     PERFORM tidy(n, t);
 END $$;
 
--- `latch_look`, and a place unless it is open.
+-- `latch_look`, and a place unless it is open. Whoever has one locks no row, and seldom writes.
 CREATE OR REPLACE FUNCTION lock_store.latch_wait(
     n bytea, o bytea,
     OUT code integer, OUT left_over bigint, OUT generation bigint, OUT opened bigint,
@@ -1034,9 +1034,17 @@ CREATE OR REPLACE FUNCTION lock_store.latch_wait(
 ) LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
-    h hold := head(n);
     t timestamptz := clock_timestamp();
 BEGIN
+    SELECT * INTO code, left_over, generation, opened, remaining FROM latch_look(n);
+    IF code = 2 OR left_over = 0 OR EXISTS (
+        SELECT 1 FROM latch_place
+        WHERE name = n AND owner = o AND ends > t + interval '30 seconds'
+    ) THEN
+        RETURN;
+    END IF;
+    PERFORM head(n);
+    t := clock_timestamp();
     SELECT * INTO code, left_over, generation, opened, remaining FROM latch_look(n);
     IF code = 0 OR code = 1 AND left_over > 0 THEN
         INSERT INTO latch_place (name, owner, ends) VALUES (n, o, t + interval '60 seconds')

@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::{
-    Acquire, Answer, ClientId, Failure, Instant, LockKey, Mutex, Namespace, Owner, Release,
-    StoreError, StoreErrorKind, SweepingMap,
+    Acquire, Acquired, Answer, ClientId, Failure, Instant, LockKey, Mutex, Namespace, Owner,
+    Release, Released, StoreError, StoreErrorKind, SweepingMap,
 };
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::Row;
@@ -52,8 +52,8 @@ pub(crate) struct PostgresStore {
     pub(crate) looks: Mutex<SweepingMap<Owner, (u32, Instant)>>,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
-    pub(crate) acquiring: Together<Acquire>,
-    pub(crate) releasing: Together<Release>,
+    pub(crate) acquiring: Together<Acquire, Acquired>,
+    pub(crate) releasing: Together<Release, Released>,
 }
 
 impl fmt::Debug for PostgresStore {

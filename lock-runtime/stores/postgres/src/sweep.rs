@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use lock_store::{Clock, Instant};
 
-use crate::connection::Connection;
 use crate::pool::Pool;
 use crate::rows::{Read, Values, of_micros};
 use crate::statement::Statement;
@@ -23,39 +22,48 @@ pub(crate) async fn sweep(pool: Weak<Pool>) {
     let Some(clock) = pool.upgrade().map(|pool| pool.clock.clone()) else {
         return;
     };
-    let mut next = LEAST;
+    let (mut next, mut each) = (LEAST, MOST);
     loop {
         clock.sleep_until(clock.now() + next).await;
         let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else {
             return;
         };
-        let by = clock.now() + LONGEST;
-        next = match pool.get(by).await {
-            Ok(connection) => sweep_some(&connection, &clock, by).await,
-            Err(_) => MOST,
+        let began = clock.now();
+        let swept = sweep_some(&pool, &clock, began + LONGEST).await;
+        next = match swept {
+            // Others have as much of the server as this.
+            Some(Swept { more: true, .. }) => clock.now().saturating_duration_since(began),
+            Some(swept) => {
+                each = swept.each.clamp(LEAST, MOST);
+                each
+            }
+            None => each,
         };
     }
 }
 
-/// When to go on.
-async fn sweep_some(connection: &Arc<Connection>, clock: &Clock, by: Instant) -> Duration {
+struct Swept {
+    more: bool,
+    /// How long it is from one sweep to the next.
+    each: Duration,
+}
+
+async fn sweep_some(pool: &Arc<Pool>, clock: &Clock, by: Instant) -> Option<Swept> {
+    let connection = pool.get(by).await.ok()?;
     let sql = "SELECT lock_store.sweep() AS more, lock_store.sweeps_each() AS each";
-    let (statement, began, busy) = (
-        Statement::new(sql, Vec::new()),
-        clock.now(),
-        connection.begin(),
-    );
-    let done = clock.by(by, connection.run(&statement, began, SLACK)).await;
+    let (statement, busy) = (Statement::new(sql, Vec::new()), connection.begin());
+    let rows = clock.by(by, connection.run(&statement, clock.now(), SLACK));
+    let rows = rows.await?;
     drop(busy);
-    let read = |row: Values<'_>| -> Read<_> { Ok((row.get("more")?, row.get("each")?)) };
-    let read = one(read, || (false, i64::MAX));
-    match done.map(|rows| read(&rows?)) {
-        // Others have as much of the server as this.
-        Some(Ok((true, _))) => clock.now().saturating_duration_since(began),
-        Some(Ok((false, each))) => of_micros(each).clamp(LEAST, MOST),
-        failed => {
-            tracing::debug!(?failed, "what has ended is left to the next sweep");
-            MOST
-        }
-    }
+    let read = |row: Values<'_>| -> Read<_> {
+        Ok(Some(Swept {
+            more: row.get("more")?,
+            each: of_micros(row.get("each")?),
+        }))
+    };
+    let swept = rows.and_then(|rows| one(read, || None)(&rows));
+    swept.unwrap_or_else(|error| {
+        tracing::debug!(%error, "what has ended is left to the next sweep");
+        None
+    })
 }
