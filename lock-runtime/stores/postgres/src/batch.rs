@@ -1,8 +1,8 @@
 //! [`Batched`]: requests of one client for one key, taken up together.
 //!
-//! A statement about a contended key locks its row until its commit. So one of a client is under way
-//! at a time. The others wait for it, and then go as one statement: the row is locked once for all of
-//! them, and committed once.
+//! A statement about a contended key locks its row until its commit. So one of a client is under
+//! way at a time. The others wait for it, and then go as one statement: the row is locked once for
+//! all of them, and committed once.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,12 +12,12 @@ use crate::store::{SLACK, one};
 
 /// How long a sweep may take.
 const LONGEST: Duration = Duration::from_secs(60);
-/// The longest time to the next one: the functions say when, and see to it that one client sweeps at
-/// a time.
+/// The longest time to the next one. The functions say when, and let one client sweep at a time.
 const MOST: Duration = Duration::from_secs(60);
 const LEAST: Duration = Duration::from_millis(100);
 
-/// From the first connection on. A short program sweeps as well. An error leaves it to the next time.
+/// From the first connection on: a short program sweeps as well. An error leaves it to the next
+/// time.
 pub(crate) async fn sweep(pool: Weak<Pool>) {
     let Some(clock) = pool.upgrade().map(|pool| pool.clock.clone()) else {
         return;

@@ -240,7 +240,8 @@ fn a_look_tells_who_holds_the_key() {
     assert!(matches!(key.holder(), Some(Holder::Foreign(_))));
 }
 
-/// The store answers, and nothing is said of the key. Whoever was told that it is taken goes by that.
+/// The store answers, and nothing is said of the key. Whoever was told that it is taken goes by
+/// that.
 #[test]
 fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
     let (key, start) = (KeyLiveness::default(), Instant::now());
