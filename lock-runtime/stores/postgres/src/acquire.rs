@@ -75,7 +75,8 @@ impl PostgresStore {
         Ok(self.tell(answer.await?))
     }
 
-    /// Several that have or want places in the queue of one key.
+    /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
+    /// may undo it: the row is not kept from others until it is on disk.
     async fn acquires_many(&self, requests: &[Acquire], by: Instant) -> Reply<Vec<Acquired>> {
         let all = requests.iter();
         let parts = all.clone().map(|one| part(&one.claim));
@@ -83,7 +84,9 @@ impl PostgresStore {
         let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
         let statement = Statement::new(
             "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
-                 (it).told, (it).tokens \
+                 (it).told, (it).tokens, \
+                 CASE WHEN bool_and((it).code IN (0, 3) AND (it).told IS NULL) OVER () \
+                     THEN set_config('synchronous_commit', 'off', true) END \
              FROM (SELECT lock_store.acquire($1, owner, count, capacity, lease, first_lease, \
                      nullif(wait, 9223372036854775807), tokens, 2, NULL, $9) AS it \
                  FROM unnest($2::bytea[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], \
