@@ -68,6 +68,8 @@ pub enum StoreErrorKind {
     Refused,
     /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
     NotReplicated,
+    /// The store answers, and the requests of others for the same key kept this one from it.
+    Contended,
     /// The store is not what the client's URL says, such as another kind of Redis, or no master of
     /// that name, or it is not set up as the engine needs it. Not tried again.
     Misconfigured,
@@ -86,6 +88,7 @@ impl StoreErrorKind {
             Self::Denied => "denied",
             Self::Refused => "refused",
             Self::NotReplicated => "not_replicated",
+            Self::Contended => "contended",
             Self::Misconfigured => "misconfigured",
         }
     }
@@ -100,7 +103,8 @@ impl StoreErrorKind {
             | Self::OutOfMemory
             | Self::ReadOnly
             | Self::Loading
-            | Self::NotReplicated => true,
+            | Self::NotReplicated
+            | Self::Contended => true,
             Self::Denied | Self::Refused | Self::Misconfigured => false,
         }
     }
@@ -171,6 +175,10 @@ impl fmt::Display for StoreError {
             StoreErrorKind::NotReplicated => (
                 "too few replicas confirmed it",
                 "check the replicas and their links to the master, or ask for fewer",
+            ),
+            StoreErrorKind::Contended => (
+                "it answers, and others kept this request from the key",
+                "try again, or wait for longer",
             ),
             StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
         };

@@ -8,9 +8,13 @@
 mod around;
 mod checked;
 mod cost;
+mod crowd;
+mod growth;
 mod limits;
 mod set_up;
+mod strangers;
 mod tls;
+mod told;
 
 use std::time::Duration;
 

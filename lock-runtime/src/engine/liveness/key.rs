@@ -1,7 +1,9 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
 //! answers, and so give up together and for the same reason.
 
-use lock_store::{Acquired, Answer, Busy, Failure, Holder, Inspection, Instant, Mutex, StoreError};
+use lock_store::{
+    Acquired, Answer, Busy, Failure, Holder, Inspection, Instant, Mutex, StoreError, StoreErrorKind,
+};
 use tokio::sync::Notify;
 
 use super::{is_own_silence, is_silence, silent_since};
@@ -30,6 +32,9 @@ struct KeyLivenessState {
     /// Who had the key by the store's last word.
     holder: Option<Holder>,
     failing: Option<KeyFailure>,
+    /// Send time of the last command that others kept from the key, as the store has said, if none
+    /// got at it after that.
+    contended: Option<(Instant, StoreError)>,
     /// Send time of the first command without an answer after the last one that had one.
     silent_since: Option<Instant>,
     /// A look is under way. One at a time; everyone shares its answer.
@@ -55,6 +60,8 @@ pub(crate) enum Said {
     Taken,
     /// The store answers, and has not said so.
     Alive,
+    /// The store answers, and has let nobody of this client at the key.
+    Contended(StoreError),
     Failing(StoreError),
 }
 
@@ -128,7 +135,7 @@ impl KeyLiveness {
                     state.looked = state.looked.max(Some(sent));
                 }
                 state.answered = state.answered.max(Some(sent));
-                state.failing = None;
+                (state.failing, state.contended) = (None, None);
                 match answer.value {
                     Acquired::Busy(Busy { holder, .. }) => state.holder = holder,
                     Acquired::Granted(_) => state.granted = state.granted.max(Some(sent)),
@@ -137,6 +144,11 @@ impl KeyLiveness {
                 if !matches!(answer.value, Acquired::Conflict) {
                     state.busy = state.busy.max(Some(sent));
                 }
+            }
+            Err(failure) if failure.error.kind() == StoreErrorKind::Contended => {
+                state.answered = state.answered.max(Some(sent));
+                state.failing = None;
+                state.contended = Some((sent, failure.error.clone()));
             }
             Err(failure) => state.fails(sent, failure),
         }
@@ -218,7 +230,12 @@ impl KeyLivenessState {
             Some(failing) if failing.last < started && is_silence(&failing.error) => None,
             Some(failing) => Some(Said::Failing(failing.error.clone())),
             _ if self.busy >= Some(since) => Some(Said::Taken),
-            _ => (self.answered >= Some(since)).then_some(Said::Alive),
+            _ => match &self.contended {
+                Some((at, error)) if *at + FAILURE_LASTS >= since => {
+                    Some(Said::Contended(error.clone()))
+                }
+                _ => (self.answered >= Some(since)).then_some(Said::Alive),
+            },
         }
     }
 

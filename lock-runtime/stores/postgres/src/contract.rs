@@ -110,7 +110,7 @@ impl Store for PostgresStore {
                 self.hearer.hear(news);
                 return Ok(true);
             }
-            let Some(statement) = telling(to, &news) else {
+            let Some(statement) = telling(&[(to, news)]) else {
                 return Ok(false);
             };
             let sent = self.call(by, statement, |_| Ok(true)).await;

@@ -11,6 +11,12 @@ pub(crate) const TOO_LATE: &str = "LK001";
 const POOLED: [&str; 2] = ["26000", "42P05"];
 /// Of the functions: the isolation level does not suit.
 const ISOLATION: &str = "LK003";
+/// Of the functions: a `lock_check` is open.
+const CHECKED: &str = "LK004";
+/// Of the functions: what is to be replaced belongs to somebody else.
+const STRANGER: &str = "LK005";
+/// The functions wait for the row of a key for some time.
+const CONTENDED: &str = "55P03";
 
 const MIGRATE: &str = "apply the migration to this database: `LockClient::migrate()`, or the SQL \
                        of `lock_runtime::POSTGRES_MIGRATION`, as a user who may create a schema";
@@ -27,6 +33,8 @@ pub(crate) enum Effect {
     None,
     /// None. It may be sent again at once.
     Repeat,
+    /// None: a crowd, or an open `lock_check`, kept the row. It may be sent again.
+    Kept,
     /// Unknown: the connection is gone.
     Unknown,
 }
@@ -44,6 +52,8 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
     } else if *error.code() == SqlState::QUERY_CANCELED || is_of_class(code, &["57", "58", "XX"]) {
         // The server ended the session, perhaps while it committed.
         Effect::Unknown
+    } else if matches!(code.code(), CONTENDED | CHECKED) {
+        Effect::Kept
     } else {
         Effect::None
     }
@@ -58,9 +68,10 @@ pub(crate) fn is_pooled(code: &SqlState) -> bool {
     POOLED.contains(&code.code())
 }
 
-/// True if an open `lock_check` or a crowd kept the row for too long.
-pub(crate) fn is_kept(error: &Error) -> bool {
-    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+/// The row of a key is locked by one request after the other.
+pub(crate) fn contended(server: &str) -> StoreError {
+    let text = format!("{server}: the row of the key is contended ({CONTENDED})");
+    StoreError::new(StoreErrorKind::Contended, text)
 }
 
 /// The error for the user. `server` says which.
@@ -109,9 +120,14 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
                  `?connections=…`",
             ),
         ),
-        "55P03" => (
-            StoreErrorKind::Timeout,
-            Some("a transaction with an open `lock_check` keeps the lock; let it end"),
+        CONTENDED => return contended(server),
+        CHECKED => (StoreErrorKind::Contended, Some("let that transaction end")),
+        STRANGER => (
+            StoreErrorKind::Misconfigured,
+            Some(
+                "apply the migration as the owner of the schema lock_store; if that is a \
+                 stranger, drop the schema first",
+            ),
         ),
         "57P03" => (StoreErrorKind::Loading, None),
         TOO_LATE => (StoreErrorKind::Timeout, None),

@@ -12,6 +12,8 @@
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
+mod acquire;
+mod batch;
 mod connection;
 mod contract;
 mod errors;
@@ -27,6 +29,8 @@ mod pool;
 mod rows;
 mod statement;
 mod store;
+mod sweep;
+mod together;
 mod transport;
 mod url;
 

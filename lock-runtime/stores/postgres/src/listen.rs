@@ -34,8 +34,10 @@ impl Hearer {
             return;
         };
         match news {
-            News::Granted { owner, token } => {
-                drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
+            News::Granted(grants) => {
+                for (owner, token) in grants {
+                    drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
+                }
             }
             News::Told { .. } => {
                 if let Some(message) = news.message_for(&self.namespace) {

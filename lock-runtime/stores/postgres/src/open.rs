@@ -1,8 +1,7 @@
 //! From a URL to a store.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
@@ -10,12 +9,10 @@ use tokio::sync::{oneshot, watch};
 use crate::flights::Flights;
 use crate::listen::{self, Hearer};
 use crate::pool::Pool;
-use crate::statement::Statement;
 use crate::store::{PostgresStore, SLACK};
+use crate::sweep::sweep;
+use crate::together::Together;
 use crate::url;
-
-/// How often what has ended is removed. The functions see to it that one client does it at a time.
-const SWEEPS_EACH: Duration = Duration::from_secs(60);
 
 /// Opens a database, such as `postgres://app:word@db.internal/shop`, in the background.
 ///
@@ -73,7 +70,8 @@ fn open_with(
     }
     let pool = Pool::new(settings, clock.clone(), timeouts.connect, hearer.clone());
     clock.spawn(sweep(Arc::downgrade(&pool)));
-    Ok(Arc::new(PostgresStore {
+    Ok(Arc::new_cyclic(|me| PostgresStore {
+        me: me.clone(),
         pool,
         client,
         namespace,
@@ -86,31 +84,7 @@ fn open_with(
         flights: Flights::default(),
         looks: Mutex::default(),
         has_waited: AtomicBool::new(false),
+        acquiring: Together::default(),
+        releasing: Together::default(),
     }))
-}
-
-/// Sweeps as long as the client lives. An error leaves it to the next time.
-async fn sweep(pool: Weak<Pool>) {
-    let statement = Statement::new("SELECT lock_store.sweep()", Vec::new());
-    let Some(clock) = pool.upgrade().map(|pool| pool.clock.clone()) else {
-        return;
-    };
-    loop {
-        clock.sleep_until(clock.now() + SWEEPS_EACH).await;
-        let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else {
-            return;
-        };
-        if !pool.is_connected() {
-            continue;
-        }
-        let by = clock.now() + SWEEPS_EACH;
-        if let Ok(connection) = pool.get(by).await {
-            let busy = connection.begin();
-            let done = clock.by(by, connection.run(&statement, clock.now(), SLACK));
-            if let Some(Err(error)) = done.await {
-                tracing::debug!(%error, "locks that have ended are left to the next sweep");
-            }
-            drop(busy);
-        }
-    }
 }
