@@ -9,6 +9,7 @@ mod around;
 mod checked;
 mod cost;
 mod limits;
+mod poolers;
 mod set_up;
 mod tls;
 

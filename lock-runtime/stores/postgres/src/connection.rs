@@ -1,19 +1,19 @@
 //! [`Connection`]: one session of the server.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, StoreError, StoreErrorKind};
+use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, Error, NoTls, Row};
 
-use crate::errors::{is_pooled, of_postgres, of_version};
+use crate::errors::{of_postgres, of_version};
 use crate::statement::Statement;
-use crate::transport::Route;
+use crate::transport::{Route, Transport};
+use crate::turns::Turns;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
 /// its beginning, and clocks drift apart.
@@ -25,11 +25,8 @@ const DRIFT: Duration = Duration::from_secs(1);
 /// An open session. It ends when the last handle to it is dropped.
 pub(crate) struct Connection {
     client: Arc<Client>,
-    /// Statements that this session knows, by their text.
-    known: Mutex<HashMap<&'static str, tokio_postgres::Statement>>,
-    /// Whether it may know any.
-    keeps: Arc<AtomicBool>,
-    /// The statements under way.
+    turns: Turns,
+    /// The statements under way, or waiting for their turn.
     load: AtomicUsize,
     is_retired: AtomicBool,
     /// A statement was not answered in its time.
@@ -53,14 +50,13 @@ impl Drop for Busy<'_> {
 
 const HELLO: &str = "SELECT lock_store.version(), \
                      (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
-                     pg_is_in_recovery()";
+                     pg_is_in_recovery(), pg_backend_pid()";
 
 impl Connection {
     /// Connects, and checks that the functions are there and may be used.
     pub(crate) async fn open(
         route: &Route,
         server: &str,
-        keeps: &Arc<AtomicBool>,
         clock: &Clock,
     ) -> Result<Self, StoreError> {
         let (client, open) = connect(route, server, clock).await?;
@@ -82,10 +78,12 @@ impl Connection {
             let text = format!("{server}: it is a standby");
             return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
         }
+        let client = Arc::new(client);
+        let is_own = login_process(&client, &route.transport).await;
+        let is_own = is_own == Some(row.try_get(3).map_err(failed)?);
         Ok(Self {
-            client: Arc::new(client),
-            known: Mutex::default(),
-            keeps: Arc::clone(keeps),
+            turns: Turns::new(is_own, &client, clock),
+            client,
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
@@ -120,10 +118,16 @@ impl Connection {
         self.is_doubted.store(false, Ordering::Relaxed);
     }
 
-    /// When it has answered all that was sent before. It does not keep the session open.
-    pub(crate) fn answered_all(&self) -> impl Future<Output = Result<(), Error>> + use<> {
-        let client = Arc::clone(&self.client);
-        async move { client.batch_execute("").await }
+    /// When it has answered all that was sent before: then true, and false if it ends without that.
+    /// It does not keep the session open.
+    pub(crate) fn answered_all(&self) -> impl Future<Output = bool> + use<> {
+        let (turns, client) = (self.turns.clone(), Arc::clone(&self.client));
+        async move {
+            let turn = turns.next().await;
+            let is_answered = client.batch_execute("").await.is_ok();
+            turn.end();
+            is_answered
+        }
     }
 
     pub(crate) fn is_open(&self, now: Instant) -> bool {
@@ -150,36 +154,13 @@ impl Connection {
         let deadline = self.micros.saturating_add(since);
         let params = statement.params.iter();
         let params: Vec<_> = params.map(|param| param.typed(&deadline)).collect();
-        if !self.keeps.load(Ordering::Relaxed) {
-            return self.client.query_typed(statement.sql, &params).await;
-        }
-        let done = self.run_known(statement.sql, &params).await;
-        if let Err(error) = &done
-            && error.code().is_some_and(is_pooled)
-        {
-            self.keeps.store(false, Ordering::Relaxed);
+        let turn = self.turns.next().await;
+        let done = self.client.query_typed(statement.sql, &params).await;
+        // An error comes before the end of the server's answer.
+        if done.is_ok() {
+            turn.end();
         }
         done
-    }
-
-    /// The server reads and plans a statement that it knows only once.
-    async fn run_known(
-        &self,
-        sql: &'static str,
-        params: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Vec<Row>, Error> {
-        let known = self.known.lock().get(sql).cloned();
-        let known = match known {
-            Some(known) => known,
-            None => {
-                let types: Vec<Type> = params.iter().map(|(_, of)| of.clone()).collect();
-                let known = self.client.prepare_typed(sql, &types).await?;
-                self.known.lock().insert(sql, known.clone());
-                known
-            }
-        };
-        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
-        self.client.query(&known, &values).await
     }
 
     /// By how much the server's clock may be behind what this connection takes it for.
@@ -190,6 +171,20 @@ impl Connection {
     pub(crate) fn since(&self) -> Instant {
         self.answered
     }
+}
+
+/// The process of the session, as the server named it at the login for requests to cancel. A pooler
+/// makes up a number of its own. `None` over TLS, where it can't be read.
+async fn login_process(client: &Client, transport: &Transport) -> Option<i32> {
+    if !matches!(transport, Transport::Plain) {
+        return None;
+    }
+    let (to, mut from) = tokio::io::duplex(64);
+    let cancel = client.cancel_token();
+    cancel.cancel_query_raw(to, NoTls).await.ok()?;
+    // After its length and its code.
+    from.read_u64().await.ok()?;
+    from.read_i32().await.ok()
 }
 
 /// Connects only.

@@ -6,9 +6,6 @@ use tokio_postgres::error::SqlState;
 
 /// Of the functions: the command came after its deadline.
 pub(crate) const TOO_LATE: &str = "LK001";
-/// A session does not know the statement that it has prepared, or knows another one: there is a
-/// pooler that gives each transaction to any session.
-const POOLED: [&str; 2] = ["26000", "42P05"];
 /// Of the functions: the isolation level does not suit.
 const ISOLATION: &str = "LK003";
 
@@ -36,13 +33,10 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
         return Effect::Unknown;
     };
     let code = error.code();
-    if *code == SqlState::T_R_SERIALIZATION_FAILURE
-        || *code == SqlState::T_R_DEADLOCK_DETECTED
-        || is_pooled(code)
-    {
+    if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
         Effect::Repeat
-    } else if *error.code() == SqlState::QUERY_CANCELED || is_of_class(code, &["57", "58", "XX"]) {
-        // The server ended the session, perhaps while it committed.
+    } else if is_of_class(code, &["08", "57", "58", "XX"]) {
+        // The server, or a pooler, ended the session, perhaps while it committed.
         Effect::Unknown
     } else {
         Effect::None
@@ -51,11 +45,6 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
 
 fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
     classes.iter().any(|class| code.code().starts_with(class))
-}
-
-/// True if sessions can't keep statements.
-pub(crate) fn is_pooled(code: &SqlState) -> bool {
-    POOLED.contains(&code.code())
 }
 
 /// True if an open `lock_check` or a crowd kept the row for too long.

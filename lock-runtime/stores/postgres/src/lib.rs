@@ -7,8 +7,8 @@
 //!
 //! - Time is the server's. A statement that was given up is not carried out after its deadline.
 //! - A client has a few connections, so that commits of independent keys share their write to disk.
-//! - A session keeps prepared statements, unless there is a pooler: pgbouncer in transaction mode
-//!   may stand between.
+//! - No statement has a name, and a session that may be a pooler's carries out one at a time:
+//!   pgbouncer in transaction mode may stand between.
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
@@ -28,6 +28,7 @@ mod rows;
 mod statement;
 mod store;
 mod transport;
+mod turns;
 mod url;
 
 pub use self::open::open;

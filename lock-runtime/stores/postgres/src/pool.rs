@@ -173,7 +173,7 @@ impl Pool {
     async fn open(self: Arc<Self>) {
         let (route, server) = (&self.settings.route, &self.settings.server);
         let by = self.clock.now() + self.connect_timeout;
-        let opened = Connection::open(route, server, &self.settings.keeps, &self.clock);
+        let opened = Connection::open(route, server, &self.clock);
         let opened = self.clock.by(by, opened).await;
         let opened = opened.unwrap_or_else(|| Err(self.error(StoreErrorKind::Timeout, SLOW)));
         let is_first = self.ended(opened);
@@ -198,7 +198,7 @@ impl Pool {
         let connection = Arc::downgrade(connection);
         self.clock.spawn(async move {
             // If it ends without that, it is closed.
-            let trusts = answered.await.is_ok();
+            let trusts = answered.await;
             let (Some(pool), Some(connection)) = (pool.upgrade(), connection.upgrade()) else {
                 return;
             };

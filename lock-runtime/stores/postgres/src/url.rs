@@ -1,8 +1,5 @@
 //! The URL: `postgres://user:password@host:5432/database?connections=8&listen=off`.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -21,8 +18,6 @@ pub(crate) struct Settings {
     pub(crate) connections: usize,
     /// Where to listen. `None`: nowhere.
     pub(crate) listen: Option<Route>,
-    /// Whether sessions may keep statements: not through a pooler, which needs the option `listen`.
-    pub(crate) keeps: Arc<AtomicBool>,
     /// The hosts, for people.
     pub(crate) server: String,
 }
@@ -85,7 +80,6 @@ pub(crate) fn read(
     }
     let transport = transport(sslmode, tls)?;
     let config = config(&plain, &transport, name, timeouts)?;
-    let keeps = Arc::new(AtomicBool::new(listen.is_none()));
     let listen = match listen {
         None => Some(config.clone()),
         Some("off") => None,
@@ -98,7 +92,6 @@ pub(crate) fn read(
     Ok(Settings {
         connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
         listen: listen.map(over),
-        keeps,
         server: server(&config),
         route: over(config),
     })
