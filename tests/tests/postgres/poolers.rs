@@ -1,9 +1,9 @@
 //! Poolers that give each transaction to any session, as pgbouncer does.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{ChildProcess, PgBouncer, PostgresServer, eventually};
+use lock_testkit::{ChildProcess, Log, PgBouncer, Port, PostgresServer, eventually};
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::client;
@@ -128,4 +128,81 @@ async fn a_grant_that_the_pooler_can_not_tell_is_undone() {
     server.restart().await;
     standby.resume();
     eventually("it is undone", async || server.number(HELD).await == 0).await;
+}
+
+/// The mean time from a release to the next holder.
+async fn hand_over(one: &LockClient, two: &LockClient) -> Duration {
+    let mut sum = Duration::ZERO;
+    for _ in 0..10 {
+        let guard = one.lock("k").acquire().await.unwrap();
+        let waiter = two.lock("k");
+        let waits = tokio::spawn(async move {
+            waiter.acquire().await.unwrap().release().await.unwrap();
+            Instant::now()
+        });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let released = Instant::now();
+        guard.release().await.unwrap();
+        sum += waits.await.unwrap().saturating_duration_since(released);
+    }
+    sum / 10
+}
+
+async fn listening_finding(client: &LockClient) -> Option<String> {
+    let health = client.health().await.unwrap();
+    let mut findings = health.servers[0].findings.iter().map(ToString::to_string);
+    findings.find(|finding| finding.contains("`listen="))
+}
+
+#[tokio::test]
+async fn a_subscription_through_a_pooler_is_found_out_and_those_who_wait_ask() {
+    let log = Log::default();
+    let writer = log.clone();
+    let logged = tracing_subscriber::fmt().with_ansi(false);
+    // For the clients' threads, too; those of other tests log there as well.
+    logged.with_writer(move || writer.clone()).init();
+    let server = PostgresServer::start().await;
+    let pooler = PgBouncer::start(&server).await;
+    let (one, two) = (client(&pooler.url()).await, client(&pooler.url()).await);
+    eventually("both know it", async || {
+        listening_finding(&one).await.is_some() && listening_finding(&two).await.is_some()
+    })
+    .await;
+    let took = hand_over(&one, &two).await;
+    assert!(took < Duration::from_millis(250), "{took:?}");
+    let (text, server) = (log.text(), format!("server={}", pooler.address()));
+    let about = text.lines().filter(|line| line.contains(&server));
+    let warnings = about.filter(|line| line.contains("`listen=")).count();
+    assert_eq!(warnings, 2, "one of each client: {text}");
+    // What it subscribed to before is not left to others.
+    for session in all_sessions(&pooler).await {
+        let channels = "SELECT count(*) FROM pg_listening_channels()";
+        let left: i64 = session.query_one(channels, &[]).await.unwrap().get(0);
+        assert_eq!(left, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_listens_past_the_pooler_has_no_finding_and_who_can_not_has_one() {
+    let server = PostgresServer::start().await;
+    let pooler = PgBouncer::start(&server).await;
+    let gone = Port::free();
+    for (listen, is_fine) in [
+        (format!("127.0.0.1:{}", server.port()), true),
+        ("off".to_owned(), true),
+        (format!("[::1]:{}", gone.number()), false),
+        (format!("127.0.0.1:{}", gone.number()), false),
+    ] {
+        let client = client(&format!("{}?listen={listen}", pooler.url())).await;
+        eventually("it is known", async || {
+            listening_finding(&client).await.is_none() == is_fine
+        })
+        .await;
+        client.lock("k").run(async {}).await.unwrap();
+        assert_eq!(
+            listening_finding(&client).await.is_none(),
+            is_fine,
+            "{listen}"
+        );
+    }
 }

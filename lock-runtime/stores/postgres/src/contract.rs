@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
     Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
     StoreErrorKind, StoreFuture,
 };
 
@@ -150,7 +150,11 @@ impl Store for PostgresStore {
     }
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Box::pin(self.asks(by))
+        Box::pin(self.finds(by))
+    }
+
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
+        Box::pin(async move { Some(self.logs(by).await) })
     }
 
     fn link(&self) -> Link {

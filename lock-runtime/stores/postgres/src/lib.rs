@@ -17,6 +17,7 @@ mod contract;
 mod errors;
 mod findings;
 mod flights;
+mod hearer;
 mod latches;
 mod link;
 mod listen;

@@ -65,7 +65,7 @@ impl PostgresStore {
                  OFFSET 0) AS one",
             params,
         );
-        let listens = *self.listens.borrow();
+        let listens = self.hearing.borrow().is_proved();
         let looks_in = || self.looks_in(request.claim.owner);
         let read =
             |row: Values<'_>| Ok((acquired(&row, &request, listens, looks_in)?, row.told()?));

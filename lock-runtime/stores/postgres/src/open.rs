@@ -8,7 +8,8 @@ use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
 
 use crate::flights::Flights;
-use crate::listen::{self, Hearer};
+use crate::hearer::Hearer;
+use crate::listen::{Hearing, Subscriber};
 use crate::pool::Pool;
 use crate::statement::Statement;
 use crate::store::{PostgresStore, SLACK};
@@ -58,20 +59,23 @@ fn open_with(
         listener,
         namespace: namespace.clone(),
     };
-    let (listens, listens_now) = watch::channel(false);
+    let (sender, hearing) = watch::channel(Hearing::Unknown);
     let (open, closed) = oneshot::channel();
-    if let Some(route) = settings.listen.clone() {
-        listen::start(
+    let listen = settings.listen.clone();
+    let pool = Pool::new(settings, clock.clone(), timeouts.connect, hearer.clone());
+    if let Some(route) = listen {
+        let subscriber = Subscriber {
             route,
             client,
-            hearer.clone(),
-            &clock,
-            timeouts.connect,
-            listens,
-            closed,
-        );
+            hearer: hearer.clone(),
+            pool: Arc::downgrade(&pool),
+            server: pool.settings.server.clone(),
+            clock: clock.clone(),
+            limit: timeouts.connect,
+            hearing: sender,
+        };
+        subscriber.start(closed);
     }
-    let pool = Pool::new(settings, clock.clone(), timeouts.connect, hearer.clone());
     clock.spawn(sweep(Arc::downgrade(&pool)));
     Ok(Arc::new(PostgresStore {
         pool,
@@ -80,7 +84,7 @@ fn open_with(
         hearer,
         late: timeouts.command + SLACK,
         connect_timeout: timeouts.connect,
-        listens: listens_now,
+        hearing,
         open: Mutex::new(Some(open)),
         command_timeout: timeouts.command,
         flights: Flights::default(),

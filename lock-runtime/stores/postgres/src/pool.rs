@@ -8,7 +8,7 @@ use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
 use crate::connection::Connection;
-use crate::listen::Hearer;
+use crate::hearer::Hearer;
 use crate::url::Settings;
 
 /// After an attempt to connect failed while others are connected, the next one waits.

@@ -15,8 +15,9 @@ use tokio_postgres::Row;
 use crate::connection::Connection;
 use crate::errors::{Effect, TOO_LATE, effect_of, is_kept, of_postgres};
 use crate::flights::Flights;
+use crate::hearer::Hearer;
 use crate::link::LINK;
-use crate::listen::Hearer;
+use crate::listen::Hearing;
 use crate::news::News;
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
@@ -34,8 +35,7 @@ pub(crate) struct PostgresStore {
     /// How long after its sending a statement may begin at most.
     pub(crate) late: Duration,
     pub(crate) connect_timeout: Duration,
-    /// Whether the client listens now.
-    pub(crate) listens: watch::Receiver<bool>,
+    pub(crate) hearing: watch::Receiver<Hearing>,
     /// Ends the task that listens. `None` if there is none.
     pub(crate) open: Mutex<Option<oneshot::Sender<()>>>,
     pub(crate) command_timeout: Duration,

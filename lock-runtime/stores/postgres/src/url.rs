@@ -220,8 +220,11 @@ fn elsewhere(config: &Config, address: &str) -> Result<Config, ConfigError> {
             "`listen` in the store's URL is neither `off` nor `host:port`",
         ));
     };
+    let of_brackets = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
     let mut other = Config::new();
-    other.host(host).port(port);
+    other.host(of_brackets.unwrap_or(host)).port(port);
     other.ssl_mode(config.get_ssl_mode());
     notice_its_death(&mut other);
     if let Some(user) = config.get_user() {
