@@ -8,7 +8,9 @@
 mod around;
 mod checked;
 mod cost;
+mod hosts;
 mod limits;
+mod options;
 mod poolers;
 mod set_up;
 mod tls;

@@ -1,6 +1,7 @@
 //! `postgres:` URLs, as far as this build knows them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lock_store::{Store, StoreContext};
 
@@ -9,6 +10,20 @@ use crate::error::LockError;
 
 pub(super) fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres:") || url.starts_with("postgresql:")
+}
+
+/// The time limit in a URL, if it is of PostgreSQL.
+#[cfg(feature = "postgres")]
+pub(super) fn connect_timeout_of(url: &str) -> Result<Option<Duration>, LockError> {
+    match is_postgres(url) {
+        true => Ok(lock_store_postgres::connect_timeout(url)?),
+        false => Ok(None),
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(super) fn connect_timeout_of(_url: &str) -> Result<Option<Duration>, LockError> {
+    Ok(None)
 }
 
 #[cfg(feature = "postgres")]

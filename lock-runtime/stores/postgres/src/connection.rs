@@ -10,9 +10,11 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio_postgres::{Client, Error, NoTls, Row};
 
-use crate::errors::{of_postgres, of_version};
+use crate::errors::{of_postgres, of_read_only, of_standby, of_version};
+use crate::identity::{Identity, KnownIdentity};
+use crate::route::{Route, Session};
 use crate::statement::Statement;
-use crate::transport::{Route, Transport};
+use crate::transport::Transport;
 use crate::turns::Turns;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
@@ -25,6 +27,8 @@ const DRIFT: Duration = Duration::from_secs(1);
 /// An open session. It ends when the last handle to it is dropped.
 pub(crate) struct Connection {
     client: Arc<Client>,
+    /// Of several, which one it is.
+    server: Option<(Arc<KnownIdentity>, Identity)>,
     turns: Turns,
     /// The statements under way, or waiting for their turn.
     load: AtomicUsize,
@@ -50,38 +54,40 @@ impl Drop for Busy<'_> {
 
 const HELLO: &str = "SELECT lock_store.version(), \
                      (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
-                     pg_is_in_recovery(), pg_backend_pid()";
+                     pg_backend_pid()";
 
 impl Connection {
-    /// Connects, and checks that the functions are there and may be used.
-    pub(crate) async fn open(
-        route: &Route,
-        server: &str,
-        clock: &Clock,
-    ) -> Result<Self, StoreError> {
-        let (client, open) = connect(route, server, clock).await?;
+    /// Connects, and checks that the server takes writes, and that the functions are there and may
+    /// be used.
+    pub(crate) async fn open(route: &Route, clock: &Clock) -> Result<Self, StoreError> {
+        let greet = |session| Self::greet(session, route, clock);
+        route.connect(clock, greet).await
+    }
+
+    async fn greet(session: Session, route: &Route, clock: &Clock) -> Result<Self, StoreError> {
+        let (client, open, server) = drive(session, clock);
+        expect_writable(&client, &server).await?;
+        let identity = match route.is_list() {
+            true => Identity::of(&client).await,
+            false => None,
+        };
+        if let Some(identity) = identity {
+            route.known.check(identity, &server)?;
+        }
         let asked = clock.now();
-        let failed = |error: Error| of_postgres(&error, server);
+        let failed = |error: Error| of_postgres(&error, &server);
         let rows = client.query_typed(HELLO, &[]).await.map_err(failed)?;
         let answered = clock.now();
-        let row = rows.first().ok_or_else(|| {
-            StoreError::new(
-                StoreErrorKind::Refused,
-                format!("{server}: no answer to the first question"),
-            )
-        })?;
+        let row = rows.first().ok_or_else(|| says_nothing(&server))?;
         let version = row.try_get(0).map_err(failed)?;
         if version != crate::VERSION {
-            return Err(of_version(version, server));
-        }
-        if row.try_get(2).map_err(failed)? {
-            let text = format!("{server}: it is a standby");
-            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
+            return Err(of_version(version, &server));
         }
         let client = Arc::new(client);
         let is_own = login_process(&client, &route.transport).await;
-        let is_own = is_own == Some(row.try_get(3).map_err(failed)?);
+        let is_own = is_own == Some(row.try_get(2).map_err(failed)?);
         Ok(Self {
+            server: identity.map(|identity| (Arc::clone(&route.known), identity)),
             turns: Turns::new(is_own, &client, clock),
             client,
             load: AtomicUsize::new(0),
@@ -132,7 +138,10 @@ impl Connection {
 
     pub(crate) fn is_open(&self, now: Instant) -> bool {
         let is_old = self.load() == 0 && now > self.answered + LONGEST_LIFE;
-        let is_unwanted = self.is_retired.load(Ordering::Relaxed) || is_old && self.is_usable();
+        let of = self.server.as_ref();
+        let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
+        let is_unwanted =
+            self.is_retired.load(Ordering::Relaxed) || is_replaced || is_old && self.is_usable();
         !is_unwanted && !self.client.is_closed()
     }
 
@@ -187,20 +196,40 @@ async fn login_process(client: &Client, transport: &Transport) -> Option<i32> {
     from.read_i32().await.ok()
 }
 
-/// Connects only.
-pub(crate) async fn connect(
-    route: &Route,
-    server: &str,
-    clock: &Clock,
-) -> Result<(Client, oneshot::Sender<()>), StoreError> {
-    let failed = |error: Error| of_postgres(&error, server);
-    let (client, mut messages) = route.connect().await.map_err(failed)?;
+/// Carries the bytes of a session in the background, until what it gives is dropped.
+pub(crate) fn drive(session: Session, clock: &Clock) -> (Client, oneshot::Sender<()>, String) {
+    let Session {
+        client,
+        mut messages,
+        server,
+    } = session;
     let (open, closed) = oneshot::channel();
     clock.spawn(until_closed(closed, async move {
         // Whoever waits for an answer gets the error.
         while messages.next().await.is_some() {}
     }));
-    Ok((client, open))
+    (client, open, server)
+}
+
+/// Refuses a standby, and a user or a database that may only read.
+pub(crate) async fn expect_writable(client: &Client, server: &str) -> Result<(), StoreError> {
+    let question = "SELECT pg_is_in_recovery(), \
+                    current_setting('default_transaction_read_only') = 'on'";
+    let failed = |error: Error| of_postgres(&error, server);
+    let rows = client.query_typed(question, &[]).await.map_err(failed)?;
+    let row = rows.first().ok_or_else(|| says_nothing(server))?;
+    if row.try_get(0).map_err(failed)? {
+        return Err(of_standby(server));
+    }
+    match row.try_get(1).map_err(failed)? {
+        true => Err(of_read_only(server)),
+        false => Ok(()),
+    }
+}
+
+fn says_nothing(server: &str) -> StoreError {
+    let text = format!("{server}: no answer to the first question");
+    StoreError::new(StoreErrorKind::Refused, text)
 }
 
 /// Works until the other end of `closed` is dropped.

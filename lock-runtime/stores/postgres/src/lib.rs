@@ -18,23 +18,28 @@ mod errors;
 mod findings;
 mod flights;
 mod hearer;
+mod identity;
 mod latches;
 mod link;
 mod listen;
 mod locks;
+mod migrate;
 mod news;
 mod open;
 mod pool;
+mod route;
 mod rows;
 mod statement;
 mod store;
 mod transport;
 mod turns;
 mod url;
+mod url_options;
 
 pub use self::open::open;
 #[cfg(feature = "tls")]
 pub use self::open::open_over_tls;
+pub use self::url_options::connect_timeout;
 
 /// The migration: a script of SQL that makes the schema `lock_store`. Whoever applies it must own
 /// that schema, or be allowed to create it. It may be applied again at any time.

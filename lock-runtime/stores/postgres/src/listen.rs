@@ -9,16 +9,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::backoff;
-use lock_store::{ClientId, Clock};
+use lock_store::{ClientId, Clock, StoreError, StoreErrorKind};
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
-use crate::connection::{connect, until_closed};
+use crate::connection::{drive, expect_writable, until_closed};
 use crate::hearer::Hearer;
 use crate::news::{News, channel};
 use crate::pool::Pool;
+use crate::route::{Route, Session};
 use crate::statement::{Param, Statement};
-use crate::transport::Route;
 
 /// What a client tells itself.
 const PROOF: &str = "1 proof";
@@ -74,8 +74,6 @@ pub(crate) struct Subscriber {
     /// For people.
     pub(crate) server: String,
     pub(crate) clock: Clock,
-    /// How long one step may take.
-    pub(crate) limit: Duration,
     pub(crate) hearing: watch::Sender<Hearing>,
 }
 
@@ -140,9 +138,12 @@ impl Subscriber {
     }
 
     async fn subscribe(&self) -> End {
-        let (session, mut messages) = match self.in_time(self.route.connect()).await {
-            Ok(connected) => connected,
-            Err(text) => return End::Failed(text),
+        let connected = self.route.connect(&self.clock, greet).await;
+        let (session, mut messages) = match connected {
+            Ok(Session {
+                client, messages, ..
+            }) => (client, messages),
+            Err(error) => return End::Failed(error.detail().to_owned()),
         };
         let proof = Notify::new();
         let hears = async {
@@ -169,7 +170,7 @@ impl Subscriber {
 
     /// What it gives within the limit, or why it gives nothing.
     async fn in_time<T>(&self, step: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
-        let by = self.clock.now() + self.limit;
+        let by = self.clock.now() + self.route.limit;
         match self.clock.by(by, step).await {
             Some(Ok(value)) => Ok(value),
             Some(Err(error)) => Err(told(&error)),
@@ -203,22 +204,24 @@ impl Subscriber {
     /// As far as the pooler allows: it gives another session as long as one is in a transaction.
     async fn unlisten(&self, channel: &str, process: Option<String>) {
         let unlisten = format!("BEGIN; UNLISTEN {channel}; SELECT pg_backend_pid()");
-        let by = |limit| self.clock.now() + limit;
         let mut sessions = Vec::new();
+        // All of them first: who keeps some must not wait for others.
         for _ in 0..UNLISTENS {
-            let connected = connect(&self.route, &self.server, &self.clock);
-            let Some(Ok(session)) = self.clock.by(by(self.limit), connected).await else {
-                break;
-            };
-            let done = session.0.simple_query(&unlisten);
-            let done = self.clock.by(by(UNLISTENS_WITHIN), done).await;
-            sessions.push(session);
-            match done {
+            match self.route.connect(&self.clock, greet).await {
+                Ok(session) => sessions.push(drive(session, &self.clock)),
+                Err(_) => break,
+            }
+        }
+        let mut kept = 0;
+        for (session, _open, _) in &sessions {
+            kept += 1;
+            let by = self.clock.now() + UNLISTENS_WITHIN;
+            match self.clock.by(by, session.simple_query(&unlisten)).await {
                 Some(Ok(rows)) if self::process(&rows) != process => {}
                 _ => break,
             }
         }
-        for (session, _open) in &sessions {
+        for (session, _open, _) in sessions.iter().take(kept) {
             let _ = self.in_time(session.batch_execute("COMMIT")).await;
         }
     }
@@ -226,17 +229,35 @@ impl Subscriber {
     /// Over another session.
     async fn tell_itself(&self) -> Result<(), String> {
         let pool = self.pool.upgrade().ok_or("the client is closed")?;
-        let by = self.clock.now() + self.limit;
+        let by = self.clock.now() + self.route.limit;
         let connection = pool.get(by).await.map_err(|error| error.to_string())?;
         let client = self.client.0.to_be_bytes().to_vec();
         let params = vec![Param::bytes(client), Param::Text(PROOF.to_owned())];
         let tell = Statement::new("SELECT lock_store.tell($1, $2)", params);
         let busy = connection.begin();
-        let told = self.in_time(connection.run(&tell, self.clock.now(), self.limit));
+        let told = self.in_time(connection.run(&tell, self.clock.now(), self.route.limit));
         let told = told.await.map(drop);
         drop(busy);
         told
     }
+}
+
+/// A standby takes no `LISTEN`.
+async fn greet(mut session: Session) -> Result<Session, StoreError> {
+    let Session {
+        client,
+        messages,
+        server,
+    } = &mut session;
+    let is_gone = async { while messages.next().await.is_some() {} };
+    tokio::select! {
+        checked = expect_writable(client, server) => checked?,
+        () = is_gone => {
+            let text = format!("{server}: the connection ended");
+            return Err(StoreError::new(StoreErrorKind::Disconnected, text));
+        }
+    }
+    Ok(session)
 }
 
 /// The number of the session's process.

@@ -55,6 +55,7 @@ fn open_with(
         ..
     } = context;
     let settings = url::read(url, tls, &name, timeouts)?;
+    let connect_timeout = settings.route.limit;
     let hearer = Hearer {
         listener,
         namespace: namespace.clone(),
@@ -62,7 +63,7 @@ fn open_with(
     let (sender, hearing) = watch::channel(Hearing::Unknown);
     let (open, closed) = oneshot::channel();
     let listen = settings.listen.clone();
-    let pool = Pool::new(settings, clock.clone(), timeouts.connect, hearer.clone());
+    let pool = Pool::new(settings, clock.clone(), hearer.clone());
     if let Some(route) = listen {
         let subscriber = Subscriber {
             route,
@@ -71,7 +72,6 @@ fn open_with(
             pool: Arc::downgrade(&pool),
             server: pool.settings.server.clone(),
             clock: clock.clone(),
-            limit: timeouts.connect,
             hearing: sender,
         };
         subscriber.start(closed);
@@ -83,7 +83,7 @@ fn open_with(
         namespace,
         hearer,
         late: timeouts.command + SLACK,
-        connect_timeout: timeouts.connect,
+        connect_timeout,
         hearing,
         open: Mutex::new(Some(open)),
         command_timeout: timeouts.command,

@@ -20,7 +20,6 @@ const SLOW: &str = "connecting takes too long";
 pub(crate) struct Pool {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
-    connect_timeout: Duration,
     hearer: Hearer,
     state: Mutex<State>,
     /// Changes when an attempt to connect has ended.
@@ -67,16 +66,10 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(
-        settings: Settings,
-        clock: Clock,
-        connect_timeout: Duration,
-        hearer: Hearer,
-    ) -> Arc<Self> {
+    pub(crate) fn new(settings: Settings, clock: Clock, hearer: Hearer) -> Arc<Self> {
         Arc::new(Self {
             settings,
             clock,
-            connect_timeout,
             hearer,
             state: Mutex::default(),
             attempts: watch::Sender::new(0),
@@ -171,11 +164,7 @@ impl Pool {
 
     /// One attempt to connect.
     async fn open(self: Arc<Self>) {
-        let (route, server) = (&self.settings.route, &self.settings.server);
-        let by = self.clock.now() + self.connect_timeout;
-        let opened = Connection::open(route, server, &self.clock);
-        let opened = self.clock.by(by, opened).await;
-        let opened = opened.unwrap_or_else(|| Err(self.error(StoreErrorKind::Timeout, SLOW)));
+        let opened = Connection::open(&self.settings.route, &self.clock).await;
         let is_first = self.ended(opened);
         self.has_changed(is_first);
     }
