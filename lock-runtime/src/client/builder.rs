@@ -19,9 +19,9 @@ use lock_store::Pause;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
 use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
-use lock_store::{ConfigError, Store, StoreContext};
+use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 #[cfg(feature = "redis")]
-use lock_store_redis::{CredentialsProvider, Login, Replicas};
+use lock_store_redis::Replicas;
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -77,9 +77,7 @@ pub struct LockClientBuilder {
     connect_timeout: Option<Duration>,
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
-    #[cfg(feature = "redis")]
     login: Login,
-    #[cfg(feature = "redis")]
     provider: Option<CredentialsProvider>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
@@ -128,9 +126,7 @@ impl Default for LockClientBuilder {
             connect_timeout: None,
             #[cfg(feature = "redis")]
             replicas: None,
-            #[cfg(feature = "redis")]
             login: Login::default(),
-            #[cfg(feature = "redis")]
             provider: None,
             #[cfg(feature = "tls")]
             tls: None,

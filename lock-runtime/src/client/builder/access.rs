@@ -2,8 +2,7 @@
 
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-#[cfg(feature = "redis")]
-use lock_store_redis::{Credentials, CredentialsProvider};
+use lock_store::{Credentials, CredentialsProvider};
 
 use super::LockClientBuilder;
 use crate::error::LockError;
@@ -46,7 +45,6 @@ impl LockClientBuilder {
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL has a user too, and for a user without a
     /// password.
-    #[cfg(feature = "redis")]
     pub fn username(mut self, username: impl Into<String>) -> Self {
         self.login.username = Some(username.into());
         self
@@ -57,7 +55,6 @@ impl LockClientBuilder {
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL has a password too.
-    #[cfg(feature = "redis")]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.login.password = Some(password.into());
         self
@@ -100,7 +97,6 @@ impl LockClientBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    #[cfg(feature = "redis")]
     pub fn credentials<F, Fut, E>(mut self, provider: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -120,12 +116,9 @@ impl LockClientBuilder {
 
     /// Refuses a user and a password beside those in the URL.
     pub(super) fn expect_no_login(&self, store: &str) -> Result<(), LockError> {
-        let given: &[(&str, bool)] = &[
-            #[cfg(feature = "redis")]
+        let given = [
             ("username", self.login.username.is_some()),
-            #[cfg(feature = "redis")]
             ("password", self.login.password.is_some()),
-            #[cfg(feature = "redis")]
             ("credentials", self.provider.is_some()),
         ];
         given

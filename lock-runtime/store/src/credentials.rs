@@ -1,4 +1,5 @@
-//! [`Credentials`] that change: who provides them, and when they are renewed.
+//! [`Login`]: user and password outside the URL. [`Credentials`] that change: who provides them, and
+//! when they are renewed.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -7,19 +8,39 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::task::JoinSet;
 
-use crate::secrets::Secret;
-use crate::server_text::shown;
+use crate::clock::Clock;
+use crate::error::{StoreError, StoreErrorKind};
+use crate::instant::Instant;
+use crate::mutex::Mutex;
+use crate::secrets::{Secret, strip};
+use crate::server_text::escaped;
 
 /// A longer validity counts as endless.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// However short the validity, the provider is asked no more often than this for an established
 /// connection.
-pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(500);
+pub const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The number of a provider's latest passwords that stay hidden: an error may be late.
 const KEPT: usize = 4;
+
+/// User and password outside the URL. They are for its servers, not for sentinels, which have their
+/// own users.
+#[derive(Clone, Default)]
+pub struct Login {
+    /// Default: the URL's, or that of the engine.
+    pub username: Option<String>,
+    /// Default: the URL's, or none.
+    pub password: Option<String>,
+}
+
+/// Hides user and password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Login(…)")
+    }
+}
 
 /// User and password from a provider, and how long they are valid.
 ///
@@ -52,12 +73,13 @@ impl Credentials {
     }
 }
 
+/// For stores.
+#[doc(hidden)]
 impl Credentials {
-    /// The command that authenticates an established connection.
-    pub(crate) fn auth(&self) -> redis::Cmd {
-        let mut auth = redis::cmd("AUTH");
-        auth.arg(&self.username).arg(&self.password);
-        auth
+    /// The user and the password.
+    #[must_use]
+    pub fn both(&self) -> (&str, &str) {
+        (&self.username, &self.password)
     }
 }
 
@@ -105,10 +127,11 @@ impl CredentialsProvider {
     }
 
     /// Credentials for one connection, and when to ask for the next.
-    pub(crate) async fn ask(
-        &self,
-        clock: &Clock,
-    ) -> Result<(Credentials, Option<Instant>), StoreError> {
+    ///
+    /// # Errors
+    /// The provider's, or that it panicked.
+    #[doc(hidden)]
+    pub async fn ask(&self, clock: &Clock) -> Result<(Credentials, Option<Instant>), StoreError> {
         let (ask, now) = (Arc::clone(&self.ask), clock.now());
         // A task of its own: its panic ends no connection. The task ends when nothing waits for it.
         let mut asked = JoinSet::new();
@@ -124,7 +147,7 @@ impl CredentialsProvider {
                 let again = credentials.valid_for.map(|validity| now + pause(validity));
                 Ok((credentials, again))
             }
-            Some(Ok(Err(text))) => Err(failed(&format!("failed: {}", shown(&text)))),
+            Some(Ok(Err(text))) => Err(failed(&format!("failed: {}", escaped(&strip(&text))))),
             _ => Err(failed("panicked")),
         }
     }
@@ -146,45 +169,6 @@ impl CredentialsProvider {
         if secrets.len() > KEPT {
             secrets.pop_front();
         }
-    }
-}
-
-/// A provider, and the client's clock.
-#[derive(Clone, Copy)]
-pub(crate) struct Asking<'c> {
-    pub(crate) provider: &'c CredentialsProvider,
-    pub(crate) clock: &'c Clock,
-}
-
-/// The identity of a connection, and how long it is valid.
-pub(crate) struct Session {
-    pub(crate) settings: redis::RedisConnectionInfo,
-    /// True if a provider was asked.
-    pub(crate) is_asked: bool,
-    pub(crate) renew_at: Option<Instant>,
-}
-
-impl Session {
-    /// The settings with credentials for one more connection.
-    pub(crate) async fn begin(
-        settings: &redis::RedisConnectionInfo,
-        asking: Option<Asking<'_>>,
-    ) -> Result<Self, StoreError> {
-        let mut session = Self {
-            settings: settings.clone(),
-            is_asked: asking.is_some(),
-            renew_at: None,
-        };
-        if let Some(Asking { provider, clock }) = asking {
-            let (credentials, again) = provider.ask(clock).await?;
-            let Credentials {
-                username, password, ..
-            } = credentials;
-            let settings = session.settings.set_username(username);
-            session.settings = settings.set_password(password);
-            session.renew_at = again;
-        }
-        Ok(session)
     }
 }
 
