@@ -22,6 +22,8 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// However short the validity, the provider is asked no more often than this for an established
 /// connection.
 pub const MIN_PAUSE: Duration = Duration::from_millis(500);
+/// How long an answer counts that nobody waited for, and how long it is waited for.
+const KEPT_FOR: Duration = Duration::from_secs(60);
 /// The number of a provider's latest passwords that stay hidden: an error may be late.
 const KEPT: usize = 4;
 
@@ -99,6 +101,38 @@ pub struct CredentialsProvider {
     ask: Arc<dyn Fn() -> Asked + Send + Sync>,
     /// The newest last.
     secrets: Arc<Mutex<VecDeque<Secret>>>,
+    /// What nobody waited for to its end.
+    kept: Arc<Mutex<Option<Question>>>,
+}
+
+/// The provider was asked. It goes on without somebody who waits, and ends with the last handle to
+/// the provider.
+struct Question {
+    asked: Instant,
+    /// A task of its own: its panic ends no connection.
+    answer: JoinSet<Result<Credentials, String>>,
+}
+
+/// A question that is kept if nobody waits for its answer.
+struct Waited<'p> {
+    question: Question,
+    kept: &'p Mutex<Option<Question>>,
+}
+
+impl Drop for Waited<'_> {
+    fn drop(&mut self) {
+        if self.question.answer.is_empty() {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        if kept.is_none() {
+            let (asked, answer) = (
+                self.question.asked,
+                std::mem::take(&mut self.question.answer),
+            );
+            *kept = Some(Question { asked, answer });
+        }
+    }
 }
 
 impl fmt::Debug for CredentialsProvider {
@@ -123,6 +157,7 @@ impl CredentialsProvider {
         Self {
             ask: Arc::new(ask),
             secrets: Arc::default(),
+            kept: Arc::default(),
         }
     }
 
@@ -130,26 +165,51 @@ impl CredentialsProvider {
     ///
     /// # Errors
     /// The provider's, or that it panicked.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the next call gets the answer, for a minute.
     #[doc(hidden)]
     pub async fn ask(&self, clock: &Clock) -> Result<(Credentials, Option<Instant>), StoreError> {
-        let (ask, now) = (Arc::clone(&self.ask), clock.now());
-        // A task of its own: its panic ends no connection. The task ends when nothing waits for it.
-        let mut asked = JoinSet::new();
-        asked.spawn_on(async move { ask().await }, clock.handle());
         let failed = |why: &str| {
             let text = format!("the credentials provider {why}");
             StoreError::new(StoreErrorKind::Disconnected, text)
         };
-        match asked.join_next().await {
-            Some(Ok(Ok(credentials))) => {
-                self.remember(&credentials);
-                let pause = |validity: Duration| (validity.min(FOREVER) / 4 * 3).max(MIN_PAUSE);
-                let again = credentials.valid_for.map(|validity| now + pause(validity));
-                Ok((credentials, again))
+        loop {
+            let kept = self.kept.lock().take();
+            let kept = kept.filter(|question| clock.now() < question.asked + KEPT_FOR);
+            let is_kept = kept.is_some();
+            let mut waited = Waited {
+                question: kept.unwrap_or_else(|| self.begin(clock)),
+                kept: &self.kept,
+            };
+            let asked = waited.question.asked;
+            let credentials = match waited.question.answer.join_next().await {
+                Some(Ok(Ok(credentials))) => credentials,
+                Some(Ok(Err(text))) => {
+                    return Err(failed(&format!("failed: {}", escaped(&strip(&text)))));
+                }
+                // Its client's runtime is gone.
+                Some(Err(error)) if error.is_cancelled() && is_kept => continue,
+                _ => return Err(failed("panicked")),
+            };
+            let pause = |validity: Duration| (validity.min(FOREVER) / 4 * 3).max(MIN_PAUSE);
+            let again = credentials
+                .valid_for
+                .map(|validity| asked + pause(validity));
+            let is_over = again.is_some_and(|again| again <= clock.now());
+            if is_kept && is_over {
+                continue;
             }
-            Some(Ok(Err(text))) => Err(failed(&format!("failed: {}", escaped(&strip(&text))))),
-            _ => Err(failed("panicked")),
+            self.remember(&credentials);
+            return Ok((credentials, again));
         }
+    }
+
+    fn begin(&self, clock: &Clock) -> Question {
+        let (ask, asked) = (Arc::clone(&self.ask), clock.now());
+        let mut answer = JoinSet::new();
+        answer.spawn_on(async move { ask().await }, clock.handle());
+        Question { asked, answer }
     }
 
     fn remember(

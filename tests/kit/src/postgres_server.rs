@@ -415,7 +415,8 @@ impl StoreUnderTest for PostgresServer {
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
-        lock_store_postgres::open(&self.app_url(), context).expect("a good URL")
+        let access = lock_store_postgres::Access::default();
+        lock_store_postgres::open(&self.app_url(), context, &access).expect("a good URL")
     }
 
     fn leftovers(&self) -> Asks<'_, usize> {

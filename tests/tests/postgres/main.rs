@@ -8,6 +8,7 @@
 mod around;
 mod checked;
 mod cost;
+mod credentials;
 mod hosts;
 mod limits;
 mod options;

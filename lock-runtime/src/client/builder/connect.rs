@@ -247,7 +247,6 @@ impl LockClientBuilder {
                      `synchronous_standby_names` says",
                 ));
             }
-            self.expect_no_login("`postgres:` has user and password in its URL")?;
             return open_postgres(self, url, context);
         }
         let Some(rest) = url.strip_prefix("memory:") else {

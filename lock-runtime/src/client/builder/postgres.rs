@@ -28,15 +28,17 @@ pub(super) fn connect_timeout_of(_url: &str) -> Result<Option<Duration>, LockErr
 
 #[cfg(feature = "postgres")]
 pub(super) fn open_postgres(
-    _builder: &LockClientBuilder,
+    builder: &LockClientBuilder,
     url: &str,
     context: StoreContext,
 ) -> Result<Arc<dyn Store>, LockError> {
-    #[cfg(feature = "tls")]
-    if let Some(tls) = &_builder.tls {
-        return Ok(lock_store_postgres::open_over_tls(url, context, tls)?);
-    }
-    Ok(lock_store_postgres::open(url, context)?)
+    let access = lock_store_postgres::Access {
+        login: builder.login.clone(),
+        provider: builder.provider.clone(),
+        #[cfg(feature = "tls")]
+        tls: builder.tls.clone(),
+    };
+    Ok(lock_store_postgres::open(url, context, &access)?)
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     is_retired: AtomicBool,
     /// A statement was not answered in its time.
     is_doubted: AtomicBool,
+    /// When its credentials end soon.
+    renew_at: Option<Instant>,
     /// Before and after the server was asked for its time, and what it said, in microseconds.
     asked: Instant,
     answered: Instant,
@@ -65,6 +67,7 @@ impl Connection {
     }
 
     async fn greet(session: Session, route: &Route, clock: &Clock) -> Result<Self, StoreError> {
+        let renew_at = session.renew_at;
         let (client, open, server) = drive(session, clock);
         expect_writable(&client, &server).await?;
         let identity = match route.is_list() {
@@ -93,6 +96,7 @@ impl Connection {
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
+            renew_at,
             asked,
             answered,
             micros: row.try_get(1).map_err(failed)?,
@@ -137,7 +141,9 @@ impl Connection {
     }
 
     pub(crate) fn is_open(&self, now: Instant) -> bool {
-        let is_old = self.load() == 0 && now > self.answered + LONGEST_LIFE;
+        let until = self.answered + LONGEST_LIFE;
+        let until = self.renew_at.map_or(until, |renew_at| renew_at.min(until));
+        let is_old = self.load() == 0 && now > until;
         let of = self.server.as_ref();
         let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
         let is_unwanted =
@@ -202,6 +208,7 @@ pub(crate) fn drive(session: Session, clock: &Clock) -> (Client, oneshot::Sender
         client,
         mut messages,
         server,
+        ..
     } = session;
     let (open, closed) = oneshot::channel();
     clock.spawn(until_closed(closed, async move {

@@ -1,6 +1,6 @@
 //! What PostgreSQL's errors mean to a client.
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{StoreError, StoreErrorKind, escaped, secrets};
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -136,7 +136,8 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
         _ if is_of_class(code, &["40"]) => (StoreErrorKind::Timeout, None),
         _ => (StoreErrorKind::Refused, None),
     };
-    let text = format!("{server}: {} ({})", db.message(), code.code());
+    let said = escaped(&secrets::strip(db.message()));
+    let text = format!("{server}: {said} ({})", code.code());
     let error = StoreError::new(kind, text);
     match advice {
         Some(advice) => error.advise(advice),

@@ -12,6 +12,7 @@
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
+mod access;
 mod connection;
 mod contract;
 mod errors;
@@ -36,9 +37,8 @@ mod turns;
 mod url;
 mod url_options;
 
+pub use self::access::Access;
 pub use self::open::open;
-#[cfg(feature = "tls")]
-pub use self::open::open_over_tls;
 pub use self::url_options::connect_timeout;
 
 /// The migration: a script of SQL that makes the schema `lock_store`. Whoever applies it must own

@@ -248,6 +248,7 @@ async fn greet(mut session: Session) -> Result<Session, StoreError> {
         client,
         messages,
         server,
+        ..
     } = &mut session;
     let is_gone = async { while messages.next().await.is_some() {} };
     tokio::select! {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lock_store::{ConfigError, Mutex, Store, StoreContext};
 use tokio::sync::{oneshot, watch};
 
+use crate::access::Access;
 use crate::flights::Flights;
 use crate::hearer::Hearer;
 use crate::listen::{Hearing, Subscriber};
@@ -21,29 +22,12 @@ const SWEEPS_EACH: Duration = Duration::from_secs(60);
 /// Opens a database, such as `postgres://app:word@db.internal/shop`, in the background.
 ///
 /// # Errors
-/// For a bad URL. That the database can't be used is told by [`Store::connected`] and by each
-/// request.
-pub fn open(url: &str, context: StoreContext) -> Result<Arc<dyn Store>, ConfigError> {
-    open_with(url, context, None)
-}
-
-/// The same over TLS, with these certificates.
-///
-/// # Errors
-/// The same, and for certificates that can't be read.
-#[cfg(feature = "tls")]
-pub fn open_over_tls(
+/// For a bad URL, and for settings that contradict it or can't be read. That the database can't be
+/// used is told by [`Store::connected`] and by each request.
+pub fn open(
     url: &str,
     context: StoreContext,
-    tls: &lock_store::Tls,
-) -> Result<Arc<dyn Store>, ConfigError> {
-    open_with(url, context, Some(tls))
-}
-
-fn open_with(
-    url: &str,
-    context: StoreContext,
-    tls: url::Given<'_>,
+    access: &Access,
 ) -> Result<Arc<dyn Store>, ConfigError> {
     let StoreContext {
         namespace,
@@ -54,7 +38,7 @@ fn open_with(
         timeouts,
         ..
     } = context;
-    let settings = url::read(url, tls, &name, timeouts)?;
+    let settings = url::read(url, access, &name, timeouts)?;
     let connect_timeout = settings.route.limit;
     let hearer = Hearer {
         listener,

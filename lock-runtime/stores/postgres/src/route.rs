@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lock_store::{Clock, Staggered, StoreError, StoreErrorKind};
+use lock_store::{Clock, CredentialsProvider, Instant, Staggered, StoreError, StoreErrorKind};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config};
 
@@ -61,6 +61,8 @@ pub(crate) struct Session {
     pub(crate) messages: Messages,
     /// For people.
     pub(crate) server: String,
+    /// When there should be another one with new credentials.
+    pub(crate) renew_at: Option<Instant>,
 }
 
 /// Where to, and how.
@@ -70,6 +72,8 @@ pub(crate) struct Route {
     /// Without hosts.
     pub(crate) config: Config,
     pub(crate) transport: Transport,
+    /// Of user and password, if the configuration has none.
+    pub(crate) provider: Option<CredentialsProvider>,
     /// How long one attempt may take.
     pub(crate) limit: Duration,
     pub(crate) known: Arc<KnownIdentity>,
@@ -86,11 +90,12 @@ impl Route {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
+        let (config, renew_at) = &self.with_credentials(clock).await?;
         let (addresses, mut errors) = self.addresses(clock).await;
         let attempt = |address: Address| {
             let server = address.to_string();
             let greeted = async {
-                let session = self.connect_at(address).await?;
+                let session = self.connect_at(address, config.clone(), *renew_at).await?;
                 greet(session).await
             };
             let greeted = clock.by(clock.now() + self.limit, greeted);
@@ -130,9 +135,39 @@ impl Route {
         (addresses, errors)
     }
 
-    async fn connect_at(&self, address: Address) -> Result<Session, StoreError> {
-        let server = address.to_string();
+    /// The provider has a time limit of its own.
+    async fn with_credentials(
+        &self,
+        clock: &Clock,
+    ) -> Result<(Config, Option<Instant>), StoreError> {
         let mut config = self.config.clone();
+        let Some(provider) = &self.provider else {
+            return Ok((config, None));
+        };
+        let given = clock.by(clock.now() + self.limit, provider.ask(clock));
+        let (credentials, renew_at) = given.await.unwrap_or_else(|| {
+            let limit = self.limit;
+            let text = format!(
+                "the credentials provider did not answer within the connect timeout of {limit:?}"
+            );
+            let error = StoreError::new(StoreErrorKind::Timeout, text);
+            Err(error.advise(
+                "its answer is kept for the next attempt; make it faster, or raise \
+                 `connect_timeout`",
+            ))
+        })?;
+        let (user, password) = credentials.both();
+        config.user(user).password(password);
+        Ok((config, renew_at))
+    }
+
+    async fn connect_at(
+        &self,
+        address: Address,
+        mut config: Config,
+        renew_at: Option<Instant>,
+    ) -> Result<Session, StoreError> {
+        let server = address.to_string();
         match &address.place.host {
             Host::Tcp(host) => config.host(host),
             #[cfg(unix)]
@@ -148,6 +183,7 @@ impl Route {
             client,
             messages,
             server,
+            renew_at,
         })
     }
 }

@@ -9,6 +9,7 @@ use lock_store::timing::Timeouts;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use crate::access::Access;
 use crate::route::{Place, Route};
 use crate::transport::{Certificates, Transport};
 use crate::url_options::{
@@ -27,8 +28,7 @@ pub(crate) struct Settings {
     pub(crate) server: String,
 }
 
-/// What the builder says about TLS.
-pub(crate) type Given<'t> = Option<&'t Certificates>;
+type Given<'t> = Option<&'t Certificates>;
 
 /// How long what was sent may stay without the acknowledgement of the other machine, unless the URL
 /// says it. Linux knows this.
@@ -41,7 +41,7 @@ const DEFAULT_CONNECTIONS: usize = 8;
 /// Reads a URL. No error repeats what stands in it, which may be a password.
 pub(crate) fn read(
     url: &str,
-    tls: Given<'_>,
+    access: &Access,
     name: &str,
     timeouts: Timeouts,
 ) -> Result<Settings, ConfigError> {
@@ -66,7 +66,7 @@ pub(crate) fn read(
         plain.push('?');
         plain.push_str(&rest.join("&"));
     }
-    let transport = transport(sslmode, tls)?;
+    let transport = transport(sslmode, access.certificates())?;
     let read = Config::from_str(&plain).map_err(|_| {
         ConfigError::new(
             "the store's URL can't be read; write `postgres://user:password@host:5432/database`, \
@@ -77,7 +77,8 @@ pub(crate) fn read(
     let idle = (!is_given("keepalives_idle=")).then_some(IDLE);
     let route = Route {
         places: places(&read)?,
-        config: config(&read, idle, &transport, name)?,
+        config: config(&read, access, idle, &transport, name)?,
+        provider: access.provider.clone(),
         transport,
         limit: connect_timeout(url)?.unwrap_or(timeouts.connect),
         known: Arc::default(),
@@ -174,19 +175,13 @@ fn places(read: &Config) -> Result<Vec<Place>, ConfigError> {
 /// What all connections have in common.
 fn config(
     read: &Config,
+    access: &Access,
     idle: Option<Duration>,
     transport: &Transport,
     name: &str,
 ) -> Result<Config, ConfigError> {
     let mut config = Config::new();
-    let Some(user) = read.get_user() else {
-        return Err(ConfigError::new(
-            "the store's URL has no user; write `postgres://user:password@host:5432/database`",
-        ));
-    };
-    config.user(user);
-    read.get_password()
-        .map(|password| config.password(password));
+    access.apply(read, &mut config)?;
     read.get_dbname().map(|database| config.dbname(database));
     read.get_options().map(|options| config.options(options));
     let name = read.get_application_name().unwrap_or(name);
@@ -253,7 +248,7 @@ mod tests {
             connect: second,
             command: second,
         };
-        read(url, None, "", timeouts).unwrap()
+        read(url, &Access::default(), "", timeouts).unwrap()
     }
 
     #[test]
