@@ -1,5 +1,5 @@
-//! [`Login`]: user and password outside the URL. [`Credentials`] that change: who provides them, and
-//! when they are renewed.
+//! [`Login`]: user and password outside the URL. [`Credentials`] that change: who provides them,
+//! and when they are renewed.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -93,12 +93,12 @@ impl fmt::Debug for Credentials {
     }
 }
 
-type Asked = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
+type Given = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 
 /// The provider of a client's credentials.
 #[derive(Clone)]
 pub struct CredentialsProvider {
-    ask: Arc<dyn Fn() -> Asked + Send + Sync>,
+    ask: Arc<dyn Fn() -> Given + Send + Sync>,
     /// The newest last.
     secrets: Arc<Mutex<VecDeque<Secret>>>,
     /// What nobody waited for to its end.
@@ -152,7 +152,7 @@ impl CredentialsProvider {
         let ask = move || {
             let asked = provider();
             let asked = async move { asked.await.map_err(|error| with_sources(&*error.into())) };
-            Box::pin(asked) as Asked
+            Box::pin(asked) as Given
         };
         Self {
             ask: Arc::new(ask),

@@ -16,13 +16,14 @@ const GRANT: &str = "write, as the owner of the schema: GRANT USAGE ON SCHEMA lo
 
 const CONNECT: &str = "write, as the owner of the database: GRANT CONNECT ON DATABASE … TO …";
 
-const WITH_TLS: &str = "it takes this user over TLS only, or not at all: write `sslmode=require` in \
-                        the URL, which needs the feature `tls`, or change its `pg_hba.conf`";
-const WITHOUT_TLS: &str = "it takes this user without TLS only: switch TLS on in the server, or write \
-                           `sslmode=disable` in the URL and leave `tls` out of the builder";
+const WITH_TLS: &str = "it takes this user over TLS only, or not at all: write \
+                        `sslmode=require` in the URL, which needs the feature `tls`, or change \
+                        its `pg_hba.conf`";
+const WITHOUT_TLS: &str = "it takes this user without TLS only: switch TLS on in the server, or \
+                           write `sslmode=disable` in the URL and leave `tls` out of the builder";
 
-const PRIMARY: &str = "connect to the primary; name it and its standbys as hosts in the URL, and the \
-                       one that takes writes is found";
+const PRIMARY: &str = "connect to the primary; name it and its standbys as hosts in the URL, and \
+                       the one that takes writes is found";
 
 const CERTIFICATE: &str = "if it is the right server, trust the CA of its certificate \
                            (`Tls::ca_file`), and connect to a name that the certificate has";

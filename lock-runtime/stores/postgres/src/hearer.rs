@@ -1,5 +1,5 @@
-//! [`Hearer`]: brings what is heard to the client's engine. These are hints: whoever misses one asks
-//! again within a second.
+//! [`Hearer`]: brings what is heard to the client's engine. These are hints: whoever misses one
+//! asks again within a second.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
