@@ -110,16 +110,13 @@ pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 pub use lock_store::Tls;
 #[doc(inline)]
 pub use lock_store::{
-    FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
-    StoreErrorKind,
+    Credentials, FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth,
+    StoreError, StoreErrorKind,
 };
 /// The migration for PostgreSQL as SQL, for who applies it without
 /// [`LockClient::migrate`](LockClient::migrate).
 #[cfg(feature = "postgres")]
 pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
-#[cfg(feature = "redis")]
-#[doc(inline)]
-pub use lock_store_redis::Credentials;
 #[cfg(feature = "__internals")]
 pub use mends::Mend;
 #[cfg(feature = "__internals")]

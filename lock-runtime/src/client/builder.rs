@@ -18,10 +18,10 @@ use lock_store::ClientId;
 use lock_store::Pause;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
-use lock_store::{ConfigError, Store, StoreContext};
+use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
+use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 #[cfg(feature = "redis")]
-use lock_store_redis::{CredentialsProvider, Login, Replicas};
+use lock_store_redis::Replicas;
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -74,12 +74,10 @@ pub struct LockClientBuilder {
     namespace: Option<String>,
     name: Option<String>,
     defaults: Defaults,
-    connect_timeout: Duration,
+    connect_timeout: Option<Duration>,
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
-    #[cfg(feature = "redis")]
     login: Login,
-    #[cfg(feature = "redis")]
     provider: Option<CredentialsProvider>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
@@ -125,12 +123,10 @@ impl Default for LockClientBuilder {
             namespace: None,
             name: None,
             defaults,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            connect_timeout: None,
             #[cfg(feature = "redis")]
             replicas: None,
-            #[cfg(feature = "redis")]
             login: Login::default(),
-            #[cfg(feature = "redis")]
             provider: None,
             #[cfg(feature = "tls")]
             tls: None,
@@ -250,9 +246,10 @@ impl LockClientBuilder {
         self
     }
 
-    /// How long connecting, with its handshake, may take. Default: 1 s.
+    /// How long connecting, with its handshake, may take. In the URL of a PostgreSQL server, in
+    /// seconds: `?connect_timeout=5`. Default: 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout.min(FAR);
+        self.connect_timeout = Some(timeout.min(FAR));
         self
     }
 

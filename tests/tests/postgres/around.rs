@@ -63,7 +63,7 @@ async fn through_a_pooler_in_transaction_mode_locks_work_and_waiters_hear() {
 
 /// The sessions behind a pooler don't know each other's statements.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooler_that_the_url_says_nothing_of_is_noticed() {
+async fn behind_a_pooler_that_the_url_says_nothing_of_locks_exclude() {
     let server = PostgresServer::start().await;
     let pooler = PgBouncer::start(&server).await;
     exclude([client(&pooler.url()).await, client(&pooler.url()).await]).await;

@@ -153,3 +153,84 @@ async fn a_snapshot_held_open_changes_nothing() {
     }
     session.batch_execute("COMMIT").await.unwrap();
 }
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_not_migrate_is_told_so_only_if_there_is_something_to_do() {
+    let server = PostgresServer::bare().await;
+    let app = LockClient::builder()
+        .url(server.app_url())
+        .connect_lazy()
+        .unwrap();
+    let said = app.migrate().await.unwrap_err().to_string();
+    assert!(said.contains("CREATE on the database"), "{said}");
+    assert!(!said.contains("GRANT"), "there is no schema: {said}");
+    server.migrate().await;
+    server
+        .run(
+            "GRANT USAGE ON SCHEMA lock_store TO app;
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO app",
+        )
+        .await;
+    app.migrate().await.unwrap();
+    // Of an earlier version.
+    server
+        .run(
+            "CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
+             LANGUAGE sql IMMUTABLE AS 'SELECT 0'",
+        )
+        .await;
+    let said = app.migrate().await.unwrap_err().to_string();
+    assert!(said.contains("as the owner"), "{said}");
+    assert!(!said.contains("GRANT"), "the user has that: {said}");
+}
+
+/// The owner of the schema needs no right on the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_owner_of_the_schema_may_migrate() {
+    let server = PostgresServer::bare().await;
+    server
+        .run("CREATE SCHEMA lock_store AUTHORIZATION app")
+        .await;
+    let app = LockClient::builder()
+        .url(server.app_url())
+        .connect_lazy()
+        .unwrap();
+    app.migrate().await.unwrap();
+    app.lock("k").run(async {}).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_only_read_learns_which_setting_says_so_and_is_not_tried_again() {
+    let server = PostgresServer::start().await;
+    for of in ["ROLE app", "DATABASE postgres"] {
+        let set = format!("ALTER {of} SET default_transaction_read_only = on");
+        server.run(&set).await;
+        let lazy = LockClient::builder()
+            .url(server.app_url())
+            .connect_lazy()
+            .unwrap();
+        let error = lazy.lock("k").wait(Duration::from_secs(60)).acquire().await;
+        let LockError::Unavailable { source, .. } = error.unwrap_err() else {
+            panic!("{of}");
+        };
+        assert_eq!(source.kind(), StoreErrorKind::Misconfigured);
+        let said = source.to_string();
+        assert!(said.contains("default_transaction_read_only"), "{said}");
+        let said = lazy.migrate().await.unwrap_err().to_string();
+        assert!(said.contains("default_transaction_read_only"), "{said}");
+        // In a session that may write all the same.
+        let reset = format!("ALTER {of} RESET default_transaction_read_only");
+        server
+            .run(&format!("BEGIN READ WRITE; {reset}; COMMIT"))
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_the_database_learns_that_right() {
+    let server = PostgresServer::start().await;
+    server
+        .run("REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
+        .await;
+    let said = error_of(&server.app_url()).await;
+    assert!(said.contains("GRANT CONNECT ON DATABASE"), "{said}");
+}

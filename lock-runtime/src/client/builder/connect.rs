@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use lock_store::memory::MemoryStore;
-use lock_store::timing::Timeouts;
+use lock_store::timing::{DEFAULT_CONNECT_TIMEOUT, Timeouts};
 use lock_store::{
     ClientId, Clock, Listener, Namespace, Store, StoreContext, StoreError, StoreErrorKind, Wish,
 };
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::postgres::{is_postgres, open_postgres};
+use super::postgres::{connect_timeout_of, is_postgres, open_postgres};
 use super::sqlite::open_sqlite;
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
@@ -41,7 +41,7 @@ impl LockClientBuilder {
     /// If the future is dropped, so is the connection.
     pub async fn connect(mut self) -> Result<LockClient, LockError> {
         self.read_url_settings()?;
-        let (connect_timeout, strict) = (self.connect_timeout, self.strict_checks);
+        let (connect_timeout, strict) = (self.timeouts().connect, self.strict_checks);
         let (client, store) = self.start()?;
         let by = || client.engine().clock().now() + connect_timeout;
         let failed = |source: StoreError| match source.kind() {
@@ -83,16 +83,19 @@ impl LockClientBuilder {
             namespace,
             name,
         } = UrlSettings::of(&url)?;
+        if let Some(timeout) = connect_timeout_of(&url)? {
+            if self.connect_timeout.is_some() {
+                return Err(given_twice("connect_timeout"));
+            }
+            self.connect_timeout = Some(timeout);
+        }
         self.url = Some(url);
         for (option, given, in_url) in [
             ("namespace", &mut self.namespace, namespace),
             ("name", &mut self.name, name),
         ] {
             if given.is_some() && in_url.is_some() {
-                return Err(LockError::config(format!(
-                    "`{option}` is given by the builder and in the store's URL; leave one of them \
-                     out"
-                )));
+                return Err(given_twice(option));
             }
             *given = given.take().or(in_url);
         }
@@ -103,7 +106,7 @@ impl LockClientBuilder {
         check_lease("lease", self.defaults.lease)?;
         for (name, timeout) in [
             ("command_timeout", self.defaults.command_timeout),
-            ("connect_timeout", self.connect_timeout),
+            ("connect_timeout", self.timeouts().connect),
         ] {
             if timeout.is_zero() {
                 return Err(LockError::config(format!(
@@ -173,7 +176,7 @@ impl LockClientBuilder {
 
     fn timeouts(&self) -> Timeouts {
         Timeouts {
-            connect: self.connect_timeout,
+            connect: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             command: self.defaults.command_timeout,
         }
     }
@@ -244,7 +247,6 @@ impl LockClientBuilder {
                      `synchronous_standby_names` says",
                 ));
             }
-            self.expect_no_login("`postgres:` has user and password in its URL")?;
             return open_postgres(self, url, context);
         }
         let Some(rest) = url.strip_prefix("memory:") else {
@@ -295,6 +297,12 @@ impl LockClientBuilder {
              does not know Redis; switch its feature `redis` on",
         ))
     }
+}
+
+fn given_twice(option: &str) -> LockError {
+    LockError::config(format!(
+        "`{option}` is given by the builder and in the store's URL; leave one of them out"
+    ))
 }
 
 fn no_thread(error: io::Error) -> LockError {

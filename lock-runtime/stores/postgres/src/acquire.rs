@@ -134,7 +134,7 @@ impl PostgresStore {
                 let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
                 busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
                 busy.limit = limit;
-                if code == 3 || !*self.listens.borrow() {
+                if code == 3 || !self.hearing.borrow().is_proved() {
                     busy.look_in = Some(self.looks_in(request.claim.owner, busy.remaining));
                 }
                 Acquired::Busy(busy)

@@ -27,7 +27,14 @@ BEGIN;
 -- Two that apply it at once wait for each other.
 SELECT pg_advisory_xact_lock(7812447653921);
 SET LOCAL client_min_messages = warning;
-CREATE SCHEMA IF NOT EXISTS lock_store;
+DO $do$
+BEGIN
+    -- The owner of the schema may apply this without the right to make one.
+    IF to_regnamespace('lock_store') IS NULL THEN
+        CREATE SCHEMA lock_store;
+    END IF;
+END
+$do$;
 
 -- Whoever may create schemas could make this one first, and would own what runs here with the rights
 -- of the one who applies this. So all that is there must belong to that one, or to a role of which it

@@ -15,8 +15,9 @@ use tokio_postgres::Row;
 use crate::connection::Connection;
 use crate::errors::{Effect, TOO_LATE, effect_of, of_postgres};
 use crate::flights::Flights;
+use crate::hearer::Hearer;
 use crate::link::LINK;
-use crate::listen::Hearer;
+use crate::listen::Hearing;
 use crate::news::{Granted, News};
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
@@ -42,8 +43,7 @@ pub(crate) struct PostgresStore {
     /// How long after its sending a statement may begin at most.
     pub(crate) late: Duration,
     pub(crate) connect_timeout: Duration,
-    /// Whether the client listens now.
-    pub(crate) listens: watch::Receiver<bool>,
+    pub(crate) hearing: watch::Receiver<Hearing>,
     /// Ends the task that listens. `None` if there is none.
     pub(crate) open: Mutex<Option<oneshot::Sender<()>>>,
     pub(crate) command_timeout: Duration,
@@ -240,10 +240,9 @@ impl PostgresStore {
             };
             let leaves = async {
                 let rows = connection.run(&leaving, clock.now(), late).await?;
-                for (owner, token) in one(|row| row.told(), Vec::new)(&rows)? {
-                    if let Some(hint) = telling(owner.client, &News::Granted { owner, token }) {
-                        connection.run(&hint, clock.now(), late).await?;
-                    }
+                let told = one(|row| row.told(), Vec::new)(&rows)?;
+                if let Some(hints) = telling(&News::granted(told)) {
+                    connection.run(&hints, clock.now(), late).await?;
                 }
                 Ok::<_, tokio_postgres::Error>(())
             };

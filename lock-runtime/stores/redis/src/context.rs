@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::Timeouts;
-use lock_store::{Clock, Listener};
+use lock_store::{Clock, CredentialsProvider, Listener};
 
 use crate::access::Access;
-use crate::credentials::{Asking, CredentialsProvider};
+use crate::session::Asking;
 use crate::transport::client_channels::ClientChannels;
 
 /// A client's time limits, clock, listener for messages from servers, name at the servers, and

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-use lock_store::{ConfigError, Store, StoreContext};
+use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 
 use crate::access::Access;
 use crate::config::Replicas;
 use crate::context::ClientContext;
-use crate::credentials::CredentialsProvider;
-use crate::login::{Login, expect_nobody};
+use crate::login::{apply, expect_nobody};
 use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
@@ -53,7 +52,7 @@ pub fn open(
         ..
     } = context;
     let mut url = StoreUrl::parse(url, settings.replicas)?;
-    settings.login.apply(&mut url.topology)?;
+    apply(&settings.login, &mut url.topology)?;
     if settings.provider.is_some() {
         expect_nobody(&url.topology)?;
     }

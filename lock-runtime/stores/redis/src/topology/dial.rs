@@ -21,8 +21,8 @@ use super::progress::{Progress, Step};
 use super::traffic::Traffic;
 use super::unreached;
 use crate::access::Access;
-use crate::credentials::{Asking, Session};
 use crate::errors;
+use crate::session::{Asking, Session};
 
 /// A connection, and the task that reads and writes it.
 #[derive(Clone, Debug)]

@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{StoreError, StoreErrorKind, escaped};
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
 
 use super::dial::{Dialed, dial};
 use super::progress::Progress;
 use crate::context::ClientContext;
 use crate::errors;
-use crate::server_text::escaped;
 
 /// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
