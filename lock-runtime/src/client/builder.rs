@@ -21,7 +21,7 @@ use lock_store::Tls;
 use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
 use lock_store::{ConfigError, Store, StoreContext};
 #[cfg(feature = "redis")]
-use lock_store_redis::{CredentialsProvider, Login, Replicas};
+use lock_store_redis::{AddressMap, CredentialsProvider, Login, Replicas};
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -46,6 +46,7 @@ use crate::observe::Observer;
 /// - a lock passes inside the process 64 times and for 10 ms, while others wait
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - no user, password or TLS but the URL's
+/// - addresses that sentinels and cluster nodes announce are used as they are
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
 /// - messages are trusted: yes
@@ -81,6 +82,8 @@ pub struct LockClientBuilder {
     login: Login,
     #[cfg(feature = "redis")]
     provider: Option<CredentialsProvider>,
+    #[cfg(feature = "redis")]
+    addresses: Option<AddressMap>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
     strict_checks: bool,
@@ -132,6 +135,8 @@ impl Default for LockClientBuilder {
             login: Login::default(),
             #[cfg(feature = "redis")]
             provider: None,
+            #[cfg(feature = "redis")]
+            addresses: None,
             #[cfg(feature = "tls")]
             tls: None,
             strict_checks: false,

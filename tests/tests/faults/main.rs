@@ -16,6 +16,7 @@ mod forged;
 mod latch;
 mod long_waits;
 mod network;
+mod older_protocols;
 mod processes;
 mod quiet;
 mod rates;

@@ -36,3 +36,4 @@ pub use self::config::Replicas;
 pub use self::credentials::{Credentials, CredentialsProvider};
 pub use self::login::Login;
 pub use self::open::{Settings, open};
+pub use self::topology::address_map::AddressMap;

@@ -18,11 +18,13 @@ use tokio::net::{TcpStream, lookup_host};
 use super::driver::Driver;
 use super::in_parts::InParts;
 use super::progress::{Progress, Step};
+use super::resp2;
 use super::traffic::Traffic;
 use super::unreached;
 use crate::access::Access;
 use crate::credentials::{Asking, Session};
 use crate::errors;
+use crate::server_text::shown;
 
 /// A connection, and the task that reads and writes it.
 #[derive(Clone, Debug)]
@@ -54,7 +56,7 @@ pub(crate) async fn dial(
     let (session, dialed) = match info.addr() {
         ConnectionAddr::Tcp(host, port) => {
             let stream = reach(host, *port, info.tcp_settings()).await;
-            let stream = stream.map_err(unreached::unreachable)?;
+            let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
             let session = begin().await?;
             progress.at(Step::Greeting);
             let dialed = greet(&session, config, stream).await;
@@ -63,10 +65,11 @@ pub(crate) async fn dial(
         #[cfg(feature = "tls")]
         ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
             let stream = reach(host, *port, info.tcp_settings()).await;
-            let stream = stream.map_err(unreached::unreachable)?;
+            let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
             progress.at(Step::Handshake);
             let stream = access.handshake(host, stream).await;
-            let stream = stream.map_err(|error| unreached::handshake_failed(&error, access))?;
+            let stream =
+                stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
             let session = begin().await?;
             progress.at(Step::GreetingOverTls);
             let dialed = greet(&session, config, stream).await;
@@ -82,13 +85,40 @@ pub(crate) async fn dial(
     };
     let dialed = match dialed {
         Err(error) if !unreached::is_reply(&error) => {
+            if !progress.has_replied() && speaks_resp2(info, access).await {
+                let text = "it closes the connection at `HELLO 3`, and answers `PING`";
+                return Err(unreached::without_resp3(text));
+            }
             return Err(unreached::not_greeted(&error, access, progress));
+        }
+        Err(error) if unreached::is_without_hello(&error) => {
+            return Err(unreached::without_resp3(&shown(&error.to_string())));
         }
         Err(error) if session.is_asked => Err(unreached::refused_credentials(&error)),
         dialed => dialed.map_err(|error| errors::store_error(&error)),
     };
     progress.replied();
     dialed
+}
+
+/// Whether there is a Redis that does not know `HELLO`.
+async fn speaks_resp2(info: &ConnectionInfo, access: &Access) -> bool {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => match reach(host, *port, info.tcp_settings()).await {
+            Ok(stream) => resp2::speaks(stream).await,
+            Err(_) => false,
+        },
+        #[cfg(feature = "tls")]
+        ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
+            let stream = reach(host, *port, info.tcp_settings()).await;
+            let Ok(stream) = stream else { return false };
+            match access.handshake(host, stream).await {
+                Ok(stream) => resp2::speaks(stream).await,
+                Err(_) => false,
+            }
+        }
+        _ => false,
+    }
 }
 
 async fn by_the_redis_crate(

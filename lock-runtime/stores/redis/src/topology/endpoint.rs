@@ -6,12 +6,13 @@ use std::time::Duration;
 use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 
+use super::address::name_of;
 use super::dial::Dialed;
 use super::hello::Hello;
 use super::members::Member;
-use super::progress::{Progress, Step};
-use super::sentinel::Sentinels;
-use super::server::{self, ServerAddress};
+use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
+use super::sentinel::{NamedMaster, Sentinels};
+use super::server;
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
@@ -20,8 +21,8 @@ use crate::errors;
 pub(crate) enum Endpoint {
     /// One server.
     Server(Client),
-    /// One node of a cluster.
-    Node(Client),
+    /// One node of a cluster, with its address in the cluster's map unless the URL has it.
+    Node(Client, Option<AnnouncedAddress>),
     /// The server that the sentinels name as master.
     Master(Sentinels),
     /// One server of a quorum.
@@ -33,7 +34,7 @@ pub(crate) struct Reached {
     pub(crate) dialed: Dialed,
     /// Makes another connection to the same server.
     pub(crate) client: Arc<Client>,
-    master: Option<ServerAddress>,
+    master: Option<NamedMaster>,
     /// For a server of a quorum: the time from which it counts.
     pub(crate) counts_from: Option<Instant>,
 }
@@ -64,8 +65,8 @@ impl Endpoint {
     /// Its name in errors.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
-                server::name_of(client.get_connection_info())
+            Self::Server(client) | Self::Node(client, _) | Self::Member(client, _) => {
+                name_of(client.get_connection_info())
             }
             Self::Master(sentinels) => sentinels.names(),
         }
@@ -80,24 +81,33 @@ impl Endpoint {
     ) -> Result<Reached, StoreError> {
         progress.at(Step::Reaching);
         let (client, master) = match self {
-            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+            Self::Server(client) | Self::Member(client, _) => (client.clone(), None),
+            Self::Node(client, announced) => {
+                progress.leads_to(announced.clone());
                 (client.clone(), None)
             }
             Self::Master(sentinels) => {
+                progress.leads_to(None);
                 let master = sentinels.master(&context.access).await?;
-                let client = server::client_at(sentinels.template(), &master)?;
+                let reachable = context.addresses.reachable(&master.announced);
+                let client = server::client_at(sentinels.template(), &reachable)?;
+                progress.leads_to(Some(AnnouncedAddress {
+                    by: AnnouncedBy::Sentinels,
+                    announced: master.announced.clone(),
+                    reachable,
+                }));
                 (client, Some(master))
             }
         };
         let reached = self.connect_to(&client, master, config, context, progress);
         let reached = reached.await;
-        reached.map_err(|error| error.of(&server::name_of(client.get_connection_info())))
+        reached.map_err(|error| error.of(&name_of(client.get_connection_info())))
     }
 
     async fn connect_to(
         &self,
         client: &Client,
-        master: Option<ServerAddress>,
+        master: Option<NamedMaster>,
         config: &AsyncConnectionConfig,
         context: &ClientContext,
         progress: &Progress,
@@ -107,8 +117,8 @@ impl Endpoint {
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
-            Self::Node(_) => hello.expect_cluster()?,
-            Self::Server(_) | Self::Master(_) | Self::Member(..) => hello.expect_standalone()?,
+            Self::Node(..) => hello.expect_cluster(connection).await?,
+            _ => hello.expect_standalone(connection).await?,
         }
         if master.is_some() && hello.is_replica {
             return Err(demoted());
@@ -137,7 +147,7 @@ impl Endpoint {
         let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
             return std::future::pending().await;
         };
-        let mut silent = false;
+        let (reachable, mut silent) = (context.addresses.reachable(&master.announced), false);
         loop {
             clock.sleep_until(clock.now() + MASTER_CHECK).await;
             let by = clock.now() + command_timeout;
@@ -145,22 +155,27 @@ impl Endpoint {
             let named = clock.by(by, sentinels.master(&context.access));
             let (hello, named) = tokio::join!(hello, named);
             match named {
-                Some(Ok(named)) if named != *master => {
-                    return StoreError::new(
-                        StoreErrorKind::Disconnected,
-                        format!("the sentinels have a new master, {named}, instead of {master}"),
-                    );
+                Some(Ok(named)) if !named.is(master) => {
+                    let address = context.addresses.reachable(&named.announced);
+                    let same = clock.by(by, server::is_one_server(&address, &reachable));
+                    // One that can't be resolved is another one.
+                    if same.await != Some(true) {
+                        let (new, old) = (named.announced, &master.announced);
+                        let text =
+                            format!("the sentinels have a new master, {new}, instead of {old}");
+                        return StoreError::new(StoreErrorKind::Disconnected, text);
+                    }
                 }
                 // Unless a sentinel names another master, the connection may be good.
                 _ => {}
             }
             match hello {
-                Some(Ok(hello)) if hello.is_replica => return demoted().of(&master.to_string()),
+                Some(Ok(hello)) if hello.is_replica => return demoted().of(&reachable.to_string()),
                 Some(Err(error)) if errors::kind(&error) == StoreErrorKind::Disconnected => {
-                    return errors::store_error(&error).of(&master.to_string());
+                    return errors::store_error(&error).of(&reachable.to_string());
                 }
                 None if silent => {
-                    let text = format!("the master {master} does not answer");
+                    let text = format!("the master {reachable} does not answer");
                     return StoreError::new(StoreErrorKind::Timeout, text);
                 }
                 None => silent = true,

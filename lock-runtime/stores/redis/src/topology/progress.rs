@@ -1,6 +1,10 @@
-//! [`Progress`]: how far attempts to connect to one server have come.
+//! [`Progress`]: how far attempts to connect to one server have come, and who named its address.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use lock_store::Mutex;
+
+use super::address::ServerAddress;
 
 /// What an attempt to connect is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +22,27 @@ pub(crate) enum Step {
     GreetingOverTls,
 }
 
+/// Who announced an address that is in no URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnnouncedBy {
+    Sentinels,
+    ClusterMap,
+}
+
+/// An address that others announced, and where it leads from here.
+#[derive(Clone, Debug)]
+pub(crate) struct AnnouncedAddress {
+    pub(crate) by: AnnouncedBy,
+    pub(crate) announced: ServerAddress,
+    pub(crate) reachable: ServerAddress,
+}
+
 /// The progress of attempts, for callers that can't wait for their end.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     step: AtomicU8,
     replied: AtomicBool,
+    announced: Mutex<Option<AnnouncedAddress>>,
 }
 
 impl Progress {
@@ -36,6 +56,16 @@ impl Progress {
         let steps = [Credentials, Handshake, Greeting, GreetingOverTls];
         let found = steps.into_iter().find(|one| *one as u8 == step);
         found.unwrap_or(Reaching)
+    }
+
+    /// The address to connect to is not one of the URL's.
+    pub(crate) fn leads_to(&self, announced: Option<AnnouncedAddress>) {
+        *self.announced.lock() = announced;
+    }
+
+    /// The address to connect to, if others announced it.
+    pub(crate) fn announced(&self) -> Option<AnnouncedAddress> {
+        self.announced.lock().clone()
     }
 
     /// The server has replied, so both sides agree about TLS.

@@ -14,9 +14,9 @@ use lock_store::{Mutex, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 use tokio::task::JoinSet;
 
+use super::address::{ServerAddress, name_of};
 use super::dial::{Dialed, dial};
 use super::progress::Progress;
-use super::server::{ServerAddress, name_of};
 use super::unreached;
 use crate::access::Access;
 use crate::errors;
@@ -41,9 +41,20 @@ struct Sentinel {
 }
 
 /// A sentinel's answer.
-struct NamedMaster {
-    master: ServerAddress,
+#[derive(Clone, Debug)]
+pub(crate) struct NamedMaster {
+    /// The address, as the sentinel announces it.
+    pub(crate) announced: ServerAddress,
+    /// The run id of the server there, if the sentinel knows it.
+    run: Option<String>,
     epoch: u64,
+}
+
+impl NamedMaster {
+    /// True if both are certainly the same server, whatever it is called.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.announced == other.announced || (self.run.is_some() && self.run == other.run)
+    }
 }
 
 impl Sentinels {
@@ -83,7 +94,7 @@ impl Sentinels {
     }
 
     /// Asks for the present master.
-    pub(crate) async fn master(&self, access: &Arc<Access>) -> Result<ServerAddress, StoreError> {
+    pub(crate) async fn master(&self, access: &Arc<Access>) -> Result<NamedMaster, StoreError> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
             let (sentinel, name, limit) =
@@ -107,18 +118,18 @@ impl Sentinels {
                 Err(_) => {}
             }
         }
-        let Some(NamedMaster { master, epoch }) = best else {
+        let Some(best) = best else {
             return Err(self.nobody_knows(errors));
         };
         // A majority is right even if it has forgotten every epoch, as after a new setup.
-        if answers < majority && epoch < self.epoch.load(Ordering::Relaxed) {
+        if answers < majority && best.epoch < self.epoch.load(Ordering::Relaxed) {
             return Err(StoreError::new(
                 StoreErrorKind::Disconnected,
                 "too few sentinels can be reached, and those name an outdated master",
             ));
         }
-        self.epoch.store(epoch, Ordering::Relaxed);
-        Ok(master)
+        self.epoch.store(best.epoch, Ordering::Relaxed);
+        Ok(best)
     }
 
     /// Picks the most helpful of the errors.
@@ -194,8 +205,10 @@ impl Sentinel {
         let epoch = state
             .get("config-epoch")
             .and_then(|epoch| epoch.parse().ok());
+        let run = state.get("runid").filter(|run| !run.is_empty());
         Ok(NamedMaster {
-            master: ServerAddress { host, port },
+            announced: ServerAddress { host, port },
+            run: run.cloned(),
             epoch: epoch.unwrap_or(0),
         })
     }

@@ -1,35 +1,15 @@
-//! [`ServerAddress`], and how to connect to the server there.
-
-use std::fmt;
+//! How to connect to the server at an address.
 
 use lock_store::{StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
+use tokio::net::lookup_host;
 
+use super::address::ServerAddress;
 use super::dial::{Dialed, dial};
 use super::progress::Progress;
+use super::unreached;
 use crate::context::ClientContext;
 use crate::errors;
-use crate::server_text::escaped;
-
-/// The address of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ServerAddress {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The host may come from a sentinel or a cluster node, so escape it.
-        write!(f, "{}:{}", escaped(&self.host), self.port)
-    }
-}
-
-/// A server's name in errors: `host:port`, or the path of its socket. Never user or password.
-pub(crate) fn name_of(info: &ConnectionInfo) -> String {
-    // The host may come from a sentinel or a cluster node, so escape it.
-    escaped(&info.addr().to_string())
-}
 
 /// The same settings, with another address.
 pub(crate) fn client_at(
@@ -66,8 +46,8 @@ pub(crate) async fn connect(
     if let ConnectionAddr::Tcp(host, port) = info.addr()
         && !is_pinned(client)
     {
-        let found = tokio::net::lookup_host((host.as_str(), *port)).await;
-        let found = found.map_err(|error| errors::store_error(&error.into()))?;
+        let found = lookup_host((host.as_str(), *port)).await;
+        let found = found.map_err(|error| unreached::unreachable(error, progress))?;
         for address in found {
             let (host, port) = (address.ip().to_string(), address.port());
             clients.push(client_at(info, &ServerAddress { host, port })?);
@@ -87,6 +67,22 @@ pub(crate) async fn connect(
         let text = "its name has no address";
         StoreError::new(StoreErrorKind::Disconnected, text)
     }))
+}
+
+/// True if two addresses are those of one server: a server may have several names.
+pub(super) async fn is_one_server(one: &ServerAddress, other: &ServerAddress) -> bool {
+    let resolve = |address: &ServerAddress| {
+        let address = (address.host.clone(), address.port);
+        async move {
+            lookup_host((address.0.as_str(), address.1))
+                .await
+                .map(Vec::from_iter)
+        }
+    };
+    match tokio::join!(resolve(one), resolve(other)) {
+        (Ok(one), Ok(other)) => one.iter().any(|address| other.contains(address)),
+        _ => false,
+    }
 }
 
 /// True if every connection of a client leads to the same address. A TLS server's name stays a

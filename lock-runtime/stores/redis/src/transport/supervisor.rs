@@ -16,9 +16,9 @@ use super::doubt::{TRUSTED_FOR, sign_of_life};
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
+use crate::topology::address::name_of;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::topology::progress::Progress;
-use crate::topology::server::name_of;
 use crate::topology::unreached;
 use crate::{errors, random};
 
