@@ -36,6 +36,7 @@ mod percent;
 mod permits;
 mod rate;
 mod request;
+mod staggered;
 mod sweeping_map;
 pub mod timing;
 #[cfg(feature = "tls")]
@@ -67,6 +68,7 @@ pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
     Released, Renewal, Renewed,
 };
+pub use staggered::{STAGGER, Staggered};
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;
 #[cfg(feature = "tls")]
