@@ -132,6 +132,29 @@ impl StoreError {
         &self.detail
     }
 
+    /// One error for several, as of all addresses of a server: of the kind of the most telling one,
+    /// with the words of all. `None` for none.
+    #[must_use]
+    pub fn of_all(errors: Vec<Self>) -> Option<Self> {
+        let is_telling = |error: &&Self| {
+            !matches!(
+                error.kind,
+                StoreErrorKind::Disconnected | StoreErrorKind::Timeout
+            )
+        };
+        let telling = errors.iter().find(is_telling).or(errors.first())?.clone();
+        let mut texts: Vec<&str> = Vec::new();
+        for error in &errors {
+            if !texts.contains(&error.detail()) {
+                texts.push(error.detail());
+            }
+        }
+        Some(Self {
+            detail: texts.join("; ").into(),
+            ..telling
+        })
+    }
+
     /// The same error with the server's name in front, unless it has that already.
     #[must_use]
     pub fn of(&self, server: &str) -> Self {
@@ -184,6 +207,16 @@ impl std::error::Error for StoreError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_error_for_several_tells_of_all() {
+        let silent = || StoreError::new(StoreErrorKind::Timeout, "a: silent");
+        let standby = StoreError::new(StoreErrorKind::ReadOnly, "b: a standby").advise("wait");
+        let one = StoreError::of_all(vec![silent(), standby, silent()]).map(|one| one.to_string());
+        let said = "it takes no writes (a: silent; b: a standby); wait";
+        assert_eq!(one.as_deref(), Some(said));
+        assert!(StoreError::of_all(Vec::new()).is_none());
+    }
 
     #[test]
     fn a_server_is_named_once() {

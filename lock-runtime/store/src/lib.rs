@@ -68,7 +68,7 @@ pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
     Released, Renewal, Renewed,
 };
-pub use staggered::{STAGGER, Staggered};
+pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;
 #[cfg(feature = "tls")]

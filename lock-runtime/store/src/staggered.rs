@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::instant::Instant;
 use crate::mutex::Mutex;
 
-/// How long an attempt has for itself before the next one begins, as RFC 8305 recommends.
-pub const STAGGER: Duration = Duration::from_millis(250);
+/// How long an attempt has for itself at most before the next one begins, as RFC 8305 recommends.
+const STAGGER: Duration = Duration::from_millis(250);
 
 /// Which of several addresses worked last.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ type Running<F> = Vec<(usize, Pin<Box<F>>)>;
 
 impl<A: Clone + PartialEq> Staggered<A> {
     /// The first attempt that succeeds. The address that worked last begins, and then they follow
-    /// in the order of the list: each when the one before has failed, or has had [`STAGGER`] for
-    /// itself.
+    /// in the order of the list: each when the one before has failed, or has had 250 ms for itself,
+    /// or less, so that all of them begin within the limit.
     ///
     /// An attempt should count as a success when it is known that the address is the right one: the
     /// server has answered, and has the role that is needed. It brings its own time limit, which
@@ -44,6 +44,7 @@ impl<A: Clone + PartialEq> Staggered<A> {
     pub async fn connect<T, E, F>(
         &self,
         addresses: Vec<A>,
+        limit: Duration,
         clock: &Clock,
         attempt: impl Fn(A) -> F,
     ) -> Result<T, Vec<E>>
@@ -52,13 +53,15 @@ impl<A: Clone + PartialEq> Staggered<A> {
     {
         let mut waiting = self.sorted(&addresses).into_iter();
         let (mut running, mut errors) = (Running::new(), Vec::new());
+        let parts = u32::try_from(addresses.len() + 1).unwrap_or(u32::MAX);
+        let stagger = STAGGER.min(limit / parts);
         loop {
             match waiting.next() {
                 Some(at) => running.push((at, Box::pin(attempt(addresses[at].clone())))),
                 None if running.is_empty() => return Err(errors),
                 None => {}
             }
-            let until = clock.now() + STAGGER;
+            let until = clock.now() + stagger;
             match clock.by(until, next(&mut running)).await {
                 Some((at, Ok(found))) => {
                     let (at, found) = first_of((at, found), running, clock, until).await;
@@ -151,6 +154,8 @@ mod tests {
 
     use Server::{Answers, Refuses, Silent};
 
+    const LIMIT: Duration = Duration::from_secs(10);
+
     #[tokio::test(start_paused = true)]
     async fn a_silent_address_keeps_no_other_from_being_tried() {
         let clock = Clock::simulated(Handle::current());
@@ -173,11 +178,24 @@ mod tests {
         ] {
             let began = clock.now();
             let found = Staggered::default();
-            let found = found.connect(servers.clone(), &clock, ask).await;
+            let found = found.connect(servers.clone(), LIMIT, &clock, ask).await;
             assert_eq!(found, wanted, "{servers:?}");
             let took = clock.now() - began;
             assert_eq!(took.as_millis(), after, "{servers:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_addresses_are_tried_within_the_limit() {
+        let clock = Clock::simulated(Handle::current());
+        let mut servers = vec![Silent; 9];
+        servers.push(Answers(1));
+        let began = clock.now();
+        let limit = Duration::from_millis(1100);
+        let found = Staggered::default();
+        let found = found.connect(servers, limit, &clock, ask).await;
+        assert_eq!(found, Ok(Answers(1)));
+        assert!(clock.now() - began < limit);
     }
 
     #[tokio::test(start_paused = true)]
@@ -186,12 +204,14 @@ mod tests {
         let servers = Staggered::default();
         for after in [500, 1] {
             let began = clock.now();
-            let found = servers.connect(vec![Silent, Answers(1)], &clock, ask).await;
+            let found = servers
+                .connect(vec![Silent, Answers(1)], LIMIT, &clock, ask)
+                .await;
             assert_eq!(found, Ok(Answers(1)));
             assert_eq!((clock.now() - began).as_millis(), after);
         }
         // It is not in the list any more.
-        let found = servers.connect(vec![Answers(2)], &clock, ask).await;
+        let found = servers.connect(vec![Answers(2)], LIMIT, &clock, ask).await;
         assert_eq!(found, Ok(Answers(2)));
     }
 }
