@@ -253,7 +253,8 @@ impl LockClientBuilder {
         self
     }
 
-    /// How long connecting, with its handshake, may take. Default: 1 s.
+    /// How long connecting, with its handshake, may take. Of a server whose name has several
+    /// addresses, each has this time, and the next is tried before it is over. Default: 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout.min(FAR);
         self

@@ -5,6 +5,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod addresses;
 mod bulk;
 mod connection;
 mod copies;

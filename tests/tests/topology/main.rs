@@ -19,6 +19,7 @@ mod self_descriptions;
 mod sentinel;
 mod sentinel_names;
 mod sentinel_urls;
+mod silent_addresses;
 
 use std::time::Duration;
 

@@ -33,8 +33,9 @@ impl LockClientBuilder {
     /// [`namespace`](Self::namespace) and [`name`](Self::name); all but `memory:` and a quorum take
     /// `?replicas=1&replicas_timeout=100ms` ([`replicas`](Self::replicas)); sentinels and a cluster
     /// take `?map=announced:port>reachable:port,…` ([`address_map`](Self::address_map)). A socket's
-    /// database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an option that is
-    /// not known is an error at `connect`, and so is one that the builder gives as well.
+    /// database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an
+    /// option that is not known is an error at `connect`, and so is one that the builder gives as
+    /// well. A scheme may be in any letter case.
     ///
     /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {

@@ -86,19 +86,19 @@ pub(super) async fn ask(
             slots.map_err(|error| error.of(&address.to_string()))
         });
     }
-    let mut errors = Vec::<StoreError>::new();
+    let mut failed = Vec::<StoreError>::new();
     while let Some(answer) = asked.join_next().await {
         match answer {
             Ok(Ok(slots)) if slots.owners().next().is_some() => return Ok(slots),
-            Ok(Ok(_)) => errors.push(StoreError::new(
+            Ok(Ok(_)) => failed.push(StoreError::new(
                 StoreErrorKind::Loading,
                 "CLUSTERDOWN no node of the cluster has any slots",
             )),
-            Ok(Err(error)) => errors.push(error),
+            Ok(Err(error)) => failed.push(error),
             Err(_) => {}
         }
     }
-    Err(most_telling(errors).unwrap_or_else(|| {
+    Err(most_telling(failed).unwrap_or_else(|| {
         let text = "no node of the cluster answers";
         StoreError::new(StoreErrorKind::Disconnected, text)
     }))

@@ -7,12 +7,12 @@ use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 
 use super::address::name_of;
-use super::dial::Dialed;
+use super::dial::{Dialed, dial};
 use super::hello::Hello;
-use super::members::Member;
+use super::members::{Member, ServerRun};
 use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
 use super::sentinel::{NamedMaster, Sentinels};
-use super::server;
+use super::server::{self, Addresses, OneAddress};
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
@@ -72,13 +72,16 @@ impl Endpoint {
         }
     }
 
-    /// Connects as this client.
-    pub(crate) async fn connect(
+    /// Connects as this client, at the first of the server's addresses where the right server
+    /// answers. `prepare` gives each attempt its settings, and what belongs to them.
+    pub(crate) async fn connect<P>(
         &self,
-        config: &AsyncConnectionConfig,
+        prepare: &impl Fn() -> (AsyncConnectionConfig, P),
+        addresses: &Addresses,
         context: &ClientContext,
-        progress: &Progress,
-    ) -> Result<Reached, StoreError> {
+        progress: &Arc<Progress>,
+    ) -> Result<(Reached, P), StoreError> {
+        let by = context.clock.now() + context.timeouts.connect;
         progress.at(Step::Reaching);
         let (client, master) = match self {
             Self::Server(client) | Self::Member(client, _) => (client.clone(), None),
@@ -88,7 +91,7 @@ impl Endpoint {
             }
             Self::Master(sentinels) => {
                 progress.leads_to(None);
-                let master = sentinels.master(&context.access).await?;
+                let master = sentinels.master(context).await?;
                 let reachable = context.addresses.reachable(&master.announced);
                 let client = server::client_at(sentinels.template(), &reachable)?;
                 progress.leads_to(Some(AnnouncedAddress {
@@ -99,20 +102,36 @@ impl Endpoint {
                 (client, Some(master))
             }
         };
-        let reached = self.connect_to(&client, master, config, context, progress);
-        let reached = reached.await;
-        reached.map_err(|error| error.of(&name_of(client.get_connection_info())))
+        let attempt = |one: OneAddress| {
+            let client = &client;
+            async move {
+                let (config, prepared) = prepare();
+                let (reached, run) = self.attempt(client, &one, &config, context).await?;
+                Ok((reached, run, prepared))
+            }
+        };
+        let made = server::at_one_address(&client, addresses, context, progress, by, attempt);
+        let admitted = made.await.and_then(|(mut reached, run, prepared)| {
+            if let (Self::Member(_, member), Some(run)) = (self, run) {
+                reached.counts_from = Some(member.admit(run)?);
+            }
+            reached.master = master;
+            Ok((reached, prepared))
+        });
+        admitted.map_err(|error| error.of(&name_of(client.get_connection_info())))
     }
 
-    async fn connect_to(
+    /// Connects at one address, and looks whether the right server is there. One that stands still
+    /// accepts connections, too.
+    async fn attempt(
         &self,
         client: &Client,
-        master: Option<NamedMaster>,
+        one: &OneAddress,
         config: &AsyncConnectionConfig,
         context: &ClientContext,
-        progress: &Progress,
-    ) -> Result<Reached, StoreError> {
-        let (client, mut dialed) = server::connect(client, config, context, progress).await?;
+    ) -> Result<(Reached, Option<ServerRun>), StoreError> {
+        let (asking, access) = (context.asking(), &context.access);
+        let mut dialed = dial(client, one.at, config, access, asking, &one.progress).await?;
         let connection = &mut dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
@@ -120,19 +139,26 @@ impl Endpoint {
             Self::Node(..) => hello.expect_cluster(connection).await?,
             _ => hello.expect_standalone(connection).await?,
         }
-        if master.is_some() && hello.is_replica {
-            return Err(demoted());
+        match self {
+            Self::Master(_) if hello.is_replica => return Err(demoted()),
+            // Without another address it is what the URL names.
+            Self::Server(_) | Self::Member(..) if hello.is_replica && !one.is_only => {
+                let error = StoreError::new(StoreErrorKind::ReadOnly, "it is a replica");
+                return Err(errors::advised(error));
+            }
+            _ => {}
         }
-        let counts_from = match self {
-            Self::Member(_, member) => Some(member.admit(connection).await?),
+        let run = match self {
+            Self::Member(_, member) => Some(member.run(connection).await?),
             _ => None,
         };
-        Ok(Reached {
+        let reached = Reached {
             dialed,
-            client: Arc::new(client),
-            master,
-            counts_from,
-        })
+            client: Arc::new(server::pinned(client, one.at)?),
+            master: None,
+            counts_from: None,
+        };
+        Ok((reached, run))
     }
 
     /// Resolves when a working connection should be given up: the sentinels have chosen another
@@ -152,7 +178,7 @@ impl Endpoint {
             clock.sleep_until(clock.now() + MASTER_CHECK).await;
             let by = clock.now() + command_timeout;
             let hello = clock.by(by, Hello::of(&mut reached.dialed.connection));
-            let named = clock.by(by, sentinels.master(&context.access));
+            let named = clock.by(by, sentinels.master(context));
             let (hello, named) = tokio::join!(hello, named);
             match named {
                 Some(Ok(named)) if !named.is(master) => {

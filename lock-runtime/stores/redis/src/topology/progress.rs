@@ -1,5 +1,6 @@
 //! [`Progress`]: how far attempts to connect to one server have come, and who named its address.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use lock_store::Mutex;
@@ -43,11 +44,25 @@ pub(crate) struct Progress {
     step: AtomicU8,
     replied: AtomicBool,
     announced: Mutex<Option<AnnouncedAddress>>,
+    /// For an attempt at one of several addresses: all of them together.
+    whole: Option<Arc<Progress>>,
 }
 
 impl Progress {
+    /// The progress of an attempt at one of several addresses.
+    pub(super) fn of_one(whole: &Arc<Self>) -> Self {
+        Self {
+            announced: Mutex::new(whole.announced()),
+            whole: Some(Arc::clone(whole)),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn at(&self, step: Step) {
         self.step.store(step as u8, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.at(step);
+        }
     }
 
     pub(crate) fn step(&self) -> Step {
@@ -71,10 +86,14 @@ impl Progress {
     /// The server has replied, so both sides agree about TLS.
     pub(crate) fn replied(&self) {
         self.replied.store(true, Ordering::Relaxed);
+        if let Some(whole) = &self.whole {
+            whole.replied();
+        }
     }
 
     /// True if the server ever replied.
     pub(crate) fn has_replied(&self) -> bool {
-        self.replied.load(Ordering::Relaxed)
+        let whole = self.whole.as_ref();
+        self.replied.load(Ordering::Relaxed) || whole.is_some_and(|whole| whole.has_replied())
     }
 }

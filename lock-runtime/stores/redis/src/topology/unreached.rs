@@ -97,8 +97,9 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
 /// True if the server does not know `HELLO 3`. It would tell a wrong password, or that it is
 /// starting, in other words; and the database is chosen after that.
 pub(super) fn is_without_hello(error: &RedisError) -> bool {
+    let is_reply = error.code().is_some() || error.kind() == ErrorKind::RESP3NotSupported;
     let chooses_database = || error.to_string().contains("refused to switch database");
-    errors::kind(error) == StoreErrorKind::Refused && !chooses_database()
+    is_reply && errors::kind(error) == StoreErrorKind::Refused && !chooses_database()
 }
 
 /// The error for a server, or a proxy before it, that speaks an older protocol.

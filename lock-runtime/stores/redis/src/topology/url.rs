@@ -83,8 +83,8 @@ impl StoreUrl {
         let scheme = scheme.as_str();
         if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
             return Err(ConfigError::new(
-                "the store's URL asks for TLS (`rediss…://`, `valkeys…://`), and lock-runtime was built without \
-                 it: enable its feature `tls`",
+                "the store's URL asks for TLS (`rediss…://`, `valkeys…://`), and lock-runtime was \
+                 built without it: enable its feature `tls`",
             ));
         }
         unescaped::check(scheme, rest)?;

@@ -119,6 +119,7 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
         progress.replied();
         let mut made = dial(
             &client,
+            None,
             &config,
             &context.access,
             context.asking(),
