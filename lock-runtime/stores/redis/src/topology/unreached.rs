@@ -94,20 +94,21 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
     StoreError::new(kind, text)
 }
 
-/// True if the server does not know `HELLO 3`. It would tell a wrong password, or that it is
-/// starting, in other words; and the database is chosen after that.
+/// True if the server refuses `HELLO 3` since it does not know the command, or not that version.
 pub(super) fn is_without_hello(error: &RedisError) -> bool {
+    const WORDS: [&str; 4] = ["hello", "unknown command", "unsupported", "noproto"];
+    let said = error.to_string().to_lowercase();
     let is_reply = error.code().is_some() || error.kind() == ErrorKind::RESP3NotSupported;
-    let chooses_database = || error.to_string().contains("refused to switch database");
-    is_reply && errors::kind(error) == StoreErrorKind::Refused && !chooses_database()
+    let is_refused = is_reply && errors::kind(error) == StoreErrorKind::Refused;
+    is_refused && WORDS.iter().any(|word| said.contains(word))
 }
 
 /// The error for a server, or a proxy before it, that speaks an older protocol.
 pub(super) fn without_resp3(text: &str) -> StoreError {
-    let text = format!("{text}; this client speaks RESP3, which is Redis 6 or newer");
+    let text = format!("{text}; this client speaks RESP3 (Redis 6)");
     StoreError::new(StoreErrorKind::Misconfigured, text).advise(
-        "connect to a server of that version itself, or by a proxy that passes on `HELLO 3`, \
-         `SUBSCRIBE` and its messages, as one for TCP does",
+        "connect to the server itself, or by a proxy that passes on `HELLO 3` and `SUBSCRIBE`, as \
+         one for TCP does",
     )
 }
 
