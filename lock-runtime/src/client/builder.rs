@@ -21,7 +21,7 @@ use lock_store::Tls;
 use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
 use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 #[cfg(feature = "redis")]
-use lock_store_redis::Replicas;
+use lock_store_redis::{AddressMap, Replicas};
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -46,6 +46,7 @@ use crate::observe::Observer;
 /// - a lock passes inside the process 64 times and for 10 ms, while others wait
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - no user, password or TLS but the URL's
+/// - addresses that sentinels and cluster nodes announce are used as they are
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
 /// - messages are trusted: yes
@@ -79,6 +80,8 @@ pub struct LockClientBuilder {
     replicas: Option<Replicas>,
     login: Login,
     provider: Option<CredentialsProvider>,
+    #[cfg(feature = "redis")]
+    addresses: Option<AddressMap>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
     strict_checks: bool,
@@ -128,6 +131,8 @@ impl Default for LockClientBuilder {
             replicas: None,
             login: Login::default(),
             provider: None,
+            #[cfg(feature = "redis")]
+            addresses: None,
             #[cfg(feature = "tls")]
             tls: None,
             strict_checks: false,
@@ -246,8 +251,9 @@ impl LockClientBuilder {
         self
     }
 
-    /// How long connecting, with its handshake, may take. In the URL of a PostgreSQL server, in
-    /// seconds: `?connect_timeout=5`. Default: 1 s.
+    /// How long connecting, with its handshake, may take. Of a server whose name has several
+    /// addresses, each has this time, and the next is tried before it is over. In the URL of a
+    /// PostgreSQL server, in seconds: `?connect_timeout=5`. Default: 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = Some(timeout.min(FAR));
         self

@@ -8,9 +8,9 @@
 mod around;
 mod checked;
 mod cost;
+mod credentials;
 mod crowd;
 mod growth;
-mod credentials;
 mod hosts;
 mod limits;
 mod options;

@@ -115,12 +115,14 @@ impl LockClientBuilder {
         self.expect_no_login(store)
     }
 
-    /// Refuses a user and a password beside those in the URL.
+    /// Refuses a user and a password beside those in the URL, and what is for other servers.
     pub(super) fn expect_no_login(&self, store: &str) -> Result<(), LockError> {
         let given = [
             ("username", self.login.username.is_some()),
             ("password", self.login.password.is_some()),
             ("credentials", self.provider.is_some()),
+            #[cfg(feature = "redis")]
+            ("address_map", self.addresses.is_some()),
         ];
         given
             .iter()

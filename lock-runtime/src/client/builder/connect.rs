@@ -284,6 +284,7 @@ impl LockClientBuilder {
             replicas: self.replicas,
             login: self.login.clone(),
             provider: self.provider.clone(),
+            addresses: self.addresses.clone().unwrap_or_default(),
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
         };

@@ -12,9 +12,9 @@
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
+mod access;
 mod acquire;
 mod batch;
-mod access;
 mod connection;
 mod contract;
 mod errors;

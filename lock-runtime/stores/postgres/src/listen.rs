@@ -232,7 +232,10 @@ impl Subscriber {
         let by = self.clock.now() + self.route.limit;
         let connection = pool.get(by).await.map_err(|error| error.to_string())?;
         let client = self.client.0.to_be_bytes().to_vec();
-        let params = vec![Param::bytes(client), Param::ManyTexts(vec![PROOF.to_owned()])];
+        let params = vec![
+            Param::bytes(client),
+            Param::ManyTexts(vec![PROOF.to_owned()]),
+        ];
         let tell = Statement::new("SELECT lock_store.tell($1, ($2)[1])", params);
         let busy = connection.begin();
         let told = self.in_time(connection.run(&tell, self.clock.now(), self.route.limit));

@@ -34,3 +34,4 @@ mod wire;
 
 pub use self::config::Replicas;
 pub use self::open::{Settings, open};
+pub use self::topology::address_map::AddressMap;

@@ -16,7 +16,8 @@ pub(super) const FORMS: &str = "\
     `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
     `redis-cluster://[user:password@]host[:port],host[:port],…`, \
     `redis-quorum://[user:password@]host[:port],host[:port],…[/db]`, \
-    any but the socket with `rediss` for TLS, `sqlite:///path/to/file`, or `memory:`";
+    any but the socket with `rediss` for TLS, any with `valkey` in place of `redis`, \
+    `sqlite:///path/to/file`, or `memory:`";
 
 /// The parts of a URL that names hosts.
 pub(super) struct UrlParts<'u> {

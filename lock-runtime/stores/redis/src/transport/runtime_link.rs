@@ -20,10 +20,11 @@ use super::push::PushHandler;
 use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::topology::address::name_of;
 use crate::topology::dial::{Dialed, dial};
 use crate::topology::hello::Hello;
 use crate::topology::progress::Progress;
-use crate::topology::server::{is_pinned, name_of};
+use crate::topology::server::is_pinned;
 
 impl Connection {
     /// The link for a command of the caller's: that of its own runtime, if there is one. A request
@@ -114,8 +115,11 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
     let config = handler.config();
     let connect = async {
         let progress = Progress::default();
+        // To another connection of this client.
+        progress.replied();
         let mut made = dial(
             &client,
+            None,
             &config,
             &context.access,
             context.asking(),
