@@ -1,10 +1,6 @@
 //! A program that ends right after its work leaves no lock behind. Other processes do so here: this
 //! program, started again for the "test" [`program`].
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that can't go on has failed"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -237,6 +237,9 @@ fn ended_late<F: Future>(guard: &Guard, reason: LostReason) -> LockError {
     LockError::lost_after_body(guard.hold().key().clone(), reason)
 }
 
+/// A release under way.
+type ReleaseFuture<'g> = Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 'g>>;
+
 pin_project! {
     /// Runs a future that may get a lock, drops it at its end, ends the hold, and then returns the
     /// output. A failed release never replaces the output, and a lost hold is not waited for.
@@ -249,7 +252,7 @@ pin_project! {
         #[pin]
         body: Option<F>,
         output: Option<T>,
-        release: Option<Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 's>>>,
+        release: Option<ReleaseFuture<'s>>,
     }
 }
 
@@ -296,7 +299,7 @@ impl<T, F: Future<Output = T>> Future for ThenRelease<'_, F, T> {
 }
 
 /// Ends the hold: what has to be waited for.
-fn end(guard: &Guard) -> Option<Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + '_>>> {
+fn end(guard: &Guard) -> Option<ReleaseFuture<'_>> {
     if guard.on_lost() == OnLost::Cancel && guard.hold().loss().is_some() {
         guard.finish_in_background();
         return None;

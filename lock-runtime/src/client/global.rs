@@ -38,8 +38,8 @@ pub async fn init(url: impl Into<String>) -> Result<(), LockError> {
 }
 
 /// Ends the global client, as [`LockClient::shutdown`] does. The counterpart of [`init`]: the last
-/// thing that a program awaits. A global client never ends by itself, so without this a lock that is
-/// released in the last moment may stay for its lease. Without a global client it does nothing.
+/// thing that a program awaits. A global client never ends by itself, so without this a lock that
+/// is released in the last moment may stay for its lease. Without a global client it does nothing.
 ///
 /// # Cancel safety
 /// As [`LockClient::shutdown`].

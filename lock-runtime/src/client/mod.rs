@@ -32,12 +32,13 @@ pub use self::health::Health;
 /// last guard and the last pending undo are gone, so are the thread and the connection.
 ///
 /// A program that ends right after its work calls [`shutdown`](Self::shutdown) first, or
-/// [`lock_runtime::shutdown`](crate::shutdown) for the global client: a dropped guard is released in
-/// the background, which the end of the process would cut off. Where nobody has called it, the drop
-/// of the last clone and guard waits for what is under way, for one command timeout (0.5 s) at most.
-/// Inside a tokio runtime it does not block: there the end of the thread waits. That covers a `main`
-/// that returns and `std::process::exit` on Linux with glibc and on macOS, for clients that ended on
-/// that thread or on a thread of a runtime that was dropped before. It never covers a global client.
+/// [`lock_runtime::shutdown`](crate::shutdown) for the global client: a dropped guard is released
+/// in the background, which the end of the process would cut off. Where nobody has called it, the
+/// drop of the last clone and guard waits for what is under way, for one command timeout (0.5 s) at
+/// most. Inside a tokio runtime it does not block: there the end of the thread waits. On Linux with
+/// glibc, and on macOS, that covers a `main` that returns and `std::process::exit`, for clients
+/// that ended on that thread, or on a thread of a runtime that was dropped before. It never covers
+/// a global client.
 ///
 /// `fork()` leaves that thread behind: in the child process each call gives [`LockError::Config`].
 /// Connect after the fork.

@@ -48,6 +48,7 @@ macro_rules! error {
 type Result<T> = std::result::Result<T, LockError>;
 
 impl error {
+    #[allow(clippy::unused_self)]
     fn name(self) -> &'static str {
         "error"
     }

@@ -8,9 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use lock_store::Mutex;
+use lock_store::{Instant, Mutex};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
