@@ -2,6 +2,8 @@
 //! the attribute: however the body ends, and whichever options use them.
 
 #![allow(
+    clippy::panic,
+    clippy::too_many_arguments,
     clippy::unwrap_used,
     clippy::used_underscore_binding,
     dead_code,
