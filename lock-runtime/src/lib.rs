@@ -2,6 +2,7 @@
 //!
 //! ```
 //! use lock_runtime::{LockClient, LockError, distributed_lock};
+//! use std::time::Duration;
 //!
 //! #[distributed_lock(key = "stock:<product_id>")]
 //! async fn deduct_stock(product_id: u64, amount: u32) -> Result<u32, LockError> {
@@ -13,7 +14,9 @@
 //! async fn main() -> Result<(), LockError> {
 //!     // in a service: lock_runtime::init("redis://127.0.0.1/").await?
 //!     LockClient::in_memory().install()?;
-//!     assert_eq!(deduct_stock(42, 1).await?, 99);
+//!     let done = deduct_stock(42, 1).await;
+//!     lock_runtime::shutdown(Duration::from_secs(5)).await;
+//!     assert_eq!(done?, 99);
 //!     Ok(())
 //! }
 //! ```
@@ -100,7 +103,7 @@ pub struct AttributePage;
 pub struct RateLimitedPage;
 
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
-pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
+pub use client::{Health, Inspection, LockClient, LockClientBuilder, init, shutdown};
 pub use config::OnLost;
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]

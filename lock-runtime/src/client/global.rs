@@ -1,6 +1,7 @@
 //! The client that annotated functions use: the scoped one, or the global one.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use super::LockClient;
 use crate::engine::reentrancy::of_task::OfTask;
@@ -35,6 +36,38 @@ pub async fn init(url: impl Into<String>) -> Result<(), LockError> {
         return Err(LockError::AlreadyInitialized);
     }
     LockClient::builder().url(url).connect().await?.install()
+}
+
+/// Ends the global client, as [`LockClient::shutdown`] does. The counterpart of [`init`]: the last
+/// thing that a program awaits. A global client never ends by itself, so without this a lock that
+/// is released in the last moment may stay for its lease. Without a global client it does nothing.
+///
+/// # Cancel safety
+/// As [`LockClient::shutdown`].
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # use lock_runtime::{LockClient, LockError, distributed_lock};
+/// #[distributed_lock(key = "report")]
+/// async fn report() -> Result<u32, LockError> {
+///     Ok(7)
+/// }
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> Result<(), LockError> {
+///     // in a service: lock_runtime::init("redis://127.0.0.1/").await?
+///     LockClient::in_memory().install()?;
+///     let done = report().await;
+///     lock_runtime::shutdown(Duration::from_secs(5)).await;
+///     assert_eq!(done?, 7);
+///     Ok(())
+/// }
+/// ```
+pub async fn shutdown(timeout: Duration) {
+    if let Some(client) = installed() {
+        client.shutdown(timeout).await;
+    }
 }
 
 impl LockClient {

@@ -22,7 +22,7 @@ use crate::observe::Stats;
 
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
-pub use self::global::init;
+pub use self::global::{init, shutdown};
 pub use self::health::Health;
 
 /// A connection to a lock store, shared by all its clones and [views](Self::namespaced).
@@ -30,6 +30,15 @@ pub use self::health::Health;
 /// A client owns one background thread. There its connection lives and its leases are renewed. So
 /// code that blocks the service's own executor does not cost it its locks. When the last clone, the
 /// last guard and the last pending undo are gone, so are the thread and the connection.
+///
+/// A program that ends right after its work calls [`shutdown`](Self::shutdown) first, or
+/// [`lock_runtime::shutdown`](crate::shutdown) for the global client: a dropped guard is released
+/// in the background, which the end of the process would cut off. Where nobody has called it, the
+/// drop of the last clone and guard waits for what is under way, for one command timeout (0.5 s) at
+/// most. Inside a tokio runtime it does not block: there the end of the thread waits. On Linux with
+/// glibc, and on macOS, that covers a `main` that returns and `std::process::exit`, for clients
+/// that ended on that thread, or on a thread of a runtime that was dropped before. It never covers
+/// a global client.
 ///
 /// `fork()` leaves that thread behind: in the child process each call gives [`LockError::Config`].
 /// Connect after the fork.

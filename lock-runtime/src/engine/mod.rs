@@ -38,6 +38,7 @@ use lock_store::{Capabilities, ClientId, Clock, Holder, Instant, LockKey, Owner,
 use tokio::sync::Notify;
 
 use self::background::active::Active;
+use self::background::thread::ThreadEnd;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
 use self::fencing::rising::LastTokens;
@@ -84,6 +85,8 @@ pub(crate) struct Engine {
     /// rate limiters, and the pause between two rounds for several keys.
     closed: Notify,
     active: Arc<Active>,
+    /// Dropped last, when nothing keeps the thread from its end.
+    _end: Option<ThreadEnd>,
 }
 
 impl Engine {

@@ -128,7 +128,7 @@ impl LockClientBuilder {
     fn start(self) -> Result<(LockClient, Arc<dyn Store>), LockError> {
         let namespace = self.check()?;
         let id = self.id()?;
-        let runtime = self.runtime()?;
+        let mut runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let local_queues = LocalQueues::new(self.defaults.taken_out);
         let numbers = RequestNumbers::new(id, self.draws());
@@ -155,7 +155,8 @@ impl LockClientBuilder {
         if defaults.unavailable_after.is_none() && !can.fails_over {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
-        let (engine, task) = Engine::new(clock, store, messages, questions, defaults);
+        let end = runtime.end.take();
+        let (engine, task) = Engine::new(clock, store, messages, questions, defaults, end);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -210,12 +211,18 @@ impl LockClientBuilder {
             let clock = Clock::simulated(runtime.clone());
             #[cfg(feature = "__internals")]
             let clock = clock.pausable(self.simulated.as_ref().map(|it| it.pause.clone()));
-            return Ok(Runtime { clock, work: None });
+            return Ok(Runtime {
+                clock,
+                work: None,
+                end: None,
+            });
         }
-        let (handle, work) = thread::start().map_err(no_thread)?;
+        let patience = self.defaults.command_timeout;
+        let (handle, work, end) = thread::start(patience).map_err(no_thread)?;
         Ok(Runtime {
             clock: Clock::new(handle),
             work: Some(work),
+            end: Some(end),
         })
     }
 
@@ -314,6 +321,7 @@ fn no_thread(error: io::Error) -> LockError {
 struct Runtime {
     clock: Clock,
     work: Option<oneshot::Sender<undo::UndoTask>>,
+    end: Option<thread::ThreadEnd>,
 }
 
 impl Runtime {
