@@ -21,8 +21,8 @@ pub(crate) struct Faults {
     pub(crate) leaving: bool,
     /// So many requests of one client wait for shares behind one holder.
     pub(crate) group_of: Option<u32>,
-    /// Ends of holds whose reply is lost, and with it the messages to those whose turn has come: the
-    /// client of the one that ended sends them.
+    /// Ends of holds whose reply is lost, if it has a list of those whose turn has come: the client
+    /// that ended its hold would tell them.
     pub(crate) lost_list: u64,
     /// A server is silent for a while.
     pub(crate) silence_every: Option<Duration>,

@@ -1,6 +1,6 @@
 //! One server: the embedded store with a clock that jumps, restarts, silences and refusals.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -26,6 +26,8 @@ pub(crate) struct Server {
     wrong: Arc<Wrong>,
     /// What it carries out now is told to nobody.
     mute: AtomicBool,
+    /// So many messages of what it has carried out last were not told.
+    untold: AtomicUsize,
 }
 
 /// A period in which a server is not heard.
@@ -64,6 +66,7 @@ impl Server {
             refusals: Refusals::default(),
             wrong: Arc::new(Wrong::new(mistake)),
             mute: AtomicBool::new(false),
+            untold: AtomicUsize::new(0),
         }
     }
 
@@ -132,6 +135,7 @@ impl Server {
         }
         let serves_silently = matches!(request, Request::Acquire(_))
             && self.wrong.is(Mistake::ServesThoseBehindSilently);
+        self.untold.store(0, Ordering::Relaxed);
         self.mute
             .store(silently || serves_silently, Ordering::Relaxed);
         let reply = answer(request.clone().send(served, now()));
@@ -139,8 +143,15 @@ impl Server {
         Ok(reply)
     }
 
-    pub(crate) fn is_mute(&self) -> bool {
-        self.mute.load(Ordering::Relaxed)
+    /// Whether a message that comes of what it carries out now is told to nobody.
+    pub(crate) fn keeps_to_itself(&self) -> bool {
+        let mute = self.mute.load(Ordering::Relaxed);
+        self.untold.fetch_add(usize::from(mute), Ordering::Relaxed);
+        mute
+    }
+
+    pub(crate) fn untold(&self) -> usize {
+        self.untold.load(Ordering::Relaxed)
     }
 
     /// Loses everything, and cannot be reached for a while.

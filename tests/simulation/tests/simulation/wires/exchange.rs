@@ -80,7 +80,8 @@ impl Wires {
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
             let mut was_open = false;
             let loses_list = wires.loses_list(&request);
-            wires.send(&wire, expires, (is_try, loses_list), move |served| {
+            let sender = Arc::clone(&wires);
+            wires.send(&wire, expires, is_try, move |served| {
                 let value = world.servers[number].carry_out(&request, served, loses_list);
                 if let (Request::LatchWait(_), Ok(Reply::LatchWait(found))) = (&request, &value) {
                     let is_open = matches!(found, LatchFound::Is(latch) if latch.count == 0);
@@ -101,6 +102,11 @@ impl Wires {
                     world.witness.disturbed(client, number, until);
                 }
                 world.witness.saw(&request, served);
+                if loses_list && world.servers[number].untold() > 0 {
+                    world.counts.add("lost replies with a list");
+                    sender.disturbed(AFTERMATH);
+                    return Box::new(|| {});
+                }
                 let reply = Arc::clone(&reply);
                 Box::new(move || {
                     let reply = reply.lock().unwrap().take();
@@ -166,24 +172,18 @@ impl Wires {
         }
     }
 
-    /// Whether the reply to an end of a hold is lost, and with it the messages to those whose turn
-    /// has come.
+    /// Whether the reply to an end of a hold is lost, if it has a list of those whose turn has come.
     fn loses_list(&self, request: &Request) -> bool {
         let per_mille = self.world.faults.lost_list;
         let ends = matches!(request, Request::Release(_) | Request::Abandon(_));
-        let lost =
-            ends && per_mille > 0 && self.state().rng.chance(per_mille) && !self.world.is_calm();
-        if lost {
-            self.world.counts.add("lost replies with a list");
-        }
-        lost
+        ends && per_mille > 0 && self.state().rng.chance(per_mille) && !self.world.is_calm()
     }
 
     fn send(
         &self,
         wire: &Wire,
         expires: Option<Instant>,
-        (last_counts, loses_list): (bool, bool),
+        last_counts: bool,
         carry_out: impl FnMut(&dyn Store) -> Deliver + Send + 'static,
     ) {
         let calm = self.world.is_calm();
@@ -198,7 +198,7 @@ impl Wires {
             happens
         };
         let lost = chance(faults.lost_request, "lost requests");
-        let lost_reply = chance(faults.lost_reply, "lost replies") || loses_list;
+        let lost_reply = chance(faults.lost_reply, "lost replies");
         let repeated = chance(faults.twice, "requests carried out twice");
         let slow = chance(faults.slow, "slow messages");
         let mut way = || {
