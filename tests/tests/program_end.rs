@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{Guard, LockClient, LockError};
 use lock_testkit::{PostgresServer, RedisServer, SqliteFile};
@@ -104,23 +104,39 @@ async fn a_program_that_ends_leaves_no_lock_in_sqlite() {
     leaves_no_lock(file.url()).await;
 }
 
-/// One command's time, and no longer, for a server that says nothing.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_last_drop_outside_of_a_runtime_waits_for_one_command_at_most() {
+/// How long the drop takes, and with the end of its thread, while the server says nothing.
+async fn last_drop(in_runtime: bool) -> (Duration, Duration) {
     let server = RedisServer::start().await;
-    let (guard, client) = hold(server.url()).await.unwrap();
+    let all = hold(server.url()).await.unwrap();
     server.pause();
-    let took = std::thread::spawn(move || {
-        let begun = std::time::Instant::now();
-        drop((guard, client));
+    let begun = Instant::now();
+    let dropped = std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let within = in_runtime.then(|| runtime.enter());
+        drop(all);
+        drop(within);
         begun.elapsed()
     });
-    let took = took.join().unwrap();
+    let dropped = dropped.join().unwrap();
+    let ended = begun.elapsed();
     server.resume();
-    assert!(
-        took >= Duration::from_millis(450) && took < Duration::from_secs(2),
-        "{took:?}"
-    );
+    (dropped, ended)
+}
+
+const COMMAND: Duration = Duration::from_millis(450);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_drop_outside_of_a_runtime_waits_for_one_command_at_most() {
+    let (dropped, _) = last_drop(false).await;
+    assert!(dropped >= COMMAND && dropped < 4 * COMMAND, "{dropped:?}");
+}
+
+/// What logs there may be gone with the thread's other variables.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_drop_in_a_runtime_blocks_nothing_but_the_end_of_its_thread() {
+    let (dropped, ended) = last_drop(true).await;
+    assert!(dropped < COMMAND, "{dropped:?}");
+    assert!(ended >= COMMAND && ended < 4 * COMMAND, "{ended:?}");
 }
 
 #[tokio::test]
