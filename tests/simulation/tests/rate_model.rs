@@ -62,8 +62,8 @@ fn nanos(nanos: i128) -> Duration {
 
 /// The nanoseconds until the bucket gets a token back, and the bucket's size.
 type Limit = (u64, u32);
-/// Nanoseconds of pause before the step, or by how many milliseconds the clock is set back there, as
-/// a negative number; index of the limit, tokens, nanoseconds of wait.
+/// Nanoseconds of pause before the step, or by how many milliseconds the clock is set back there,
+/// as a negative number; index of the limit, tokens, nanoseconds of wait.
 type Step = (i64, usize, u32, u64);
 
 fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {

@@ -174,7 +174,7 @@ async fn a_release_whose_reply_is_lost_costs_all_that_it_served_one_poll_togethe
     let entered = readers.join_all().await;
     let last = entered.iter().map(|(_, at)| *at).max().unwrap();
     assert!(
-        last - released < Duration::from_millis(2500),
+        last - released < Duration::from_secs(5),
         "{:?}: not one poll each",
         last - released
     );

@@ -219,9 +219,7 @@ async fn an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it(backe
     let two = Two::new(&backend);
     let (writer, first, next, other) = (owner(0, 1), owner(0, 2), owner(0, 3), owner(1, 1));
     let (late, behind) = (owner(1, 2), owner(1, 3));
-    let mut short = request(writer, WRITE, Queue::Join);
-    short.lease = Duration::from_millis(300);
-    assert!(matches!(two.ask(short).await, Acquired::Granted(_)));
+    two.takes(writer, WRITE).await;
     for reader in [first, next, other] {
         let mut fenced = request(reader, READ, Queue::Join);
         fenced.tokens = 1;
@@ -229,8 +227,10 @@ async fn an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it(backe
     }
     two.queues(late, WRITE).await;
     two.queues(behind, READ).await;
-    eventually("the lease ends", async || two.found().await.holders == 0).await;
-    // Only the first looks: the lease has ended silently.
+    // What is kept ends by itself, and nobody is told.
+    let keep = Duration::from_millis(20);
+    assert_eq!(two.ends(writer, WRITE, keep).await, Released::Released);
+    eventually("it ends", async || two.found().await.holders == 0).await;
     let mut fenced = request(first, READ, Queue::Join);
     fenced.tokens = 1;
     let granted = two.ask(fenced).await;

@@ -20,8 +20,9 @@ super::on_every_store!(
 
 const TWELVE: u32 = 12;
 const WAIT: Duration = Duration::from_secs(60);
-/// Two of them that ask one after the other by polls are a second apart, twelve are eleven.
-const TOGETHER: Duration = Duration::from_millis(800);
+/// Some milliseconds, and more where the machine is busy. If each waits for a poll, it is eleven
+/// seconds.
+const TOGETHER: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Copy)]
 enum Kind {

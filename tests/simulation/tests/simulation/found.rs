@@ -77,10 +77,10 @@ fn a_short_wait_behind_a_release_that_is_not_answered_gets_the_lock() {
     });
 }
 
-/// Seed 700,019,489. A try for several locks waited for a release of its process, and was not polled
-/// until its time was over. It still sent its command, which had no time to be answered. Its failure
-/// was taken for the store's, and a latch was unavailable that the store had answered for all the
-/// time.
+/// Seed 700,019,489. A try for several locks waited for a release of its process, and was not
+/// polled until its time was over. It still sent its command, which had no time to be answered. Its
+/// failure was taken for the store's, and a latch was unavailable that the store had answered for
+/// all the time.
 #[test]
 fn a_command_that_had_no_time_says_nothing_about_a_latch() {
     in_simulation(async {

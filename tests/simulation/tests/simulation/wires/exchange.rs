@@ -172,7 +172,7 @@ impl Wires {
         }
     }
 
-    /// Whether the reply to an end of a hold is lost, if it has a list of those whose turn has come.
+    /// Whether the reply to an end of a hold is lost if it lists those whose turn has come.
     fn loses_list(&self, request: &Request) -> bool {
         let per_mille = self.world.faults.lost_list;
         let ends = matches!(request, Request::Release(_) | Request::Abandon(_));
