@@ -47,7 +47,7 @@ async fn spent(file: &SqliteFile, kind: &str, processes: usize, millis: u64) -> 
 #[tokio::test]
 async fn the_log_stays_small_while_three_processes_write() {
     let file = SqliteFile::new();
-    spent(&file, "plain", 3, 5000).await;
+    spent(&file, "rate", 3, 5000).await;
 }
 
 #[tokio::test]

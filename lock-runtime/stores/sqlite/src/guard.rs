@@ -128,8 +128,8 @@ impl Guard {
 /// The two copies of the index's header.
 const HEADERS: usize = 96;
 
-/// The number of the last change, if the index is of this log: it has the checksum of the whole log,
-/// which also the last frame has. The places are those of SQLite's file format.
+/// The number of the last change, if the index is of this log: it has the checksum of the whole
+/// log, which also the last frame has. The places are those of SQLite's file format.
 pub(crate) fn fits(index: &File, log: &File) -> Option<u32> {
     let (mut header, mut frame) = ([0; 48], [0; 24]);
     index.read_exact_at(&mut header, 0).ok()?;

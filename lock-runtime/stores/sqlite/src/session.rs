@@ -97,8 +97,8 @@ impl Session {
         Ok((Self { id, own, clock }, after))
     }
 
-    /// False if the row of this client is gone, as with an older state of the database that somebody
-    /// has brought back. To others it is over.
+    /// False if the row of this client is gone, as with an older state of the database that
+    /// somebody has brought back. To others it is over.
     pub(crate) fn is_known(&self, rows: &Connection) -> rusqlite::Result<bool> {
         rows.prepare_cached("SELECT 1 FROM client WHERE session = ?1 AND file = ?2")?
             .exists(params![self.id, self.own.name])
