@@ -22,7 +22,7 @@ use crate::observe::{BodySpan, Outcome};
 /// Where a body and what runs it find the lock.
 ///
 /// A body may ask for its lock itself, so that its function's parameters are its own from the
-/// beginning. Then it waits in [`fill`](Self::fill), and is polled further only under the guard.
+/// beginning. Then it waits in `fill`, and is polled further only under the guard.
 #[derive(Debug, Default)]
 pub struct Slot {
     guard: OnceLock<Guard>,

@@ -27,9 +27,7 @@ const TRAP: &str = "
     CREATE FUNCTION lock_store.trap() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN EXECUTE ''ALTER ROLE app SUPERUSER''; RETURN new; END';
     CREATE TRIGGER trap BEFORE INSERT ON lock_store.meta
-        FOR EACH ROW EXECUTE FUNCTION lock_store.trap();
-    CREATE FUNCTION lock_store.version() RETURNS integer LANGUAGE plpgsql AS
-        'BEGIN EXECUTE ''ALTER ROLE app SUPERUSER''; RETURN 1; END'";
+        FOR EACH ROW EXECUTE FUNCTION lock_store.trap()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_schema_that_a_stranger_made_is_refused_and_nothing_of_it_is_run() {

@@ -15,6 +15,9 @@ use crate::news::News;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
 
+/// How much later than an attempt to connect its caller gives up.
+const MOMENT: Duration = Duration::from_millis(100);
+
 impl Store for PostgresStore {
     fn acquire(&self, request: Acquire, by: Instant) -> StoreFuture<'_, Acquired> {
         Box::pin(self.acquires(request, by))
@@ -134,7 +137,8 @@ impl Store for PostgresStore {
     }
 
     fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(async move { self.connection(by).await.map(drop) })
+        // The attempt's own limit ends at the same moment, and its error says what it waited for.
+        Box::pin(async move { self.connection(by + MOMENT).await.map(drop) })
     }
 
     fn is_connected(&self) -> bool {
