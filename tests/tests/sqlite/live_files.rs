@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lock_testkit::{ChildProcess, SqliteFile, eventually};
+use rusqlite::config::DbConfig;
 
 use crate::processes::turns_of;
 use crate::{client, worker};
@@ -191,6 +192,23 @@ async fn clients_that_are_not_in_the_database_any_more_lose_their_holds_and_ente
     assert!(failed.text.contains("Busy"), "{failed:?}");
     is_told(&mut holder, "k").await;
     assert!(!another_gets(&file.url(), "next").await);
+}
+
+/// As after a log was cut off that had everything in it.
+#[tokio::test]
+async fn clients_of_a_database_without_tables_make_them_again() {
+    let file = SqliteFile::new();
+    let (mut holder, mut other) = (worker(&file.url()).await, worker(&file.url()).await);
+    holds(&mut holder, "k").await;
+    let tool = file.connection();
+    let reset = DbConfig::SQLITE_DBCONFIG_RESET_DATABASE;
+    tool.set_db_config(reset, true).unwrap();
+    tool.execute_batch("VACUUM").unwrap();
+    tool.set_db_config(reset, false).unwrap();
+    drop(tool);
+    is_told(&mut holder, "k").await;
+    holds(&mut other, "k").await;
+    assert!(!another_gets(&file.url(), "k").await);
 }
 
 /// A backup is a reader, and the others wait for the lock or are refused it.

@@ -1,7 +1,7 @@
 //! [`Session`]: one client's life in the database, from its row to its end.
 
 use lock_store::{ClientId, StoreError, StoreErrorKind};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use crate::database::Database;
 use crate::errors::{of_io, of_sqlite};
@@ -100,8 +100,14 @@ impl Session {
     /// False if the row of this client is gone, as with an older state of the database that
     /// somebody has brought back. To others it is over.
     pub(crate) fn is_known(&self, rows: &Connection) -> rusqlite::Result<bool> {
-        rows.prepare_cached("SELECT 1 FROM client WHERE session = ?1 AND file = ?2")?
-            .exists(params![self.id, self.own.name])
+        let known = rows
+            .prepare_cached("SELECT 1 FROM client WHERE session = ?1 AND file = ?2")
+            .and_then(|mut row| row.exists(params![self.id, self.own.name]));
+        match known {
+            // No such table.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => Ok(false),
+            known => known,
+        }
     }
 
     /// A transaction of this client at that boot time.
