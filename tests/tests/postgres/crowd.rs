@@ -46,7 +46,7 @@ async fn a_crowd_of_readers_gets_in_when_the_writer_leaves_and_nothing_fails() {
     const MANY: usize = 300;
     let server = PostgresServer::start().await;
     // Each statement has little time.
-    let timed = builder(&server.app_url()).command_timeout(SHORT);
+    let timed = builder(&server.app_url()).command_timeout(3 * SHORT);
     let (writer, readers) = (
         client(&server.app_url()).await,
         timed.connect().await.unwrap(),

@@ -27,7 +27,7 @@ pub(crate) struct Waiting<R, T> {
 }
 
 /// A request that waits. Dropped before it was sent, it is not sent.
-pub(crate) struct Place<'s, R, T> {
+pub(crate) struct Seat<'s, R, T> {
     together: &'s Together<R, T>,
     name: &'s [u8],
     number: u64,
@@ -46,7 +46,7 @@ impl<R, T> Default for Together<R, T> {
 }
 
 impl<R, T> Together<R, T> {
-    pub(crate) fn join<'s>(&'s self, name: &'s [u8], request: R, by: Instant) -> Place<'s, R, T> {
+    pub(crate) fn join<'s>(&'s self, name: &'s [u8], request: R, by: Instant) -> Seat<'s, R, T> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let (reply, replied) = oneshot::channel();
         let mut keys = self.keys.lock();
@@ -57,7 +57,7 @@ impl<R, T> Together<R, T> {
             by,
             reply,
         });
-        Place {
+        Seat {
             together: self,
             name,
             number,
@@ -81,7 +81,7 @@ impl<R, T> Together<R, T> {
     }
 }
 
-impl<R, T> Place<'_, R, T> {
+impl<R, T> Seat<'_, R, T> {
     /// True if it was not sent.
     pub(crate) fn leave(&self) -> bool {
         let mut keys = self.together.keys.lock();
@@ -93,7 +93,7 @@ impl<R, T> Place<'_, R, T> {
     }
 }
 
-impl<R, T> Drop for Place<'_, R, T> {
+impl<R, T> Drop for Seat<'_, R, T> {
     fn drop(&mut self) {
         self.leave();
     }
