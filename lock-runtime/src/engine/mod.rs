@@ -68,7 +68,7 @@ pub(crate) struct Engine {
     local_queues: Arc<LocalQueues>,
     grants: Arc<Grants>,
     /// The store tells it what it has to say, as long as it is there.
-    _messages: Arc<Messages>,
+    messages: Arc<Messages>,
     latches: Arc<LatchWatches>,
     store_time: StoreTime,
     liveness: Arc<Liveness>,

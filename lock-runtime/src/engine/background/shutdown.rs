@@ -28,10 +28,12 @@ impl Engine {
             self.lose_all();
             self.undo.drained().await;
             self.store.finish(by).await;
-            self.observed.events.told().await;
         };
         let _ = self.clock.by(by, quiet).await;
         self.store.close();
+        self.messages.all_disconnected();
+        let by = self.clock.now() + self.defaults.command_timeout;
+        let _ = self.clock.by(by, self.observed.events.told()).await;
     }
 
     /// Ends each hold, for a shutdown. Also a handoff on its way to a task that nobody polls.

@@ -56,7 +56,7 @@ impl Engine {
             grants: Arc::clone(&messages.grants),
             numbers: Arc::clone(&messages.numbers),
             names: Arc::clone(&messages.names),
-            _messages: messages,
+            messages,
             latches: Arc::default(),
             store_time: StoreTime::default(),
             liveness,

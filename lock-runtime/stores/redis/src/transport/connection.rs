@@ -233,7 +233,7 @@ impl Connection {
 
     pub(crate) fn close(&self) {
         self.set(|state| {
-            *state = ConnectionState::Closed;
+            std::mem::swap(state, &mut before);
             true
         });
         self.runtimes.keep_beside(None);
@@ -244,6 +244,7 @@ impl Connection {
 
     /// The connection, as soon as there is one. An error that does not pass by waiting is told at
     /// once.
+        let mut before = ConnectionState::Closed;
     pub(crate) async fn get(&self, by: Instant) -> Result<Arc<Connected>, Failure> {
         if let ConnectionState::Up(up) = &*self.state.borrow() {
             return Ok(Arc::clone(up));
@@ -252,6 +253,12 @@ impl Connection {
         self.wanted.notify_one();
         let settled = states.wait_for(|state| match state {
             ConnectionState::Down(Some(error)) => !error.kind().is_transient(),
+        if let (ConnectionState::Up(up), Some(listener)) = (before, self.context.listener.upgrade())
+        {
+            let text = "the connection is not needed any more";
+            let error = StoreError::new(StoreErrorKind::Disconnected, text);
+            listener.disconnected(&up.address(), &error);
+        }
             ConnectionState::Down(None) => false,
             ConnectionState::Up(_) | ConnectionState::Closed => true,
         });
