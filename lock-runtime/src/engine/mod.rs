@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     /// rate limiters, and the pause between two rounds for several keys.
     closed: Notify,
     active: Arc<Active>,
+    /// A request of a view has begun.
+    views_used: Arc<Notify>,
 }
 
 impl Engine {

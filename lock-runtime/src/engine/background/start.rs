@@ -7,6 +7,7 @@ use lock_store::{Clock, Store};
 use tokio::sync::Notify;
 
 use super::undo::{Undo, UndoTask};
+use super::views::forget_unused_views;
 use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
@@ -68,10 +69,13 @@ impl Engine {
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             active: Arc::default(),
+            views_used: Arc::default(),
         });
         let local_queues = Arc::clone(&engine.local_queues);
         let patrol = patrol(Arc::downgrade(&engine), local_queues);
         engine.clock.spawn(patrol);
+        let views = forget_unused_views(Arc::downgrade(&engine), Arc::clone(&engine.views_used));
+        engine.clock.spawn(views);
         let answers = answers(Arc::downgrade(&engine), questions);
         engine.clock.spawn(answers);
         (engine, task)

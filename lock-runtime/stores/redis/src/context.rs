@@ -6,7 +6,9 @@ use lock_store::timing::Timeouts;
 use lock_store::{Clock, Listener};
 
 use crate::access::Access;
+use crate::config::Needs;
 use crate::credentials::{Asking, CredentialsProvider};
+use crate::names::Prefix;
 use crate::transport::client_channels::ClientChannels;
 
 /// A client's time limits, clock, listener for messages from servers, name at the servers, and
@@ -20,6 +22,9 @@ pub(crate) struct ClientContext {
     pub(crate) messages_are_hints: bool,
     /// Empty for none.
     pub(crate) name: Arc<str>,
+    pub(crate) namespace: Prefix,
+    /// What each connection must be able to do.
+    pub(crate) needs: Needs,
     /// The channels on which it hears other clients, unless other connections do that.
     pub(crate) channels: Option<Arc<ClientChannels>>,
     pub(crate) access: Arc<Access>,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
-use tokio::task::JoinSet;
+use tokio::task::JoinHandle;
 
 use crate::secrets::Secret;
 use crate::server_text::shown;
@@ -18,6 +18,10 @@ const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// However short the validity, the provider is asked no more often than this for an established
 /// connection.
 pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(500);
+/// A provider that has not answered for this long is asked anew.
+const ASKED_FOR: Duration = Duration::from_secs(60);
+/// An answer for which nobody waited any more is used by whoever asks within this time.
+const KEPT_FOR: Duration = Duration::from_secs(10);
 /// The number of a provider's latest passwords that stay hidden: an error may be late.
 const KEPT: usize = 4;
 
@@ -75,8 +79,42 @@ type Asked = Pin<Box<dyn Future<Output = Result<Credentials, String>> + Send>>;
 #[derive(Clone)]
 pub struct CredentialsProvider {
     ask: Arc<dyn Fn() -> Asked + Send + Sync>,
+    /// Questions that nobody waits for any more. The next one who asks gets the answer.
+    left: Arc<Mutex<Vec<Question>>>,
     /// The newest last.
     secrets: Arc<Mutex<VecDeque<Secret>>>,
+}
+
+/// A question to the provider, and its answer with the time at which it came.
+struct Question {
+    asked_at: Instant,
+    answer: JoinHandle<(Result<Credentials, String>, Instant)>,
+}
+
+/// A question that somebody waits for. It is left to the next one if that ends before the answer
+/// comes.
+struct Waiting<'p> {
+    question: Option<Question>,
+    left: &'p Mutex<Vec<Question>>,
+}
+
+impl Waiting<'_> {
+    /// The answer, and when it came; a panic, `now`. `None` if the client that asked has ended.
+    async fn answer(mut self, now: Instant) -> Option<(Result<Credentials, String>, Instant)> {
+        let answer = (&mut self.question.as_mut()?.answer).await;
+        self.question = None;
+        match answer {
+            Err(end) if end.is_cancelled() => None,
+            Err(_) => Some((Err("panicked".to_owned()), now)),
+            Ok(answer) => Some(answer),
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.left.lock().extend(self.question.take());
+    }
 }
 
 impl fmt::Debug for CredentialsProvider {
@@ -100,6 +138,7 @@ impl CredentialsProvider {
         };
         Self {
             ask: Arc::new(ask),
+            left: Arc::default(),
             secrets: Arc::default(),
         }
     }
@@ -109,24 +148,55 @@ impl CredentialsProvider {
         &self,
         clock: &Clock,
     ) -> Result<(Credentials, Option<Instant>), StoreError> {
-        let (ask, now) = (Arc::clone(&self.ask), clock.now());
-        // A task of its own: its panic ends no connection. The task ends when nothing waits for it.
-        let mut asked = JoinSet::new();
-        asked.spawn_on(async move { ask().await }, clock.handle());
-        let failed = |why: &str| {
-            let text = format!("the credentials provider {why}");
-            StoreError::new(StoreErrorKind::Disconnected, text)
-        };
-        match asked.join_next().await {
-            Some(Ok(Ok(credentials))) => {
-                self.remember(&credentials);
-                let pause = |validity: Duration| (validity.min(FOREVER) / 4 * 3).max(MIN_PAUSE);
-                let again = credentials.valid_for.map(|validity| now + pause(validity));
-                Ok((credentials, again))
+        loop {
+            let question = self.left(clock.now());
+            let question = question.unwrap_or_else(|| self.question(clock));
+            let asked_at = question.asked_at;
+            let waiting = Waiting {
+                question: Some(question),
+                left: &self.left,
+            };
+            let Some((answer, came_at)) = waiting.answer(clock.now()).await else {
+                continue;
+            };
+            if clock.now() > came_at + KEPT_FOR {
+                continue;
             }
-            Some(Ok(Err(text))) => Err(failed(&format!("failed: {}", shown(&text)))),
-            _ => Err(failed("panicked")),
+            let credentials = answer.map_err(|why| {
+                let text = format!("the credentials provider {why}");
+                StoreError::new(StoreErrorKind::Disconnected, text)
+            })?;
+            self.remember(&credentials);
+            let pause = |validity: Duration| (validity.min(FOREVER) / 4 * 3).max(MIN_PAUSE);
+            let again = credentials
+                .valid_for
+                .map(|validity| asked_at + pause(validity));
+            return Ok((credentials, again));
         }
+    }
+
+    /// A question that nobody waits for any more, unless it is too old. A provider may be slower
+    /// than the attempts that ask it: all of them together have its answer.
+    fn left(&self, now: Instant) -> Option<Question> {
+        let mut left = self.left.lock();
+        for old in left.extract_if(.., |question| now >= question.asked_at + ASKED_FOR) {
+            old.answer.abort();
+        }
+        left.pop()
+    }
+
+    /// Asks, in a task of its own: its panic ends no connection, and the end of a connection does
+    /// not end it.
+    fn question(&self, clock: &Clock) -> Question {
+        let (ask, own) = (Arc::clone(&self.ask), clock.clone());
+        let asked_at = clock.now();
+        let answer = async move {
+            let answer = ask().await;
+            let answer = answer.map_err(|text| format!("failed: {}", shown(&text)));
+            (answer, own.now())
+        };
+        let answer = clock.handle().spawn(answer);
+        Question { asked_at, answer }
     }
 
     fn remember(

@@ -7,7 +7,7 @@ use lock_store::Tls;
 use lock_store::{ConfigError, Store, StoreContext};
 
 use crate::access::Access;
-use crate::config::Replicas;
+use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::credentials::CredentialsProvider;
 use crate::login::{Login, expect_nobody};
@@ -66,6 +66,8 @@ pub fn open(
         listener,
         messages_are_hints: url.replicas.is_some(),
         name,
+        namespace: namespace.clone(),
+        needs: Needs::Locks(client),
         channels: Some(Arc::new(channels)),
         access: Arc::new(access),
         provider: settings.provider,

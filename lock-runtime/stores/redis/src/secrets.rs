@@ -12,7 +12,7 @@ static PASSWORDS: Known = Known::new("<password>");
 static USERS: Known = Known::new("<user>");
 
 /// The user name that is no secret.
-const DEFAULT_USER: &str = "default";
+pub(crate) const DEFAULT_USER: &str = "default";
 /// A shorter password is replaced only as a whole word. Replacing it inside other words would
 /// reveal more about it than it hides.
 const LONG: usize = 8;

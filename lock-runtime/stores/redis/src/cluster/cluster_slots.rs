@@ -13,7 +13,7 @@ use crate::transport::connection::Connection;
 use crate::transport::request::Request;
 
 /// The master of each slot, if it has one.
-pub(super) type SlotMap = Vec<Option<Arc<ServerAddress>>>;
+pub(crate) type SlotMap = Vec<Option<Arc<ServerAddress>>>;
 
 /// Asks all of these nodes at once.
 pub(super) async fn ask(
@@ -65,7 +65,7 @@ async fn ask_one(node: &Connection, by: Instant) -> Result<Vec<Value>, StoreErro
 }
 
 /// Reads the reply: {first, last, {host, port, …} of the master, …replicas} for each range.
-fn read(reply: &[Value], asked: &ServerAddress) -> SlotMap {
+pub(crate) fn read(reply: &[Value], asked: &ServerAddress) -> SlotMap {
     let mut slots = vec![None; usize::from(SLOTS)];
     for range in reply {
         let Value::Array(range) = range else { continue };

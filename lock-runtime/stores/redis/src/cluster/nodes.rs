@@ -104,6 +104,12 @@ impl Cluster {
         nodes.iter().for_each(|node| node.hear(channel));
     }
 
+    /// Listens on these of the client's own channels no longer, at each node.
+    pub(crate) fn forget(&self, channels: &[String]) {
+        let nodes: Vec<_> = self.state.lock().nodes.values().cloned().collect();
+        nodes.iter().for_each(|node| node.forget(channels));
+    }
+
     /// Waits until the map is known, or no node reports it.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         self.learn(0, by).await
@@ -266,7 +272,8 @@ impl Cluster {
             let mut nodes = state.nodes.values().map(|node| node.progress());
             nodes.find(|progress| progress.step() != Step::Reaching)
         };
-        unreached::slow(&self.context.access, &progress.unwrap_or_default()).of(&seeds.join(", "))
+        let (progress, limit) = (progress.unwrap_or_default(), self.context.timeouts.connect);
+        unreached::slow(&self.context.access, &progress, limit).of(&seeds.join(", "))
     }
 
     /// Gets a map newer than this version. One task at a time asks, and not too often.

@@ -14,6 +14,7 @@ use redis::io::tcp::socket2::SockRef;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
+use tokio::runtime::Handle;
 
 use super::driver::Driver;
 use super::in_parts::InParts;
@@ -22,7 +23,6 @@ use super::traffic::Traffic;
 use super::unreached;
 use crate::access::Access;
 use crate::credentials::{Asking, Session};
-use crate::errors;
 
 /// A connection, and the task that reads and writes it.
 #[derive(Clone, Debug)]
@@ -35,8 +35,21 @@ pub(crate) struct Dialed {
     pub(crate) renew_at: Option<Instant>,
 }
 
-/// Connects, on the caller's runtime.
+/// Connects, on the current runtime, which also drives the connection.
 pub(crate) async fn dial(
+    client: &Client,
+    config: &AsyncConnectionConfig,
+    access: &Access,
+    asking: Option<Asking<'_>>,
+    progress: &Progress,
+) -> Result<Dialed, StoreError> {
+    dial_for(&Handle::current(), client, config, access, asking, progress).await
+}
+
+/// Connects on the current runtime, which needs I/O. Another one, which needs none, drives the
+/// connection from its first reply on.
+pub(crate) async fn dial_for(
+    driven_by: &Handle,
     client: &Client,
     config: &AsyncConnectionConfig,
     access: &Access,
@@ -57,7 +70,7 @@ pub(crate) async fn dial(
             let stream = stream.map_err(unreached::unreachable)?;
             let session = begin().await?;
             progress.at(Step::Greeting);
-            let dialed = greet(&session, config, stream).await;
+            let dialed = greet(driven_by, &session, config, stream).await;
             (session, dialed)
         }
         #[cfg(feature = "tls")]
@@ -69,7 +82,7 @@ pub(crate) async fn dial(
             let stream = stream.map_err(|error| unreached::handshake_failed(&error, access))?;
             let session = begin().await?;
             progress.at(Step::GreetingOverTls);
-            let dialed = greet(&session, config, stream).await;
+            let dialed = greet(driven_by, &session, config, stream).await;
             (session, dialed)
         }
         // A socket, or TLS without verification, if the redis crate was built for it.
@@ -84,8 +97,7 @@ pub(crate) async fn dial(
         Err(error) if !unreached::is_reply(&error) => {
             return Err(unreached::not_greeted(&error, access, progress));
         }
-        Err(error) if session.is_asked => Err(unreached::refused_credentials(&error)),
-        dialed => dialed.map_err(|error| errors::store_error(&error)),
+        dialed => dialed.map_err(|error| unreached::refused(&error, &session)),
     };
     progress.replied();
     dialed
@@ -125,6 +137,7 @@ async fn reach(host: &str, port: u16, settings: &TcpSettings) -> io::Result<TcpS
 
 /// Authenticates, and waits for the first reply.
 async fn greet<S>(
+    driven_by: &Handle,
     session: &Session,
     config: &AsyncConnectionConfig,
     stream: S,
@@ -139,7 +152,11 @@ where
     let (connection, driver) = made.await?;
     Ok(Dialed {
         connection,
-        driver: Some(Arc::new(Driver::start(driver, Arc::clone(&traffic)))),
+        driver: Some(Arc::new(Driver::start(
+            driven_by,
+            driver,
+            Arc::clone(&traffic),
+        ))),
         traffic,
         renew_at: session.renew_at,
     })

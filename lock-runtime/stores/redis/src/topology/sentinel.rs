@@ -151,7 +151,8 @@ impl Sentinel {
         access: &Access,
     ) -> Result<NamedMaster, StoreError> {
         let answer = tokio::time::timeout(limit, self.ask_now(name, access)).await;
-        let answer = answer.unwrap_or_else(|_| Err(unreached::silent(access, &self.progress)));
+        let answer =
+            answer.unwrap_or_else(|_| Err(unreached::silent(access, &self.progress, limit)));
         answer.map_err(|error| {
             // After any error, the next question uses a new connection.
             *self.connection.lock() = None;

@@ -1,29 +1,35 @@
 //! Why there is no connection. If only one side expects TLS, neither side says so.
 
 use std::io;
+use std::time::Duration;
 
 use lock_store::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError};
 
 use super::progress::{Progress, Step};
 use crate::access::Access;
+use crate::credentials::Session;
 use crate::errors;
-use crate::server_text::shown;
+use crate::secrets::DEFAULT_USER;
+use crate::server_text::{escaped, shown};
 
 /// The error when an attempt's time is over: what it was waiting for.
-pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
-    late("it does not answer in time", access, progress)
+pub(crate) fn silent(access: &Access, progress: &Progress, limit: Duration) -> StoreError {
+    late("it does not answer in time", access, progress, limit)
 }
 
 /// The same for a caller that has less time than the attempt.
-pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
-    late("connecting takes too long", access, progress)
+pub(crate) fn slow(access: &Access, progress: &Progress, limit: Duration) -> StoreError {
+    late("connecting takes too long", access, progress, limit)
 }
 
-fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
+fn late(reaching: &str, access: &Access, progress: &Progress, limit: Duration) -> StoreError {
     let text = match progress.step() {
         Step::Reaching => reaching.to_owned(),
-        Step::Credentials => "the credentials provider does not answer in time".to_owned(),
+        Step::Credentials => format!(
+            "the credentials provider does not answer in time: an attempt to connect has {limit:?} \
+             (`connect_timeout`); the next one waits for the same answer"
+        ),
         Step::Handshake => {
             let write = access.other_scheme(true);
             format!("it does not answer the TLS handshake; if it expects no TLS, {write}")
@@ -70,19 +76,19 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
     StoreError::new(kind, text)
 }
 
-/// The server refused a provider's credentials.
-pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
+/// The server's error reply to the first command, which may refuse the user.
+pub(super) fn refused(error: &RedisError, session: &Session) -> StoreError {
     let error = errors::store_error(error);
-    match error.kind() {
-        StoreErrorKind::Denied => {
-            let text = format!(
-                "{}; the user and password are those of the credentials provider",
-                error.detail()
-            );
-            errors::advised(StoreError::new(StoreErrorKind::Denied, text))
-        }
-        _ => error,
+    if error.kind() != StoreErrorKind::Denied {
+        return error;
     }
+    let user = escaped(session.settings.username().unwrap_or(DEFAULT_USER));
+    let whose = match session.is_asked {
+        true => "; the user and password are those of the credentials provider",
+        false => "",
+    };
+    let text = format!("{} (user `{user}`){whose}", error.detail());
+    errors::advised(StoreError::new(StoreErrorKind::Denied, text))
 }
 
 /// The error if the TLS handshake failed.

@@ -188,6 +188,18 @@ impl Connection {
         });
     }
 
+    /// Listens on these channels of the client's own no longer.
+    pub(crate) fn forget(&self, channels: &[String]) {
+        let Some(own) = &self.context.channels else {
+            return;
+        };
+        self.with_main(|main| {
+            let channels = channels.to_vec();
+            main.subscriptions
+                .forget(&main.connection, channels, Arc::clone(own));
+        });
+    }
+
     /// The connection of a link that is in use.
     pub(super) fn connected_of(&self, link: Link) -> Option<Arc<Connected>> {
         let main = self.with_main(|main| (main.link == link).then(|| Arc::clone(main)));
@@ -232,6 +244,7 @@ impl Connection {
     }
 
     pub(crate) fn close(&self) {
+        let mut before = ConnectionState::Closed;
         self.set(|state| {
             std::mem::swap(state, &mut before);
             true
@@ -240,11 +253,16 @@ impl Connection {
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.abort();
         }
+        if let (ConnectionState::Up(up), Some(listener)) = (before, self.context.listener.upgrade())
+        {
+            let text = "the connection is not needed any more";
+            let error = StoreError::new(StoreErrorKind::Disconnected, text);
+            listener.disconnected(&up.address(), &error);
+        }
     }
 
     /// The connection, as soon as there is one. An error that does not pass by waiting is told at
     /// once.
-        let mut before = ConnectionState::Closed;
     pub(crate) async fn get(&self, by: Instant) -> Result<Arc<Connected>, Failure> {
         if let ConnectionState::Up(up) = &*self.state.borrow() {
             return Ok(Arc::clone(up));
@@ -253,12 +271,6 @@ impl Connection {
         self.wanted.notify_one();
         let settled = states.wait_for(|state| match state {
             ConnectionState::Down(Some(error)) => !error.kind().is_transient(),
-        if let (ConnectionState::Up(up), Some(listener)) = (before, self.context.listener.upgrade())
-        {
-            let text = "the connection is not needed any more";
-            let error = StoreError::new(StoreErrorKind::Disconnected, text);
-            listener.disconnected(&up.address(), &error);
-        }
             ConnectionState::Down(None) => false,
             ConnectionState::Up(_) | ConnectionState::Closed => true,
         });
@@ -290,7 +302,8 @@ impl Connection {
 
     /// No attempt to connect has ended yet.
     pub(crate) fn slow(&self) -> StoreError {
-        unreached::slow(&self.context.access, &self.progress).of(&self.server)
+        let limit = self.context.timeouts.connect;
+        unreached::slow(&self.context.access, &self.progress, limit).of(&self.server)
     }
 
     /// Waits until the first attempt to connect has succeeded or failed, a little longer than `by`:

@@ -15,6 +15,7 @@ use super::connection::{Connection, Report};
 use super::doubt::{TRUSTED_FOR, sign_of_life};
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
+use crate::commands::needs::Tried;
 use crate::context::ClientContext;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::topology::progress::Progress;
@@ -179,14 +180,16 @@ impl Supervisor {
         let by = clock.now() + self.context.timeouts.connect;
         let made = clock.by(by, self.connect(link, channels)).await;
         made.unwrap_or_else(|| {
-            let error = unreached::silent(&self.context.access, &self.progress);
+            let limit = self.context.timeouts.connect;
+            let error = unreached::silent(&self.context.access, &self.progress, limit);
             Err(error.of(&self.endpoint.name()))
         })
     }
 
     async fn connect(&self, link: Link, channels: &[String]) -> Result<Made, StoreError> {
         let clock = &self.context.clock;
-        let subscriptions = Subscriptions::new(clock, self.believes.is_some());
+        let subscriptions =
+            Subscriptions::new(clock, &self.context.namespace, self.believes.is_some());
         let handler = PushHandler {
             link,
             of_runtime: false,
@@ -201,6 +204,7 @@ impl Supervisor {
             .endpoint
             .connect(&handler.config(), &self.context, &self.progress)
             .await?;
+        self.expect_what_is_needed(&reached).await?;
         let up = Connected {
             link,
             connection: reached.dialed.connection.clone(),
@@ -223,6 +227,17 @@ impl Supervisor {
             }
         }
         Ok((up, reached))
+    }
+
+    /// An error if the user can't do here what locks need. It may be another user than before.
+    async fn expect_what_is_needed(&self, reached: &Reached) -> Result<(), StoreError> {
+        let tried = Tried {
+            connection: &reached.dialed.connection,
+            namespace: &self.context.namespace,
+        };
+        let needs = tried.expect(self.context.needs, self.believes.is_some());
+        let server = || name_of(reached.client.get_connection_info());
+        needs.await.map_err(|error| error.of(&server()))
     }
 
     /// Waits until this connection is reported broken, or found to lead to the wrong server, and
