@@ -33,12 +33,15 @@ pub async fn search(app_id: u64, mut text: String) -> Result<u32, ApiError> {
                 __lock_wait,
             )
             .await;
-        if let ::core::result::Result::Err(error) = __lock_passed {
+        if let ::core::result::Result::Err(__lock_error) = __lock_passed {
             let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
                 u32,
                 ApiError,
             > as ::lock_runtime::__private::FromLockError>::from_lock;
-            return __lock_convert(error);
+            return ::lock_runtime::__private::Convert::convert(
+                __lock_convert,
+                __lock_error,
+            );
         }
     }
     text.push('x');
@@ -63,12 +66,15 @@ async fn from_expressions(plan: &Plan, size: u32, locks: &LockClient) -> Reply {
                 __lock_wait,
             )
             .await;
-        if let ::core::result::Result::Err(error) = __lock_passed {
+        if let ::core::result::Result::Err(__lock_error) = __lock_passed {
             let __lock_convert = ::lock_runtime::__private::on_error(
                 ::core::marker::PhantomData::<Reply>,
                 |error| Reply::from(error),
             );
-            return __lock_convert.call(error);
+            return ::lock_runtime::__private::Convert::convert(
+                __lock_convert,
+                __lock_error,
+            );
         }
     }
     Reply::Done
@@ -130,12 +136,15 @@ impl Store for Memory {
                         __lock_wait,
                     )
                     .await;
-                if let ::core::result::Result::Err(error) = __lock_passed {
+                if let ::core::result::Result::Err(__lock_error) = __lock_passed {
                     let __lock_convert: fn(::lock_runtime::LockError) -> _ = <Result<
                         u32,
                         LockError,
                     > as ::lock_runtime::__private::FromLockError>::from_lock;
-                    return __lock_convert(error);
+                    return ::lock_runtime::__private::Convert::convert(
+                        __lock_convert,
+                        __lock_error,
+                    );
                 }
             }
             let __self = self;

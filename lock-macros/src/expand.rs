@@ -9,9 +9,10 @@ pub(crate) mod request;
 pub(crate) mod usage;
 
 use crate::args::{Opt, SKIP};
-use crate::expand::moves::Moves;
+use crate::expand::moves::Parameters;
 use crate::expand::request::Request;
 use crate::function::body::{self, Body, Shape};
+use crate::function::parameters::Names;
 use crate::function::{Function, return_type};
 use crate::key::Keys;
 use crate::parse::Args;
@@ -25,28 +26,34 @@ pub(crate) fn function(
     mut function: Function,
     body: Body,
 ) -> TokenStream {
-    let usage = |name: &Ident| usage::by_options(name, args, keys);
     let expansion = Expansion {
         args,
         keys,
-        runtime: args.runtime(),
+        names: Names::of(&function.sig),
+        private: args.private(),
+        expressions: usage::expressions(args, keys),
+        placeholders: usage::placeholders(keys),
         return_span: return_type::span(&function.sig),
         output: body.output,
     };
     let group = match body.shape {
         Shape::AsyncFn { inner, braces } => {
             function.attrs.extend(inner);
-            let moves = moves::move_into_body(&mut function.sig, &args.private(), usage);
-            let statements = expansion.statements(&moves, &braces);
+            let parameters = Parameters::take(&mut function.sig);
+            let statements = expansion.statements(&parameters, &braces);
             // In the user's braces, or errors about the function would point to the attribute.
             body::regroup(&braces, statements)
         }
         Shape::Future { mut block } => {
             body::replace_future(&mut block, |future| {
                 let statements = &mut future.block.stmts;
-                let moves = moves::move_into_future(&function.sig, statements, usage);
+                usage::allow_unused(&function.sig, statements, |name| {
+                    usage::mention(&expansion.expressions, name)
+                        || usage::mention(&expansion.placeholders, name)
+                });
+                let parameters = Parameters::take_from(&expansion.names, statements);
                 let braces = body::group(&future.block);
-                let statements = expansion.statements(&moves, &braces);
+                let statements = expansion.statements(&parameters, &braces);
                 quote_spanned!(Span::mixed_site()=> async move { #statements })
             });
             body::group(&block)
@@ -59,105 +66,192 @@ pub(crate) fn function(
 struct Expansion<'a> {
     args: &'a Args,
     keys: &'a Keys,
-    runtime: TokenStream,
+    names: Names,
+    private: TokenStream,
+    /// What the options are made of.
+    expressions: TokenStream,
+    placeholders: TokenStream,
     return_span: Span,
     output: Type,
 }
 
 impl Expansion<'_> {
-    fn statements(&self, moves: &Moves, braces: &Group) -> TokenStream {
-        let private = self.args.private();
-        let Request { prepare, acquire } = request::of(self.args, self.keys);
-        let (convert, convert_name, convert_error) =
-            convert_error::of(self.args, &self.output, self.return_span);
-        let outer = &moves.outer;
-        let (skip_value, skip_arm) = self.skip();
-        let tokens = match self.keys {
-            Keys::One(_) => quote!(fencing_token),
-            Keys::Several(keys) => {
-                let count = keys.len();
-                quote!(fencing_tokens::<#count>)
-            }
-        };
-        let (guard, guard_value, guard_name) = match self.args.name(Opt::Guard) {
-            // Under the user's name, where it is written: an error about its lifetime names it.
-            Some(name) => {
-                let borrow = quote_spanned!(Span::mixed_site().located_at(name.span())=> &#name);
-                (
-                    name.clone(),
-                    quote_spanned!(Span::mixed_site()=> let __lock_guard_ref = #borrow;),
-                    quote_spanned!(Span::mixed_site()=> let #name = __lock_guard_ref;),
-                )
-            }
-            None => (
-                Ident::new("__lock_guard", Span::mixed_site()),
-                TokenStream::new(),
-                TokenStream::new(),
-            ),
-        };
-        let (token_value, token_name) = match self.args.name(Opt::Fence) {
-            Some(name) => (
-                quote_spanned! {Span::mixed_site()=>
-                    let __lock_token = match #private::#tokens(&#guard) {
-                        ::core::result::Result::Ok(token) => token,
-                        ::core::result::Result::Err(error) => return #convert_error,
-                    };
-                },
-                quote_spanned!(Span::mixed_site()=> let #name = __lock_token;),
-            ),
-            None => Default::default(),
-        };
-        let inner = &moves.inner;
-        let return_edge = self.return_edge();
-        let mut statements = braces.stream();
-        if body::begins_with_item(&statements) {
-            // In a block of their own, as they were written: behind our statements clippy objects.
-            statements = body::regroup(braces, statements).into_token_stream();
+    fn statements(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
+        match self.handler_mentions_a_parameter() {
+            false => self.one_body(parameters, braces),
+            true => self.body_in_a_body(parameters, braces),
         }
-        let body = body::regroup(
-            braces,
-            quote!(#return_edge #inner #token_name #guard_name #statements),
+    }
+
+    /// The options are evaluated in the body itself, like its first statements: what they take,
+    /// borrow or leave is as in a plain function.
+    fn one_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
+        let Request { prepare, acquire } = request::of(self.args, self.keys);
+        let (convert, convert_name) = self.convert();
+        let (slot, borrow) = self.slot();
+        let moves = parameters.moves();
+        let (early, late) = parameters.bind(
+            |names, is_pattern| self.options_may_move(names, is_pattern),
+            |name| usage::mention(&self.placeholders, name),
         );
-        // At the body and with its hygiene: errors about the body as a whole point there, and
-        // clippy takes it for the user's.
-        let future = quote_spanned!(body.span()=> async move #body);
+        let body = self.body(&quote!(#early #prepare #moves), &acquire, &late, braces);
+        let private = &self.private;
         quote_spanned! {Span::mixed_site()=>
-            #outer
-            #prepare
             #convert
-            #skip_value
-            let #guard = match #acquire.await {
-                ::core::result::Result::Ok(guard) => guard,
-                #skip_arm
-                ::core::result::Result::Err(error) => return #convert_error,
-            };
-            #token_value
-            #guard_value
+            #slot
             #[allow(clippy::large_futures)]
             #private::Locked {
-                guard: &#guard,
-                body: #future,
+                slot: #borrow,
+                body: {
+                    let __lock_slot = #borrow;
+                    #body
+                },
                 convert: #convert_name,
             }
             .await
         }
     }
 
-    fn skip(&self) -> (TokenStream, TokenStream) {
-        if !self.args.is_word(Opt::OnBusy, SKIP) {
-            return Default::default();
+    /// A handler that mentions parameters may borrow them, and is called when the body is gone. So
+    /// they live in a body around the body.
+    fn body_in_a_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
+        let Request { prepare, acquire } = request::of(self.args, self.keys);
+        let (convert, convert_name) = self.convert();
+        let (slot, borrow) = self.slot();
+        let statements = braces.stream();
+        let (outer, inner) = parameters.bind_around(
+            |names, is_pattern| self.options_may_move(names, is_pattern),
+            |name| usage::mention(&statements, name),
+        );
+        let moves = parameters.moves();
+        let begin = quote!(#inner #moves);
+        let body = self.body(&begin, &acquire, &TokenStream::new(), braces);
+        let private = &self.private;
+        quote_spanned! {Span::mixed_site()=>
+            #slot
+            #[allow(clippy::large_futures)]
+            #private::Released {
+                slot: #borrow,
+                body: {
+                    let __lock_slot = #borrow;
+                    async move {
+                        #outer
+                        #prepare
+                        #convert
+                        #[allow(clippy::large_futures)]
+                        #private::Stopped {
+                            slot: __lock_slot,
+                            body: #body,
+                            convert: #convert_name,
+                        }
+                        .await
+                    }
+                },
+            }
+            .await
         }
-        let runtime = &self.runtime;
+    }
+
+    /// Or borrow it for longer than a moment, or need what a pattern binds.
+    fn options_may_move(&self, names: &[Ident], is_pattern: bool) -> bool {
+        names.iter().any(|name| {
+            usage::mention(&self.expressions, name)
+                || is_pattern && usage::mention(&self.placeholders, name)
+        })
+    }
+
+    fn handler_mentions_a_parameter(&self) -> bool {
+        let handler = self.args.expression(Opt::OnError);
+        handler.is_some_and(|handler| {
+            let handler = handler.to_token_stream();
+            let mut names = self.names.parameters.iter();
+            names.any(|name| usage::mention(&handler, name))
+        })
+    }
+
+    /// Where the body finds its lock, and a reference to it. Under the user's name for the guard,
+    /// where it is written: an error about its lifetime names it.
+    fn slot(&self) -> (TokenStream, TokenStream) {
+        let name = match self.args.name(Opt::Guard) {
+            // Unless an option means something else by it.
+            Some(name) if !usage::mention(&self.expressions, name) => name.clone(),
+            _ => Ident::new("__lock_place", Span::mixed_site()),
+        };
+        let private = &self.private;
+        let borrow = quote_spanned!(Span::mixed_site().located_at(name.span())=> &#name);
+        let slot = quote_spanned! {Span::mixed_site()=>
+            let #name = #private::Slot::new();
+        };
+        (slot, borrow)
+    }
+
+    fn body(
+        &self,
+        early: &TokenStream,
+        acquire: &TokenStream,
+        late: &TokenStream,
+        braces: &Group,
+    ) -> TokenStream {
+        let return_edge = self.return_edge();
+        let (guard, names) = self.bound_names();
+        // In a block of their own, as they were written; what it borrows for its value is given
+        // back before the parameters drop, in every edition.
+        let body = body::regroup(
+            braces,
+            quote_spanned! {Span::mixed_site()=>
+                #return_edge
+                #early
+                #guard #acquire.await;
+                #late
+                #names
+                match () { () => #braces }
+            },
+        );
+        // At the body and with its hygiene: errors about the body as a whole point there, and
+        // clippy takes it for the user's.
+        quote_spanned!(body.span()=> async move #body)
+    }
+
+    /// What `fence` and `guard` bind.
+    fn bound_names(&self) -> (TokenStream, TokenStream) {
+        let private = &self.private;
+        let fence = self.args.name(Opt::Fence).map(|name| {
+            let token = match self.keys {
+                Keys::One(_) => quote_spanned!(Span::mixed_site()=> fencing_token),
+                Keys::Several(keys) => {
+                    let count = keys.len();
+                    quote_spanned!(Span::mixed_site()=> fencing_tokens::<#count>)
+                }
+            };
+            quote_spanned! {Span::mixed_site()=>
+                let #name = #private::#token(__lock_slot, __lock_guard).await;
+            }
+        });
+        let guard = self
+            .args
+            .name(Opt::Guard)
+            .map(|name| quote_spanned!(Span::mixed_site()=> let #name = __lock_guard;));
+        let is_needed = fence.is_some() || guard.is_some();
+        let bind = is_needed.then(|| quote_spanned!(Span::mixed_site()=> let __lock_guard =));
+        (quote!(#bind), quote!(#fence #guard))
+    }
+
+    /// What makes the function's value where there is no lock.
+    fn convert(&self) -> (TokenStream, Ident) {
+        let (convert, name) = convert_error::of(self.args, &self.output, self.return_span);
+        if !self.args.is_word(Opt::OnBusy, SKIP) {
+            return (convert, name);
+        }
+        let private = &self.private;
         let output = &self.output;
-        let name = Ident::new("__lock_skipped", Span::mixed_site());
+        let skipped = Ident::new("__lock_skipped", Span::mixed_site());
         let value = quote_spanned! {self.return_span=>
-            let #name: fn() -> _ = <#output as #runtime::__private::Skippable>::skipped;
+            let #skipped: fn() -> _ = <#output as #private::Skippable>::skipped;
         };
-        let arm = quote_spanned! {Span::mixed_site()=>
-            ::core::result::Result::Err(error) if #runtime::__private::is_busy(&error) =>
-                return #name(),
+        let skip = quote_spanned! {Span::mixed_site()=>
+            let #name = #private::Skip { skipped: #skipped, convert: #name };
         };
-        (value, arm)
+        (quote!(#convert #value #skip), name)
     }
 
     /// Never runs. It tells the compiler the block's type, so that a wrong type is an error on its

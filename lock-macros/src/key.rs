@@ -40,7 +40,7 @@ impl Keys {
 
 pub(crate) enum Segment {
     Literal(String),
-    Value(Placeholder),
+    Value(Box<Placeholder>),
 }
 
 impl Key {
@@ -53,9 +53,8 @@ impl Key {
     ) -> Self {
         let segments = template.parts.iter().filter_map(|part| match part {
             Part::Literal(text) => Some(Segment::Literal(text.clone())),
-            Part::Placeholder(text) => {
-                placeholder::read(text, literal, names, faults).map(Segment::Value)
-            }
+            Part::Placeholder(text) => placeholder::read(text, literal, names, faults)
+                .map(|value| Segment::Value(Box::new(value))),
         });
         Key::Template {
             literal: literal.clone(),

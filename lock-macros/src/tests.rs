@@ -7,19 +7,28 @@ use crate::rate_limited::apply as rate_limited;
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use quote::ToTokens;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use syn::{Attribute, Item, ItemFn, Meta};
+use syn::visit::Visit;
+use syn::{Attribute, Item, ItemFn, Meta, PatIdent};
+
+const EXPANSIONS: [&str; 8] = [
+    "async_trait",
+    "function",
+    "keys",
+    "method",
+    "options",
+    "patterns",
+    "permits",
+    "rate_limited",
+];
 
 /// Expands `expansions/<name>.rs` and compares with `expansions/<name>.expanded.rs`. With the
 /// environment variable `UPDATE_EXPANSIONS` set it writes that file.
 fn expands_as_written_down(name: &str) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("expansions");
-    let text = std::fs::read_to_string(folder.join(format!("{name}.rs"))).expect(name);
-    let mut file = syn::parse_file(&text).expect(name);
-    let expanded: TokenStream = file.items.drain(..).map(expand_item).collect();
-    file.items = syn::parse2::<syn::File>(expanded).expect("items").items;
-    let expanded = prettyplease::unparse(&file);
-    let path = folder.join(format!("{name}.expanded.rs"));
+    let (_, expanded) = read_and_expand(name);
+    let expanded = prettyplease::unparse(&expanded);
+    let path = folder().join(format!("{name}.expanded.rs"));
     if std::env::var_os("UPDATE_EXPANSIONS").is_some() {
         std::fs::write(&path, &expanded).expect("written");
     }
@@ -28,6 +37,18 @@ fn expands_as_written_down(name: &str) {
         expanded, expected,
         "{name}: if this is meant, set UPDATE_EXPANSIONS and review the difference"
     );
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("expansions")
+}
+
+fn read_and_expand(name: &str) -> (String, syn::File) {
+    let text = std::fs::read_to_string(folder().join(format!("{name}.rs"))).expect(name);
+    let mut file = syn::parse_file(&text).expect(name);
+    let expanded: TokenStream = file.items.drain(..).map(expand_item).collect();
+    file.items = syn::parse2::<syn::File>(expanded).expect("items").items;
+    (text, file)
 }
 
 fn expand_item(item: Item) -> TokenStream {
@@ -107,6 +128,34 @@ fn what_async_trait_hands_over() {
 #[test]
 fn rate_limits() {
     expands_as_written_down("rate_limited");
+}
+
+/// The names that patterns bind: `error` would not be bound where a unit struct or a constant of
+/// that name is in scope.
+#[test]
+fn no_expansion_binds_a_name_that_a_user_could_have() {
+    for name in EXPANSIONS {
+        let (text, expanded) = read_and_expand(name);
+        let written = bindings(&syn::parse_file(&text).expect(name));
+        for bound in bindings(&expanded) {
+            let by_user = written.contains(&bound)
+                || text.contains(&format!("= {bound}"))
+                || text.contains(&format!("|{bound}|"));
+            assert!(by_user || bound.starts_with("__lock_"), "{name}: {bound}");
+        }
+    }
+}
+
+fn bindings(file: &syn::File) -> BTreeSet<String> {
+    struct Collect(BTreeSet<String>);
+    impl<'ast> Visit<'ast> for Collect {
+        fn visit_pat_ident(&mut self, pat: &'ast PatIdent) {
+            self.0.insert(pat.ident.to_string());
+        }
+    }
+    let mut all = Collect(BTreeSet::new());
+    all.visit_file(file);
+    all.0
 }
 
 fn expand(args: &str, item: &str) -> TokenStream {

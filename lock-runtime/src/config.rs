@@ -43,6 +43,8 @@ pub(crate) const PATROL_EVERY: Duration = Duration::from_millis(250);
 /// A waiting task that has something to do, and has not done it at so many looks in a row, is
 /// passed over. That is before the first lease of a lock that the store may have handed to it ends.
 pub(crate) const LOOKS_UNTIL_PASSED_OVER: u32 = 5;
+/// Where one was passed over, so many behind it have to show that they are polled.
+pub(crate) const CALLED_FOR_EACH: usize = 8;
 
 /// Longer durations mean "no limit", and are cut to this, which can be added to an instant.
 pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);

@@ -2,6 +2,7 @@
 
 mod constructors;
 mod held_by;
+mod http;
 mod key_kind;
 mod lost;
 
@@ -21,7 +22,7 @@ pub use self::lost::LostReason;
 /// Match on the variants: they are what a service reacts to differently. Show
 /// [`Display`](fmt::Display) to people: it says what happened and, where there is one, the key, the
 /// server and the next step. The type is small (at most 128 bytes) and holds no password. What to
-/// do for each: `docs/errors.md`.
+/// do for each: `docs/errors.md`. [`http_status`](Self::http_status) gives the last column.
 ///
 /// | variant | means | an HTTP service would answer |
 /// |---|---|---|

@@ -2,6 +2,7 @@
 //!
 //! ```
 //! use lock_runtime::{LockClient, LockError, distributed_lock};
+//! use std::time::Duration;
 //!
 //! #[distributed_lock(key = "stock:<product_id>")]
 //! async fn deduct_stock(product_id: u64, amount: u32) -> Result<u32, LockError> {
@@ -13,7 +14,9 @@
 //! async fn main() -> Result<(), LockError> {
 //!     // in a service: lock_runtime::init("redis://127.0.0.1/").await?
 //!     LockClient::in_memory().install()?;
-//!     assert_eq!(deduct_stock(42, 1).await?, 99);
+//!     let done = deduct_stock(42, 1).await;
+//!     lock_runtime::shutdown(Duration::from_secs(5)).await;
+//!     assert_eq!(done?, 99);
 //!     Ok(())
 //! }
 //! ```
@@ -100,7 +103,7 @@ pub struct AttributePage;
 pub struct RateLimitedPage;
 
 pub use api::{Decision, Guard, Latch, Lock, Rate, RateLimiter, RwLock, Semaphore};
-pub use client::{Health, Inspection, LockClient, LockClientBuilder, init};
+pub use client::{Health, Inspection, LockClient, LockClientBuilder, init, shutdown};
 pub use config::OnLost;
 pub use error::{HeldBy, KeyKind, LockError, LostReason};
 #[cfg(feature = "macros")]
@@ -110,16 +113,13 @@ pub use lock_macros::{distributed_lock, lock_key, rate_limited};
 pub use lock_store::Tls;
 #[doc(inline)]
 pub use lock_store::{
-    FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth, StoreError,
-    StoreErrorKind,
+    Credentials, FencingToken, Finding, KeyFault, LockKey, MAX_KEY_BYTES, Role, ServerHealth,
+    StoreError, StoreErrorKind,
 };
 /// The migration for PostgreSQL as SQL, for who applies it without
 /// [`LockClient::migrate`](LockClient::migrate).
 #[cfg(feature = "postgres")]
 pub use lock_store_postgres::MIGRATION as POSTGRES_MIGRATION;
-#[cfg(feature = "redis")]
-#[doc(inline)]
-pub use lock_store_redis::Credentials;
 #[cfg(feature = "__internals")]
 pub use mends::Mend;
 #[cfg(feature = "__internals")]

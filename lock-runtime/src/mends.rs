@@ -15,8 +15,16 @@ pub enum Mend {
     PatienceOfTheKey,
     /// Whether a key is busy is judged by the store's answers about that key.
     VerdictOfTheKey,
+    /// What a guard has lent to nested requests is lost when it ends.
+    OuterEnds,
+    /// A call chain is that of one task, and not of each task that is polled in it.
+    ChainOfOneTask,
+    /// A nested request that is not polled is passed over.
+    PatrolOfNested,
     /// A release is repeated for as long as the store may have the hold.
     ReleaseOfWhatMayBeStored,
+    /// Who follows one that was granted a share when it asked, asks at once.
+    TurnOfTheNext,
 }
 
 /// What is taken out of a client. Of no size, and nothing, without the feature.

@@ -14,64 +14,56 @@ use crate::api::{Guard, Keys, Lock, Rate};
 use crate::client::{self, LockClient};
 use crate::error::LockError;
 
-pub use crate::api::Run;
+pub use crate::api::{GuardedBody, Slot, ThenRelease};
 pub use crate::config::{Mode, Spec, Wait};
 pub use lock_store::KeyWriter;
 
-/// An argument on its way to the body, and never `Copy`.
-///
-/// A future keeps the place of a value that was copied on; of one that moved on it does not. So
-/// this spares large `Copy` arguments a place.
-#[derive(Debug)]
-pub struct Argument<T>(T);
-
-impl<T> Argument<T> {
-    /// Keeps it.
-    pub const fn new(argument: T) -> Self {
-        Self(argument)
-    }
-
-    /// Hands it to the body.
-    pub fn into_inner(self) -> T {
-        self.0
-    }
-}
-
-/// Takes the lock from the given client, or else from the scoped or the global one.
-pub async fn acquire(
+/// Takes the lock from the given client, or else from the scoped or the global one. Resolves under
+/// the guard, or never: then the body is dropped, and the function returns the error.
+pub async fn acquire<'s>(
+    slot: &'s Slot,
     client: Option<LockClient>,
     key: LockKey,
     spec: &Spec,
-) -> Result<Guard, LockError> {
-    request(client, Keys::One(key), spec)?.acquire().await
+) -> &'s Guard {
+    let acquired = match request(client, Keys::One(key), spec) {
+        Ok(lock) => lock.acquire().await,
+        Err(error) => Err(error),
+    };
+    slot.fill(acquired).await
 }
 
 /// Takes one of so many permits.
-pub async fn acquire_permits(
+pub async fn acquire_permits<'s>(
+    slot: &'s Slot,
     client: Option<LockClient>,
     key: LockKey,
     permits: u32,
     spec: &Spec,
-) -> Result<Guard, LockError> {
+) -> &'s Guard {
     let mode = Mode::Permits(Permits {
         count: 1,
         of: permits,
     });
-    request(client, Keys::One(key), spec)?
-        .mode(mode)
-        .acquire()
-        .await
+    let acquired = match request(client, Keys::One(key), spec) {
+        Ok(lock) => lock.mode(mode).acquire().await,
+        Err(error) => Err(error),
+    };
+    slot.fill(acquired).await
 }
 
 /// Takes several locks at once.
-pub async fn acquire_all<const N: usize>(
+pub async fn acquire_all<'s, const N: usize>(
+    slot: &'s Slot,
     client: Option<LockClient>,
     keys: [LockKey; N],
     spec: &Spec,
-) -> Result<Guard, LockError> {
-    request(client, Keys::Several(keys.into()), spec)?
-        .acquire()
-        .await
+) -> &'s Guard {
+    let acquired = match request(client, Keys::Several(keys.into()), spec) {
+        Ok(lock) => lock.acquire().await,
+        Err(error) => Err(error),
+    };
+    slot.fill(acquired).await
 }
 
 fn request(client: Option<LockClient>, keys: Keys, spec: &Spec) -> Result<Lock, LockError> {
@@ -100,15 +92,21 @@ pub async fn pass(
     client.rate_limiter(key, rate).wait(wait).acquire().await
 }
 
-/// The token of a fenced hold.
-pub fn fencing_token(guard: &Guard) -> Result<FencingToken, LockError> {
-    guard.fencing_token().ok_or_else(|| no_token(guard))
+/// The token of a fenced hold. A body without its token goes no further.
+pub async fn fencing_token(slot: &Slot, guard: &Guard) -> FencingToken {
+    match guard.fencing_token() {
+        Some(token) => token,
+        None => slot.refuse(no_token(guard)).await,
+    }
 }
 
 /// The tokens of a fenced hold on several keys, as they were listed.
-pub fn fencing_tokens<const N: usize>(guard: &Guard) -> Result<[FencingToken; N], LockError> {
+pub async fn fencing_tokens<const N: usize>(slot: &Slot, guard: &Guard) -> [FencingToken; N] {
     let tokens = guard.fencing_tokens().and_then(|all| all.try_into().ok());
-    tokens.ok_or_else(|| no_token(guard))
+    match tokens {
+        Some(tokens) => tokens,
+        None => slot.refuse(no_token(guard)).await,
+    }
 }
 
 fn no_token(guard: &Guard) -> LockError {
@@ -121,40 +119,85 @@ fn no_token(guard: &Guard) -> LockError {
     }
 }
 
-/// The body under the guard, and what its call returns.
+/// A body that takes the lock first, and what its call returns, after the release.
 ///
 /// A value to `.await` and no call with arguments: the compiler then blames the user's own lines
 /// for a wrong lifetime, and not the attribute's.
 #[derive(Debug)]
-pub struct Locked<'g, F, C> {
-    /// Released behind the body.
-    pub guard: &'g Guard,
+pub struct Locked<'s, F, C> {
+    /// Where the body puts the lock.
+    pub slot: &'s Slot,
     /// What the user wrote.
     pub body: F,
     /// Makes of an error what the function returns.
     pub convert: C,
 }
 
-impl<'g, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'g, F, C> {
+impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'s, F, C> {
     type Output = F::Output;
-    type IntoFuture = Converted<'g, F, C>;
+    type IntoFuture = ThenRelease<'s, Converted<'s, F, C>, F::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Converted {
-            run: Run::new(self.guard, self.body),
-            convert: Some(self.convert),
-        }
+        let (slot, body, convert) = (self.slot, self.body, self.convert);
+        ThenRelease::new(slot, Converted::new(slot, body, convert))
+    }
+}
+
+/// The same without the release.
+#[derive(Debug)]
+pub struct Stopped<'s, F, C> {
+    /// Where the body puts the lock.
+    pub slot: &'s Slot,
+    /// What the user wrote.
+    pub body: F,
+    /// Makes of an error what the function returns.
+    pub convert: C,
+}
+
+impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Stopped<'s, F, C> {
+    type Output = F::Output;
+    type IntoFuture = Converted<'s, F, C>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Converted::new(self.slot, self.body, self.convert)
+    }
+}
+
+/// Only the release, after what is around a [`Stopped`] body is gone too.
+#[derive(Debug)]
+pub struct Released<'s, F> {
+    /// Where the lock is.
+    pub slot: &'s Slot,
+    /// What the lock has to outlive.
+    pub body: F,
+}
+
+impl<'s, F: Future> IntoFuture for Released<'s, F> {
+    type Output = F::Output;
+    type IntoFuture = ThenRelease<'s, F, F::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        ThenRelease::new(self.slot, self.body)
     }
 }
 
 pin_project! {
-    /// Runs a body under its guard, and gives what the function returns.
+    /// Runs a body, and gives what the function returns.
     #[must_use = "futures do nothing unless polled"]
     #[derive(Debug)]
-    pub struct Converted<'g, F: Future, C> {
+    pub struct Converted<'s, F, C> {
         #[pin]
-        run: Run<'g, F>,
+        run: GuardedBody<'s, F>,
         convert: Option<C>,
+    }
+}
+
+impl<'s, F, C> Converted<'s, F, C> {
+    fn new(slot: &'s Slot, body: F, convert: C) -> Self {
+        Self {
+            run: GuardedBody::new(slot, body),
+            convert: Some(convert),
+        }
     }
 }
 
@@ -186,13 +229,26 @@ impl<R> Convert<R> for fn(LockError) -> R {
 
 impl<F, R> Convert<R> for OnError<F, R> {
     fn convert(self, error: LockError) -> R {
-        self.call(error)
+        (self.call)(self.handler, error)
     }
 }
 
-/// Whether `on_busy = "skip"` skips.
-pub fn is_busy(error: &LockError) -> bool {
-    error.is_busy()
+/// What `on_busy = "skip"` returns of a busy lock.
+#[derive(Debug)]
+pub struct Skip<R, C> {
+    /// The value that says it.
+    pub skipped: fn() -> R,
+    /// For every other error.
+    pub convert: C,
+}
+
+impl<R, C: Convert<R>> Convert<R> for Skip<R, C> {
+    fn convert(self, error: LockError) -> R {
+        match error.is_busy() {
+            true => (self.skipped)(),
+            false => self.convert.convert(error),
+        }
+    }
 }
 
 /// A return type that can say why there was no lock.
@@ -227,13 +283,6 @@ pub fn on_error<R, F: FnOnce(LockError) -> R>(_: PhantomData<R>, handler: F) -> 
     OnError {
         handler,
         call: |handler, error| handler(error),
-    }
-}
-
-impl<F, R> OnError<F, R> {
-    /// The value that says it.
-    pub fn call(self, error: LockError) -> R {
-        (self.call)(self.handler, error)
     }
 }
 

@@ -62,6 +62,7 @@ mod pass {
     pub(crate) mod macro_rules_fragments;
     pub(crate) mod macro_rules_output;
     pub(crate) mod must_use;
+    pub(crate) mod names_in_scope;
     pub(crate) mod native_async_trait;
     pub(crate) mod not_send_body;
     pub(crate) mod option_client;
@@ -87,6 +88,7 @@ mod pass {
     pub(crate) mod parameter_mut;
     pub(crate) mod parameter_names;
     pub(crate) mod parameter_pattern;
+    pub(crate) mod parameter_send;
     pub(crate) mod parameter_unused;
     pub(crate) mod rate_limited;
     pub(crate) mod recursion;
@@ -160,6 +162,7 @@ every_file_runs! {
     macro_rules_fragments,
     macro_rules_output,
     must_use,
+    names_in_scope,
     native_async_trait,
     not_send_body,
     option_client,
@@ -185,6 +188,7 @@ every_file_runs! {
     parameter_mut,
     parameter_names,
     parameter_pattern,
+    parameter_send,
     parameter_unused,
     rate_limited,
     recursion,

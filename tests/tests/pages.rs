@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Pages, and folders of pages.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -18,6 +18,7 @@ const PAGES: [&str; 7] = [
     "lock-macros/src",
     "lock-runtime/docs",
     "tests/benches/README.md",
+    "tests/long/README.md",
 ];
 
 /// The folders with sources.

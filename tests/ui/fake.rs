@@ -102,11 +102,22 @@ pub(crate) enum OnLost {
     Continue,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate(u32);
+
+impl Rate {
+    pub(crate) const fn per(tokens: u32, _time: std::time::Duration) -> Self {
+        Self(tokens)
+    }
+}
+
 pub(crate) mod __private {
     use super::*;
     use core::time::Duration;
     use std::fmt::{Display, Write};
+    use std::future::{pending, poll_fn};
     use std::pin::Pin;
+    use std::sync::{Mutex, OnceLock};
     use std::task::{Context, Poll, ready};
 
     #[derive(Debug)]
@@ -175,44 +186,80 @@ pub(crate) mod __private {
         }
     }
 
-    pub(crate) struct Argument<T>(T);
+    #[derive(Default)]
+    pub(crate) struct Slot {
+        guard: OnceLock<Guard>,
+        refusal: Mutex<Option<LockError>>,
+    }
 
-    impl<T> Argument<T> {
-        pub(crate) fn new(argument: T) -> Self {
-            Self(argument)
+    impl Slot {
+        pub(crate) fn new() -> Self {
+            Self::default()
         }
-        pub(crate) fn into_inner(self) -> T {
-            self.0
+
+        async fn fill(&self, acquired: Result<Guard, LockError>) -> &Guard {
+            match acquired {
+                Ok(guard) => {
+                    let guard = self.guard.get_or_init(|| guard);
+                    let mut polled = false;
+                    poll_fn(|_| match std::mem::replace(&mut polled, true) {
+                        false => Poll::Pending,
+                        true => Poll::Ready(()),
+                    })
+                    .await;
+                    guard
+                }
+                Err(error) => self.refuse(error).await,
+            }
+        }
+
+        async fn refuse<T>(&self, error: LockError) -> T {
+            *self.refusal.lock().unwrap() = Some(error);
+            pending().await
         }
     }
 
-    pub(crate) async fn acquire(
+    pub(crate) async fn acquire<'s>(
+        slot: &'s Slot,
         client: Option<LockClient>,
         key: LockKey,
         spec: &Spec,
-    ) -> Result<Guard, LockError> {
+    ) -> &'s Guard {
         let what = key.0.clone();
-        ask(client, what, key, spec).await
+        slot.fill(ask(client, what, key, spec).await).await
     }
 
-    pub(crate) async fn acquire_permits(
+    pub(crate) async fn acquire_permits<'s>(
+        slot: &'s Slot,
         client: Option<LockClient>,
         key: LockKey,
         permits: u32,
         spec: &Spec,
-    ) -> Result<Guard, LockError> {
+    ) -> &'s Guard {
         let what = format!("1 of {permits} permits of {}", key.0);
-        ask(client, what, key, spec).await
+        slot.fill(ask(client, what, key, spec).await).await
     }
 
-    pub(crate) async fn acquire_all<const N: usize>(
+    pub(crate) async fn acquire_all<'s, const N: usize>(
+        slot: &'s Slot,
         client: Option<LockClient>,
         keys: [LockKey; N],
         spec: &Spec,
-    ) -> Result<Guard, LockError> {
+    ) -> &'s Guard {
         let what = keys.each_ref().map(|key| key.0.as_str()).join(" and ");
         let key = keys.into_iter().next().unwrap();
-        ask(client, what, key, spec).await
+        slot.fill(ask(client, what, key, spec).await).await
+    }
+
+    pub(crate) async fn pass(
+        _client: Option<LockClient>,
+        key: LockKey,
+        rate: Rate,
+        _wait: Duration,
+    ) -> Result<(), LockError> {
+        tokio::task::yield_now().await;
+        note(format_args!("{} of {}", rate.0, key.0));
+        Ok(())
     }
 
     async fn ask(
@@ -236,59 +283,140 @@ pub(crate) mod __private {
         }
     }
 
-    pub(crate) fn fencing_token(_guard: &Guard) -> Result<FencingToken, LockError> {
+    pub(crate) async fn fencing_token(slot: &Slot, _guard: &Guard) -> FencingToken {
         match NEXT.get() {
-            Next::NoToken => Err(LockError::Unavailable),
-            _ => Ok(FencingToken(7)),
+            Next::NoToken => slot.refuse(LockError::Unavailable).await,
+            _ => FencingToken(7),
         }
     }
 
-    pub(crate) fn fencing_tokens<const N: usize>(
+    pub(crate) async fn fencing_tokens<const N: usize>(
+        slot: &Slot,
         guard: &Guard,
-    ) -> Result<[FencingToken; N], LockError> {
-        let first = fencing_token(guard)?.0;
-        Ok(std::array::from_fn(|at| FencingToken(first + at as u64)))
+    ) -> [FencingToken; N] {
+        let first = fencing_token(slot, guard).await.0;
+        std::array::from_fn(|at| FencingToken(first + at as u64))
     }
 
-    pub(crate) struct Locked<'g, F, C> {
-        pub(crate) guard: &'g Guard,
+    pub(crate) struct Stopped<'s, F, C> {
+        pub(crate) slot: &'s Slot,
         pub(crate) body: F,
         pub(crate) convert: C,
     }
 
-    impl<F: Future, C: Convert<F::Output>> IntoFuture for Locked<'_, F, C> {
+    impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Stopped<'s, F, C> {
         type Output = F::Output;
-        type IntoFuture = Running<F, C>;
+        type IntoFuture = Running<'s, F, C>;
 
         fn into_future(self) -> Self::IntoFuture {
             Running {
+                slot: self.slot,
                 body: Some(Box::pin(self.body)),
                 convert: Some(self.convert),
             }
         }
     }
 
-    pub(crate) struct Running<F, C> {
+    pub(crate) struct Running<'s, F, C> {
+        slot: &'s Slot,
         body: Option<Pin<Box<F>>>,
         convert: Option<C>,
     }
 
-    impl<F, C> Unpin for Running<F, C> {}
+    impl<F, C> Unpin for Running<'_, F, C> {}
 
-    impl<F: Future, C: Convert<F::Output>> Future for Running<F, C> {
+    impl<F: Future, C: Convert<F::Output>> Future for Running<'_, F, C> {
         type Output = F::Output;
 
         fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-            if NEXT.get() == Next::LostWhileRunning {
-                self.body = None;
-                note("lost");
-                let convert = self.convert.take().unwrap();
-                return Poll::Ready(convert.convert(LockError::Lost));
+            loop {
+                let was_granted = self.slot.guard.get().is_some();
+                let refusal = self.slot.refusal.lock().unwrap().take();
+                let is_lost = was_granted && NEXT.get() == Next::LostWhileRunning;
+                if let Some(error) = refusal.or(is_lost.then_some(LockError::Lost)) {
+                    self.body = None;
+                    if is_lost {
+                        note("lost");
+                    }
+                    let convert = self.convert.take().unwrap();
+                    return Poll::Ready(convert.convert(error));
+                }
+                let polled = self.body.as_mut().unwrap().as_mut().poll(cx);
+                if polled.is_ready() {
+                    self.body = None;
+                    return polled;
+                }
+                let is_granted = self.slot.guard.get().is_some();
+                if is_granted == was_granted && self.slot.refusal.lock().unwrap().is_none() {
+                    return Poll::Pending;
+                }
             }
+        }
+    }
+
+    pub(crate) struct Released<'s, F> {
+        pub(crate) slot: &'s Slot,
+        pub(crate) body: F,
+    }
+
+    impl<'s, F: Future> IntoFuture for Released<'s, F> {
+        type Output = F::Output;
+        type IntoFuture = Releasing<'s, F>;
+
+        fn into_future(self) -> Self::IntoFuture {
+            Releasing {
+                slot: self.slot,
+                body: Some(Box::pin(self.body)),
+            }
+        }
+    }
+
+    pub(crate) struct Releasing<'s, F> {
+        slot: &'s Slot,
+        body: Option<Pin<Box<F>>>,
+    }
+
+    impl<F> Unpin for Releasing<'_, F> {}
+
+    impl<F: Future> Future for Releasing<'_, F> {
+        type Output = F::Output;
+
+        fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
             let output = ready!(self.body.as_mut().unwrap().as_mut().poll(cx));
             self.body = None;
-            note("release");
+            if self.slot.guard.get().is_some() {
+                note("release");
+            }
             Poll::Ready(output)
+        }
+    }
+
+    pub(crate) struct Locked<'s, F, C> {
+        pub(crate) slot: &'s Slot,
+        pub(crate) body: F,
+        pub(crate) convert: C,
+    }
+
+    impl<'s, F: Future, C: Convert<F::Output>> IntoFuture for Locked<'s, F, C> {
+        type Output = F::Output;
+        type IntoFuture = Releasing<'s, Running<'s, F, C>>;
+
+        fn into_future(self) -> Self::IntoFuture {
+            let Self {
+                slot,
+                body,
+                convert,
+            } = self;
+            let body = Stopped {
+                slot,
+                body,
+                convert,
+            };
+            Released {
+                slot,
+                body: body.into_future(),
+            }
+            .into_future()
         }
     }
 
@@ -304,7 +432,21 @@ pub(crate) mod __private {
 
     impl<F, R> Convert<R> for OnError<F, R> {
         fn convert(self, error: LockError) -> R {
-            self.call(error)
+            (self.1)(self.0, error)
+        }
+    }
+
+    pub(crate) struct Skip<R, C> {
+        pub(crate) skipped: fn() -> R,
+        pub(crate) convert: C,
+    }
+
+    impl<R, C: Convert<R>> Convert<R> for Skip<R, C> {
+        fn convert(self, error: LockError) -> R {
+            match error {
+                LockError::Busy => (self.skipped)(),
+                error => self.convert.convert(error),
+            }
         }
     }
 
@@ -327,12 +469,6 @@ pub(crate) mod __private {
         OnError(handler, |handler, error| handler(error))
     }
 
-    impl<F, R> OnError<F, R> {
-        pub(crate) fn call(self, error: LockError) -> R {
-            (self.1)(self.0, error)
-        }
-    }
-
     pub(crate) trait Skippable: Sized {
         fn skipped() -> Self;
     }
@@ -345,9 +481,5 @@ pub(crate) mod __private {
 
     impl Skippable for () {
         fn skipped() -> Self {}
-    }
-
-    pub(crate) fn is_busy(error: &LockError) -> bool {
-        *error == LockError::Busy
     }
 }

@@ -34,8 +34,11 @@ pub fn service(locks: LockClient, metrics: PrometheusHandle) -> Router {
 async fn buy(State(locks): State<LockClient>, Path(product_id): Path<u64>) -> impl IntoResponse {
     match take_one(&locks, product_id).await {
         Ok(()) => (StatusCode::OK, format!("bought {product_id}\n")),
-        Err(error @ LockError::Busy { .. }) => (StatusCode::CONFLICT, format!("{error}\n")),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+        Err(error) => {
+            let status = StatusCode::from_u16(error.http_status());
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, format!("{error}\n"))
+        }
     }
 }
 

@@ -6,36 +6,25 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::Type;
 
-/// What is prepared, and the conversion of `error`.
+/// The variable that converts. Evaluated before the body.
 ///
 /// A function pointer makes of a wrong return type one error, at the return type. A bound of the
 /// call would make several, at the attribute. For the same reason a handler's type does not say
 /// what it is called with.
-pub(crate) fn of(
-    args: &Args,
-    output: &Type,
-    return_span: Span,
-) -> (TokenStream, Ident, TokenStream) {
+pub(crate) fn of(args: &Args, output: &Type, return_span: Span) -> (TokenStream, Ident) {
     let runtime = args.runtime();
     let name = Ident::new("__lock_convert", Span::mixed_site());
-    match args.expression(Opt::OnError) {
-        Some(handler) => (
-            quote_spanned! {Span::mixed_site()=>
-                let #name = #runtime::__private::on_error(
-                    ::core::marker::PhantomData::<#output>,
-                    #handler,
-                );
-            },
-            name.clone(),
-            quote_spanned!(Span::mixed_site()=> #name.call(error)),
-        ),
-        None => (
-            quote_spanned! {return_span=>
-                let #name: fn(#runtime::LockError) -> _ =
-                    <#output as #runtime::__private::FromLockError>::from_lock;
-            },
-            name.clone(),
-            quote_spanned!(Span::mixed_site()=> #name(error)),
-        ),
-    }
+    let convert = match args.expression(Opt::OnError) {
+        Some(handler) => quote_spanned! {Span::mixed_site()=>
+            let #name = #runtime::__private::on_error(
+                ::core::marker::PhantomData::<#output>,
+                #handler,
+            );
+        },
+        None => quote_spanned! {return_span=>
+            let #name: fn(#runtime::LockError) -> _ =
+                <#output as #runtime::__private::FromLockError>::from_lock;
+        },
+    };
+    (convert, name)
 }

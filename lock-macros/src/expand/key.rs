@@ -43,7 +43,7 @@ fn write_value(
         shown,
         expression,
         root,
-        calls_method,
+        borrowed_root,
         is_generic,
     } = value;
     let append = match is_generic {
@@ -58,16 +58,14 @@ fn write_value(
         .filter(|root| root.to_string().starts_with('_'))
         .map(|_| quote!(#[allow(clippy::used_underscore_binding)]));
     let write = quote_spanned! {Span::mixed_site()=>
-        #allow
         #runtime::__private::KeyWriter::#append(&mut #writer, #shown, #argument);
     };
-    if let Some(root) = root
-        && *calls_method
-        && root != "self"
-    {
-        // A method that takes `self` by value would take the parameter from the body.
-        quote_spanned!(Span::mixed_site()=> { let #root = &#root; #write })
-    } else {
-        write
+    match (borrowed_root, root) {
+        (Some(name), Some(root)) => quote_spanned! {Span::mixed_site()=> {
+            #allow
+            let #name = &#root;
+            #write
+        }},
+        _ => quote!(#allow #write),
     }
 }

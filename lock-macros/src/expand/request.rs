@@ -64,7 +64,7 @@ pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
             let __lock_client = #client;
         },
         acquire: quote_spanned! {Span::mixed_site()=>
-            #private::#verb(__lock_client, #takes, #spec)
+            #private::#verb(__lock_slot, __lock_client, #takes, #spec)
         },
     }
 }

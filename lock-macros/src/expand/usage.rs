@@ -1,149 +1,91 @@
-//! Which parameters the options' expressions use, by their tokens.
+//! Which variables the options mention, by their tokens.
 
 use crate::args::{DURATIONS, Opt};
 use crate::key::{Key, Keys, Segment};
 use crate::parse::Args;
 use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Expr, FnArg, Pat, Signature, Stmt, UnOp, parse_quote};
+use syn::{FnArg, Pat, Signature, Stmt, parse_quote};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Usage {
-    None,
-    /// It can still move into the body.
-    Borrowed,
-    /// It may be gone before the body: only what the user wrote may touch it.
-    Moved,
-}
-
-/// By all options of the lock and by its keys.
-pub(crate) fn by_options(name: &Ident, args: &Args, keys: &Keys) -> Usage {
-    let mut usage = Usage::None;
+/// The expressions of the options. They may take what they mention.
+pub(crate) fn expressions(args: &Args, keys: &Keys) -> TokenStream {
+    let options = [
+        Opt::Permits,
+        Opt::Client,
+        Opt::OnError,
+        Opt::Rate,
+        Opt::Burst,
+    ];
+    let mut tokens: TokenStream = DURATIONS
+        .into_iter()
+        .chain(options)
+        .filter_map(|opt| args.expression(opt))
+        .map(|expression| quote!(#expression;))
+        .collect();
     for key in keys.all() {
-        usage = usage.max(by_key(key, name));
-    }
-    for opt in DURATIONS.into_iter().chain([Opt::Permits]) {
-        if let Some(number) = args.expression(opt) {
-            usage = usage.max(of_number(name, number));
+        if let Key::Expression(expression) = key {
+            tokens.extend(quote!(#expression;));
         }
     }
-    if let Some(client) = args.expression(Opt::Client) {
-        usage = usage.max(of(name, client.to_token_stream()));
-    }
-    if let Some(handler) = args.expression(Opt::OnError)
-        && of(name, handler.to_token_stream()) != Usage::None
-    {
-        // The handler lives as long as the body, and so does what it borrows.
-        usage = Usage::Moved;
-    }
-    usage
+    tokens
 }
 
-fn by_key(key: &Key, name: &Ident) -> Usage {
-    let segments = match key {
-        Key::Expression(expression) => return of(name, expression.to_token_stream()),
-        Key::Template { segments, .. } => segments,
-    };
-    let mut usage = Usage::None;
-    for segment in segments {
-        if let Segment::Value(value) = segment {
-            let arguments = value.expression.to_token_stream();
-            let arguments = arguments.into_iter().skip(1).collect();
-            usage = usage.max(of(name, arguments));
-            if value.root.as_ref() == Some(name) {
-                usage = usage.max(Usage::Borrowed);
-            }
-        }
-    }
-    usage
+/// The placeholders of the templates. They borrow what they mention, for a moment.
+pub(crate) fn placeholders(keys: &Keys) -> TokenStream {
+    let segments = keys.all().iter().flat_map(|key| match key {
+        Key::Template { segments, .. } => segments.as_slice(),
+        Key::Expression(_) => &[],
+    });
+    let values = segments.filter_map(|segment| match segment {
+        Segment::Value(value) => Some((&value.root, &value.expression)),
+        Segment::Literal(_) => None,
+    });
+    values
+        .map(|(root, expression)| quote!(#root; #expression;))
+        .collect()
 }
 
-pub(crate) fn of(name: &Ident, tokens: TokenStream) -> Usage {
-    scan(&name.unraw().to_string(), tokens, false)
+/// Whether the tokens mention a variable of that name. Rather once too often: a text that has the
+/// name as a word may be a format string.
+pub(crate) fn mention(tokens: &TokenStream, name: &Ident) -> bool {
+    scan([None, None], &name.unraw().to_string(), tokens.clone())
 }
 
-/// By an expression that gives a number or a duration. Either is copied out of a field or from
-/// behind a reference, which stay whole.
-pub(crate) fn of_number(name: &Ident, expression: &Expr) -> Usage {
-    match expression {
-        Expr::Field(_) | Expr::Index(_) => of_place(name, expression),
-        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => of_place(name, &unary.expr),
-        Expr::Unary(unary) => of_number(name, &unary.expr),
-        Expr::Paren(paren) => of_number(name, &paren.expr),
-        Expr::Group(group) => of_number(name, &group.expr),
-        Expr::Cast(cast) => of_number(name, &cast.expr),
-        Expr::Binary(binary) => of_number(name, &binary.left).max(of_number(name, &binary.right)),
-        _ => of(name, expression.to_token_stream()),
-    }
-}
-
-fn of_place(name: &Ident, expression: &Expr) -> Usage {
-    match expression {
-        Expr::Path(_) => of(name, expression.to_token_stream()).min(Usage::Borrowed),
-        Expr::Field(field) => of_place(name, &field.base),
-        Expr::Index(index) => of_place(name, &index.expr).max(of_number(name, &index.index)),
-        Expr::Paren(paren) => of_place(name, &paren.expr),
-        Expr::Group(group) => of_place(name, &group.expr),
-        Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) => of_place(name, &unary.expr),
-        _ => of_number(name, expression),
-    }
-}
-
-fn scan(name: &str, tokens: TokenStream, formatted: bool) -> Usage {
-    scan_behind([None, None], name, tokens, formatted)
-}
-
-fn scan_behind(
-    mut before: [Option<TokenTree>; 2],
-    name: &str,
-    tokens: TokenStream,
-    formatted: bool,
-) -> Usage {
-    let mut usage = Usage::None;
+fn scan(mut before: [Option<TokenTree>; 2], name: &str, tokens: TokenStream) -> bool {
     for token in tokens {
         let found = match &token {
-            TokenTree::Ident(ident) if ident.unraw() == name => match &before[0] {
-                Some(TokenTree::Punct(punct)) if punct.as_char() == '.' => Usage::None,
-                Some(TokenTree::Punct(punct)) if punct.as_char() == '&' => Usage::Borrowed,
-                _ if formatted => Usage::Borrowed,
-                _ => Usage::Moved,
-            },
-            TokenTree::Literal(literal) if is_captured(name, &literal.to_string()) => {
-                Usage::Borrowed
-            }
+            TokenTree::Ident(ident) => ident.unraw() == name && !is_field(&before),
+            TokenTree::Literal(literal) => has_word(name, &literal.to_string()),
             // What came through a `macro_rules!` parameter.
             TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
-                scan_behind(before.clone(), name, group.stream(), formatted)
+                scan(before.clone(), name, group.stream())
             }
-            TokenTree::Group(group) => scan(name, group.stream(), formatted || formats(&before)),
-            _ => Usage::None,
+            TokenTree::Group(group) => scan([None, None], name, group.stream()),
+            TokenTree::Punct(_) => false,
         };
-        usage = usage.max(found);
+        if found {
+            return true;
+        }
         before = [Some(token), before[0].take()];
     }
-    usage
+    false
 }
 
-/// `format!` and its like take their arguments by reference.
-fn formats(before: &[Option<TokenTree>; 2]) -> bool {
-    match before {
-        [Some(TokenTree::Punct(mark)), Some(TokenTree::Ident(name))] => {
-            mark.as_char() == '!'
-                && (name == "format" || name == "format_args" || name == "lock_key")
-        }
+/// Behind one dot, and not behind those of a range.
+fn is_field(before: &[Option<TokenTree>; 2]) -> bool {
+    let is_dot = |token: &Option<TokenTree>| match token {
+        Some(TokenTree::Punct(mark)) => mark.as_char() == '.',
         _ => false,
-    }
+    };
+    is_dot(&before[0]) && !is_dot(&before[1])
 }
 
-/// `"{id}"` in a format string, `"<id>"` in a template.
-fn is_captured(name: &str, literal: &str) -> bool {
-    ["{", "<"].iter().any(|open| {
-        literal
-            .split(&format!("{open}{name}"))
-            .skip(1)
-            .any(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-    })
+/// `"{id}"` and `"{:id$}"` in a format string, `"<id>"` in a template.
+fn has_word(name: &str, literal: &str) -> bool {
+    literal
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|word| word == name)
 }
 
 /// Silences a false warning: `#[async_trait]` writes `let id = id;`, which looks unused when only
@@ -175,56 +117,28 @@ pub(crate) fn allow_unused(
 
 #[cfg(test)]
 mod tests {
-    use super::{Usage, of, of_number};
+    use super::mention;
     use proc_macro2::Span;
 
     #[test]
-    fn tells_borrowed_from_moved() {
-        for (tokens, usage) in [
-            ("other", Usage::None),
-            ("x.id", Usage::None),
-            ("&id", Usage::Borrowed),
-            ("&id.locks", Usage::Borrowed),
-            ("id", Usage::Moved),
-            ("make(id)", Usage::Moved),
-            ("make(&id)", Usage::Borrowed),
-            ("id.into()", Usage::Moved),
-            ("format!(\"a:{id}\")", Usage::Borrowed),
-            ("format!(\"a:{id:?}\")", Usage::Borrowed),
-            ("format!(\"a:{idea}\")", Usage::None),
-            ("format!(\"a:{}\", id)", Usage::Borrowed),
-            ("lock_key!(\"a:<id>\")", Usage::Borrowed),
-            ("f(&id, id)", Usage::Moved),
+    fn a_variable_is_told_from_a_field_and_found_in_a_format_string() {
+        for (tokens, mentions) in [
+            ("other", false),
+            ("x.id", false),
+            ("x.id.y", false),
+            ("0..id", true),
+            ("&id", true),
+            ("id.into()", true),
+            ("make(&id.locks)", true),
+            ("format!(\"a:{id:?}\")", true),
+            ("format!(\"a:{idea}\")", false),
+            ("format!(\"{x:>id$}\")", true),
+            ("format!(\"{x:.id$}\")", true),
+            ("lock_key!(\"a:<id>\")", true),
         ] {
             let name = proc_macro2::Ident::new("id", Span::call_site());
-            assert_eq!(of(&name, tokens.parse().expect(tokens)), usage, "{tokens}");
-        }
-    }
-
-    #[test]
-    fn a_number_is_copied_out_of_what_it_lies_in() {
-        for (expression, usage) in [
-            ("5", Usage::None),
-            ("other.id", Usage::None),
-            ("id.limit", Usage::Borrowed),
-            ("id.shop.limit", Usage::Borrowed),
-            ("id[0].limit", Usage::Borrowed),
-            ("other[id.at]", Usage::Borrowed),
-            ("*id", Usage::Borrowed),
-            ("(*id).limit + 1", Usage::Borrowed),
-            ("id.limit as u32", Usage::Borrowed),
-            ("2 * id.limit", Usage::Borrowed),
-            ("limit_of(&id)", Usage::Borrowed),
-            ("id", Usage::Moved),
-            ("id as u32", Usage::Moved),
-            ("id.limit()", Usage::Moved),
-            ("id.into_limits().most", Usage::Moved),
-            ("limit_of(id.shop)", Usage::Moved),
-            ("id.limit + limit_of(id)", Usage::Moved),
-        ] {
-            let name = proc_macro2::Ident::new("id", Span::call_site());
-            let parsed = syn::parse_str(expression).expect(expression);
-            assert_eq!(of_number(&name, &parsed), usage, "{expression}");
+            let parsed = tokens.parse().expect(tokens);
+            assert_eq!(mention(&parsed, &name), mentions, "{tokens}");
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::args::Vocabulary;
 use crate::faults::Faults;
 use crate::function::Function;
 use crate::function::return_type;
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Attribute, Block, Expr, ExprAsync, Stmt, Type};
@@ -141,21 +141,6 @@ pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>
         }
         Err(_) => (Vec::new(), statements),
     }
-}
-
-/// Whether the first statement is an item: `fn`, `const`, `use`.
-pub(crate) fn begins_with_item(statements: &TokenStream) -> bool {
-    let first = |input: syn::parse::ParseStream<'_>| {
-        let first = input.parse::<Stmt>()?;
-        input.parse::<TokenStream>()?;
-        Ok(matches!(first, Stmt::Item(_)))
-    };
-    let may_be = match statements.clone().into_iter().next() {
-        Some(TokenTree::Ident(word)) => word != "let",
-        Some(TokenTree::Punct(mark)) => mark.as_char() == '#',
-        _ => false,
-    };
-    may_be && first.parse2(statements.clone()).unwrap_or(false)
 }
 
 /// Other contents in the same braces: errors about "the body" point there.

@@ -1,8 +1,7 @@
 //! Writes the question to the rate limiter in front of the body, which stays as and where it is.
 
 use crate::args::Opt;
-use crate::expand::usage::{self, Usage};
-use crate::expand::{client, convert_error, key, request};
+use crate::expand::{client, convert_error, key, request, usage};
 use crate::function::body::{self, Body, Shape};
 use crate::function::{Function, return_type};
 use crate::key::{Key, Keys};
@@ -26,17 +25,13 @@ pub(super) fn function(
             body::regroup(&braces, quote!(#question #statements))
         }
         Shape::Future { mut block } => {
-            let is_used = |name: &Ident| {
-                let options = [Opt::Rate, Opt::Burst, Opt::OnError];
-                let expressions = options.into_iter().filter_map(|opt| args.expression(opt));
-                usage::by_options(name, args, keys) != Usage::None
-                    || expressions
-                        .map(ToTokens::to_token_stream)
-                        .any(|tokens| usage::of(name, tokens) != Usage::None)
-            };
+            let mut used = usage::expressions(args, keys);
+            used.extend(usage::placeholders(keys));
             body::replace_future(&mut block, |future| {
                 let statements = &mut future.block.stmts;
-                usage::allow_unused(&function.sig, statements, is_used);
+                usage::allow_unused(&function.sig, statements, |name| {
+                    usage::mention(&used, name)
+                });
                 statements.insert(0, Stmt::Expr(Expr::Verbatim(question), None));
                 future.to_token_stream()
             });
@@ -67,7 +62,7 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
         }
     };
     // Only a refusal needs it, so it may take what the body would have taken.
-    let (convert, _, convert_error) = convert_error::of(args, output, return_span);
+    let (convert, convert_name) = convert_error::of(args, output, return_span);
     quote_spanned! {Span::mixed_site()=>
         {
             let __lock_key = #key;
@@ -76,9 +71,9 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
             #wait
             let __lock_passed =
                 #private::pass(__lock_client, __lock_key, __lock_rate, #name).await;
-            if let ::core::result::Result::Err(error) = __lock_passed {
+            if let ::core::result::Result::Err(__lock_error) = __lock_passed {
                 #convert
-                return #convert_error;
+                return #private::Convert::convert(#convert_name, __lock_error);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::faults::Faults;
 use crate::function::parameters::{self, Names};
 use crate::suggest;
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr};
 
 pub(crate) struct Placeholder {
@@ -12,7 +12,9 @@ pub(crate) struct Placeholder {
     pub(crate) expression: Expr,
     /// The parameter that it begins with; a constant has none.
     pub(crate) root: Option<Ident>,
-    pub(crate) calls_method: bool,
+    /// What stands for it in the expression: a method that takes `self` by value would take the
+    /// parameter from the body.
+    pub(crate) borrowed_root: Option<Ident>,
     /// Its type is a type parameter.
     pub(crate) is_generic: bool,
 }
@@ -61,10 +63,12 @@ pub(crate) fn read(
                     .iter()
                     .zip(names)
                     .any(|(root, names)| names.is_generic(root)),
+            borrowed_root: (calls_method && root.as_ref().is_some_and(|root| root != "self"))
+                .then(|| borrow_root(&mut expression))
+                .flatten(),
             shown,
             expression,
             root,
-            calls_method,
         }),
         Err(message) => {
             faults.on(literal, message);
@@ -92,6 +96,17 @@ fn variable(
         return Err(unknown(shown, &root.to_string(), parameters));
     }
     Ok(Some(root.clone()))
+}
+
+/// Puts a name of ours where the expression begins, which stands for a reference to what stood
+/// there.
+fn borrow_root(expression: &mut Expr) -> Option<Ident> {
+    let Root::Name(root) = root_of(expression, &mut false)? else {
+        return None;
+    };
+    let name = Ident::new("__lock_root", Span::mixed_site().located_at(root.span()));
+    root.clone_from(&name);
+    Some(name)
 }
 
 fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {

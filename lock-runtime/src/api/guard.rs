@@ -1,5 +1,7 @@
 //! [`Guard`]: a hold in the hands of the caller.
 
+mod finish;
+
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,8 +14,8 @@ use crate::engine::Engine;
 use crate::engine::hold::Hold;
 use crate::engine::hold::part::Part;
 use crate::engine::reentrancy::call_chain::{self, Frame};
-use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit};
-use crate::error::LockError;
+use crate::engine::reentrancy::{Got, Held, NestedGate, NestedPermit, Polling};
+use crate::error::{LockError, LostReason};
 
 /// A lock that is held, until the guard is released or dropped, or the hold is lost.
 ///
@@ -31,7 +33,8 @@ use crate::error::LockError;
 /// [`Lock::run`](crate::Lock::run) has no guard to forget.
 ///
 /// The guard of a nested request shares the hold of its call chain. Releasing it gives back the
-/// share.
+/// share. It is lost when the outer body or guard ends
+/// ([`LostReason::OuterEnded`](crate::LostReason::OuterEnded)).
 ///
 /// # Examples
 /// ```
@@ -55,14 +58,14 @@ pub struct Guard {
     since: Instant,
     waited: Duration,
     /// What nested requests borrow.
-    nested_gate: OnceLock<NestedGate>,
+    nested_gate: OnceLock<Arc<NestedGate>>,
     /// What this guard has borrowed; `None` for a hold of its own.
     borrowed: Option<Borrowed>,
 }
 
 /// What a nested guard has of the outer hold.
 struct Borrowed {
-    from: NestedGate,
+    from: Arc<NestedGate>,
     permit: Mutex<Option<NestedPermit>>,
 }
 
@@ -70,13 +73,10 @@ impl Guard {
     pub(crate) fn new(engine: Arc<Engine>, keys: &[LockKey], got: Got, on_lost: OnLost) -> Self {
         let (hold, borrowed) = match got.held {
             Held::Own(hold) => (hold, None),
-            Held::Nested(hold, permit, from) => (
-                hold,
-                Some(Borrowed {
-                    from,
-                    permit: Mutex::new(Some(permit)),
-                }),
-            ),
+            Held::Nested(permit) => {
+                let borrowed = Borrowed::new(permit);
+                (Arc::clone(borrowed.from.hold()), Some(borrowed))
+            }
         };
         let listed = keys.iter().filter_map(|key| hold.find(engine.id(), key));
         Self {
@@ -132,21 +132,36 @@ impl Guard {
         crate::probe::Probe::new(&self.hold)
     }
 
-    fn nested_gate(&self) -> &NestedGate {
-        self.nested_gate.get_or_init(NestedGate::default)
+    fn nested_gate(&self) -> &Arc<NestedGate> {
+        self.nested_gate.get_or_init(|| {
+            let from = self.borrowed.as_ref().map(|one| Arc::clone(&one.from));
+            NestedGate::new(Arc::clone(&self.hold), from)
+        })
     }
 
     /// A frame for a body under this guard.
     pub(crate) fn frame(&self) -> Arc<Frame> {
-        let borrowed = self
-            .borrowed
-            .as_ref()
-            .map(|borrowed| Arc::clone(&borrowed.from));
-        Frame::new(
-            Arc::clone(&self.hold),
-            Arc::clone(self.nested_gate()),
-            borrowed,
-        )
+        let taken_out = self.engine.defaults().taken_out;
+        Frame::new(Arc::clone(self.nested_gate()), taken_out)
+    }
+
+    /// Why it can't be trusted any more: for the loss of the hold, or of the outer guard.
+    pub(crate) fn loss(&self) -> Option<LostReason> {
+        match &self.borrowed {
+            None => self.hold.loss(),
+            Some(borrowed) => borrowed.from.loss(),
+        }
+    }
+
+    /// Whether it shares the hold of its call chain.
+    pub(crate) fn is_nested(&self) -> bool {
+        self.borrowed.is_some()
+    }
+
+    /// As long as this is there, a body under this guard is polled, and the outer guards of a
+    /// nested one do not end. `None` if there is none, or one has ended.
+    pub(crate) fn polls_body(&self) -> Option<Polling<'_>> {
+        Polling::enter(&self.borrowed.as_ref()?.from)
     }
 
     /// What is locked; of several keys the first as listed.
@@ -211,7 +226,10 @@ impl Guard {
     /// of the lease. No I/O.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.hold.remaining()
+        match &self.borrowed {
+            Some(borrowed) if borrowed.from.loss().is_some() => Duration::ZERO,
+            _ => self.hold.remaining(),
+        }
     }
 
     /// Whether the hold can be trusted now. No I/O: this machine's monotonic clock is compared with
@@ -229,8 +247,9 @@ impl Guard {
     }
 
     /// Resolves when the hold can no longer be trusted: its deadline has passed, or the store says
-    /// that it is gone. Never resolves for a hold that is released first. After a sleep of the
-    /// machine it resolves within a second.
+    /// that it is gone, or this guard shares the hold and the outer body or guard has ended. Never
+    /// resolves for a hold that is released first. After a sleep of the machine it resolves within
+    /// a second.
     ///
     /// # Cancel safety
     /// Nothing is lost by dropping the future.
@@ -248,13 +267,17 @@ impl Guard {
     /// # }
     /// ```
     pub async fn lost(&self) {
-        loop {
-            let notified = self.hold.notified();
-            if self.hold.loss().is_some() {
-                return;
-            }
-            notified.await;
-        }
+        self.hold.until_lost(|| self.loss()).await;
+    }
+
+    /// Resolves when the client's [`shutdown`](crate::LockClient::shutdown) has begun, as
+    /// [`LockClient::closing`](crate::LockClient::closing) does. The hold stays until the
+    /// shutdown's timeout.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping the future.
+    pub async fn closing(&self) {
+        self.engine.closing().await;
     }
 
     /// Runs a future inside this hold. Requests of this client for the same key in there share it.
@@ -276,7 +299,11 @@ impl Guard {
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         let frame = self.frame();
         let mut future = std::pin::pin!(future);
-        std::future::poll_fn(|cx| call_chain::within(&frame, || future.as_mut().poll(cx))).await
+        std::future::poll_fn(|cx| {
+            let _polls = self.polls_body();
+            call_chain::within(&frame, || future.as_mut().poll(cx))
+        })
+        .await
     }
 
     /// Lets the hold last at least `lease` from now (10 ms to 24 h). Never makes it shorter.
@@ -304,6 +331,9 @@ impl Guard {
     /// # }
     /// ```
     pub async fn extend(&self, lease: Duration) -> Result<(), LockError> {
+        if let Some(reason) = self.loss() {
+            return Err(self.hold.lost_error(reason));
+        }
         self.engine.extend(&self.hold, lease).await
     }
 
@@ -336,7 +366,7 @@ impl Guard {
     /// # }
     /// ```
     pub async fn downgrade(&self) -> Result<(), LockError> {
-        if self.borrowed.is_some() {
+        if self.is_nested() {
             return Err(LockError::config(
                 "this guard shares the write lock of its call chain, which the outer body still \
                  counts on; downgrade the outer guard",
@@ -344,7 +374,7 @@ impl Guard {
         }
         // No nested writer uses the hold now, and none will: what waits for its turn asks again
         // what the hold is.
-        let Ok(_readers) = self.nested_gate().try_read() else {
+        let Some(_readers) = self.nested_gate().enter_now(true) else {
             return Err(LockError::config(
                 "a nested request shares this write lock and still writes under it; let it finish \
                  before the downgrade",
@@ -383,32 +413,18 @@ impl Guard {
     pub async fn release(self) -> Result<(), LockError> {
         self.finish().await
     }
-
-    /// Ends the hold, or gives back the share.
-    pub(crate) async fn finish(&self) -> Result<(), LockError> {
-        match &self.borrowed {
-            Some(borrowed) => {
-                borrowed.give_back();
-                self.hold
-                    .loss()
-                    .map_or(Ok(()), |reason| Err(self.hold.lost_error(reason)))
-            }
-            None => self.engine.release(&self.hold).await,
-        }
-    }
-
-    /// The same without waiting.
-    pub(crate) fn finish_in_background(&self) {
-        match &self.borrowed {
-            Some(borrowed) => borrowed.give_back(),
-            None => self.engine.release_in_background(&self.hold),
-        }
-    }
 }
 
 impl Borrowed {
-    fn give_back(&self) {
-        self.permit.lock().take();
+    fn new(permit: NestedPermit) -> Self {
+        Self {
+            from: Arc::clone(permit.gate()),
+            permit: Mutex::new(Some(permit)),
+        }
+    }
+
+    fn take(&self) -> Option<NestedPermit> {
+        self.permit.lock().take()
     }
 }
 

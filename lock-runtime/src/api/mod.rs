@@ -16,6 +16,6 @@ pub use self::rate::Rate;
 pub use self::rate_limiter::{Decision, RateLimiter};
 pub(crate) use self::request::Keys;
 pub use self::request::Lock;
-pub use self::run::Run;
+pub use self::run::{GuardedBody, Slot, ThenRelease};
 pub use self::rw_lock::RwLock;
 pub use self::semaphore::Semaphore;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lock_store::LockKey;
 
 use super::guard::Guard;
-use super::run::Run;
+use super::run::{self, Slot};
 use crate::config::{Mode, OnLost, Spec, Wait};
 use crate::engine::Engine;
 use crate::error::LockError;
@@ -266,8 +266,9 @@ impl Lock {
     /// # Cancel safety
     /// Dropping the future drops the body and releases in the background.
     pub async fn run<F: Future>(self, body: F) -> Result<F::Output, LockError> {
-        let guard = self.acquire().await?;
-        Run::new(&guard, body).await
+        let slot = Slot::new();
+        slot.put(self.acquire().await?);
+        run::run(&slot, body).await
     }
 
     /// As [`run`](Self::run), for a body that uses its guard.
@@ -291,8 +292,9 @@ impl Lock {
     /// # }
     /// ```
     pub async fn run_with<T>(self, body: impl AsyncFnOnce(&Guard) -> T) -> Result<T, LockError> {
-        let guard = self.acquire().await?;
-        Run::new(&guard, body(&guard)).await
+        let slot = Slot::new();
+        let guard = slot.put(self.acquire().await?);
+        run::run(&slot, body(guard)).await
     }
 }
 

@@ -1,11 +1,15 @@
-//! [`Run`]: a body under a guard, from its first poll to the release.
+//! A body under a guard, from its first poll to the release.
+//!
+//! Two futures, written by hand because an `async fn` would hold the body twice: [`GuardedBody`]
+//! ends the body when the lock is lost, [`ThenRelease`] ends the hold when the body is gone.
 
 use std::fmt;
-use std::future::Future;
+use std::future::{self, Future};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
+use lock_store::Mutex;
 use pin_project_lite::pin_project;
 use tokio::sync::futures::OwnedNotified;
 
@@ -15,108 +19,281 @@ use crate::engine::reentrancy::call_chain::{self, Frame};
 use crate::error::{LockError, LostReason};
 use crate::observe::{BodySpan, Outcome};
 
+/// Where a body and what runs it find the lock.
+///
+/// A body may ask for its lock itself, so that its function's parameters are its own from the
+/// beginning. Then it waits in [`fill`](Self::fill), and is polled further only under the guard.
+#[derive(Debug, Default)]
+pub struct Slot {
+    guard: OnceLock<Guard>,
+    refusal: OnceLock<Mutex<Option<LockError>>>,
+}
+
+impl Slot {
+    /// Without a lock.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            guard: OnceLock::new(),
+            refusal: OnceLock::new(),
+        }
+    }
+
+    /// With a lock.
+    pub(crate) fn put(&self, guard: Guard) -> &Guard {
+        self.guard.get_or_init(|| guard)
+    }
+
+    /// Takes what came of the request. Resolves under the guard, or never.
+    pub(crate) fn fill(&self, acquired: Result<Guard, LockError>) -> impl Future<Output = &Guard> {
+        match acquired {
+            Ok(guard) => drop(self.guard.set(guard)),
+            Err(error) => self.set_refusal(error),
+        }
+        // The first poll only lets what runs the body see what is here. It polls again at once.
+        let mut is_seen = false;
+        future::poll_fn(move |_| match self.guard.get() {
+            Some(guard) if std::mem::replace(&mut is_seen, true) => Poll::Ready(guard),
+            _ => Poll::Pending,
+        })
+    }
+
+    /// Never resolves: the body is dropped.
+    pub(crate) async fn refuse<T>(&self, error: LockError) -> T {
+        self.set_refusal(error);
+        future::pending().await
+    }
+
+    fn set_refusal(&self, error: LockError) {
+        self.refusal.get_or_init(|| Mutex::new(Some(error)));
+    }
+
+    fn take_refusal(&self) -> Option<LockError> {
+        self.refusal.get()?.lock().take()
+    }
+}
+
 pin_project! {
-    /// Runs a body inside a hold, stops it when the hold is lost, releases, and then returns the
-    /// body's output.
+    /// Runs a body, from the grant on inside the hold, and stops it when the hold is lost.
     ///
     /// Unless [`OnLost::Continue`], the hold is checked before each poll of the body. So a process
     /// that was stopped past its lease runs no further line of the body, except destructors. The
     /// hold is checked once more right after the last poll: a body that blocked its thread past the
-    /// lease gives [`LockError::Lost`], whatever it returned. A failed release never replaces what
-    /// the body returned.
+    /// lease gives [`LockError::Lost`], whatever it returned.
     ///
-    /// Written by hand because an `async fn` would hold the body twice.
+    /// A body whose hold is shared, by a nested request, is also stopped when the outer guard has
+    /// ended. That one waits for a poll that is under way.
     ///
     /// # Cancel safety
-    /// Dropping this drops the body; dropping the guard then releases in the background.
+    /// Dropping this drops the body.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Run<'g, F: Future> {
-        guard: &'g Guard,
-        frame: Arc<Frame>,
+    pub struct GuardedBody<'s, F> {
+        slot: &'s Slot,
         #[pin]
         body: Option<F>,
         #[pin]
-        lost: Option<OwnedNotified>,
-        output: Option<F::Output>,
-        span: BodySpan,
-        release: Option<Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 'g>>>,
+        watch: Option<Watch<'s>>,
     }
 }
 
-impl<F: Future> fmt::Debug for Run<'_, F> {
+pin_project! {
+    /// What a body under a guard is watched by.
+    struct Watch<'s> {
+        guard: &'s Guard,
+        frame: Arc<Frame>,
+        #[pin]
+        lost: Option<OwnedNotified>,
+        span: BodySpan,
+    }
+}
+
+impl<F> fmt::Debug for GuardedBody<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
-            .field("guard", self.guard)
+        f.debug_struct("GuardedBody")
+            .field("slot", self.slot)
             .finish_non_exhaustive()
     }
 }
 
-impl<'g, F: Future> Run<'g, F> {
-    pub(crate) fn new(guard: &'g Guard, body: F) -> Self {
-        let frame = guard.frame();
-        let span = BodySpan::new(guard.key(), guard.waited(), guard.fencing_token());
+impl<'s, F> GuardedBody<'s, F> {
+    pub(crate) fn new(slot: &'s Slot, body: F) -> Self {
+        Self {
+            slot,
+            body: Some(body),
+            watch: None,
+        }
+    }
+}
+
+impl<F: Future> Future for GuardedBody<'_, F> {
+    type Output = Result<F::Output, LockError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let polled = match (this.watch.as_mut().as_pin_mut(), this.slot.guard.get()) {
+                (Some(watch), _) => watch.poll_body(this.body.as_mut(), cx),
+                (None, Some(guard)) => {
+                    this.watch.set(Some(Watch::new(guard)));
+                    continue;
+                }
+                (None, None) => poll_alone(this.body.as_mut(), cx),
+            };
+            if let Some(error) = this.slot.take_refusal() {
+                this.body.set(None);
+                return Poll::Ready(Err(error));
+            }
+            let granted_now = this.watch.is_none() && this.slot.guard.get().is_some();
+            if polled.is_ready() || !granted_now {
+                return polled;
+            }
+        }
+    }
+}
+
+/// While it asks for its lock.
+fn poll_alone<F: Future>(
+    mut body: Pin<&mut Option<F>>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<F::Output, LockError>> {
+    let Some(running) = body.as_mut().as_pin_mut() else {
+        // Polled after it was ready, which the contract of futures leaves open.
+        return Poll::Pending;
+    };
+    let output = ready!(running.poll(cx));
+    body.set(None);
+    Poll::Ready(Ok(output))
+}
+
+impl<'s> Watch<'s> {
+    fn new(guard: &'s Guard) -> Self {
         Self {
             guard,
-            frame,
-            span,
-            body: Some(body),
+            frame: guard.frame(),
             lost: None,
+            span: BodySpan::new(guard.key(), guard.waited(), guard.fencing_token()),
+        }
+    }
+
+    fn poll_body<F: Future>(
+        self: Pin<&mut Self>,
+        mut body: Pin<&mut Option<F>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<F::Output, LockError>> {
+        let mut this = self.project();
+        let (guard, hold) = (*this.guard, this.guard.hold());
+        let cancels = guard.on_lost() == OnLost::Cancel;
+        loop {
+            if cancels {
+                // Registered before the hold is asked, so that no loss falls between the two.
+                if this.lost.is_none() {
+                    this.lost.set(Some(hold.notified()));
+                }
+                if let Some(reason) = guard.loss() {
+                    let within = this.span.enter();
+                    body.set(None);
+                    drop(within);
+                    this.span.end(Outcome::Lost);
+                    return Poll::Ready(Err(hold.lost_error(reason)));
+                }
+            }
+            let polls = guard.polls_body();
+            if cancels && guard.is_nested() && polls.is_none() {
+                // The outer guard has ended at this very moment.
+                continue;
+            }
+            let Some(running) = body.as_mut().as_pin_mut() else {
+                return Poll::Pending;
+            };
+            let within = this.span.enter();
+            let polled = call_chain::within(this.frame, || running.poll(cx));
+            drop(within);
+            // What ended before this does so now. The poll was under the lock all the same.
+            drop(polls);
+            match polled {
+                Poll::Ready(output) => {
+                    body.set(None);
+                    let lost = hold.loss();
+                    this.span.end(match lost {
+                        Some(_) => Outcome::EndedLate,
+                        None => Outcome::Ended,
+                    });
+                    return Poll::Ready(match lost {
+                        Some(reason) if cancels => {
+                            drop(output);
+                            Err(ended_late::<F>(guard, reason))
+                        }
+                        _ => Ok(output),
+                    });
+                }
+                Poll::Pending => {
+                    let Some(lost) = this.lost.as_mut().as_pin_mut() else {
+                        return Poll::Pending;
+                    };
+                    ready!(lost.poll(cx));
+                    this.lost.set(None);
+                }
+            }
+        }
+    }
+}
+
+/// After a body that went on to its end when the hold was lost.
+fn ended_late<F: Future>(guard: &Guard, reason: LostReason) -> LockError {
+    tracing::warn!(
+        key = %guard.key().shortened(), output = std::any::type_name::<F::Output>(),
+        "a body ended after its lock was lost, and what it returned is dropped"
+    );
+    LockError::lost_after_body(guard.hold().key().clone(), reason)
+}
+
+/// A release under way.
+type ReleaseFuture<'g> = Pin<Box<dyn Future<Output = Result<(), LockError>> + Send + 'g>>;
+
+pin_project! {
+    /// Runs a future that may get a lock, drops it at its end, ends the hold, and then returns the
+    /// output. A failed release never replaces the output, and a lost hold is not waited for.
+    ///
+    /// # Cancel safety
+    /// Dropping this drops the future; dropping the guard then releases in the background.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ThenRelease<'s, F, T> {
+        slot: &'s Slot,
+        #[pin]
+        body: Option<F>,
+        output: Option<T>,
+        release: Option<ReleaseFuture<'s>>,
+    }
+}
+
+impl<F, T> fmt::Debug for ThenRelease<'_, F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThenRelease")
+            .field("slot", self.slot)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'s, F, T> ThenRelease<'s, F, T> {
+    pub(crate) fn new(slot: &'s Slot, body: F) -> Self {
+        Self {
+            slot,
+            body: Some(body),
             output: None,
             release: None,
         }
     }
 }
 
-impl<F: Future> Future for Run<'_, F> {
-    type Output = Result<F::Output, LockError>;
+impl<T, F: Future<Output = T>> Future for ThenRelease<'_, F, T> {
+    type Output = T;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let (guard, hold) = (*this.guard, this.guard.hold());
-        while this.body.is_some() {
-            let cancels = guard.on_lost() == OnLost::Cancel;
-            if cancels {
-                // Registered before the hold is asked, so that no loss falls between the two.
-                if this.lost.is_none() {
-                    this.lost.set(Some(hold.notified()));
-                }
-                if let Some(reason) = hold.loss() {
-                    let within = this.span.enter();
-                    let error = stop(guard, this.body, reason);
-                    drop(within);
-                    this.span.end(Outcome::Lost);
-                    return Poll::Ready(Err(error));
-                }
-            }
-            let Some(body) = this.body.as_mut().as_pin_mut() else {
-                break;
-            };
-            let within = this.span.enter();
-            let polled = call_chain::within(this.frame, || body.poll(cx));
-            drop(within);
-            match polled {
-                Poll::Ready(output) => {
-                    this.body.set(None);
-                    let lost = hold.loss();
-                    this.span.end(match lost {
-                        Some(_) => Outcome::EndedLate,
-                        None => Outcome::Ended,
-                    });
-                    if cancels && let Some(reason) = lost {
-                        drop(output);
-                        return Poll::Ready(Err(ended_late::<F>(guard, reason)));
-                    }
-                    *this.output = Some(output);
-                    *this.release = Some(Box::pin(guard.finish()));
-                }
-                Poll::Pending if cancels => {
-                    if let Some(lost) = this.lost.as_mut().as_pin_mut() {
-                        ready!(lost.poll(cx));
-                        this.lost.set(None);
-                    }
-                }
-                Poll::Pending => return Poll::Pending,
-            }
+        if let Some(body) = this.body.as_mut().as_pin_mut() {
+            *this.output = Some(ready!(body.poll(cx)));
+            this.body.set(None);
+            *this.release = this.slot.guard.get().and_then(end);
         }
         if let Some(release) = this.release.as_mut() {
             // A release that fails is logged, counted and repeated where it happens.
@@ -124,26 +301,26 @@ impl<F: Future> Future for Run<'_, F> {
             *this.release = None;
         }
         match this.output.take() {
-            Some(output) => Poll::Ready(Ok(output)),
+            Some(output) => Poll::Ready(output),
             // Polled after it was ready, which the contract of futures leaves open.
             None => Poll::Pending,
         }
     }
 }
 
-/// Ends the hold without waiting, after a body that went on to its end when the hold was lost.
-fn ended_late<F: Future>(guard: &Guard, reason: LostReason) -> LockError {
-    tracing::warn!(
-        key = %guard.key().shortened(), output = std::any::type_name::<F::Output>(),
-        "a body ended after its lock was lost, and what it returned is dropped"
-    );
-    guard.finish_in_background();
-    LockError::lost_after_body(guard.hold().key().clone(), reason)
+/// Ends the hold: what has to be waited for.
+fn end(guard: &Guard) -> Option<ReleaseFuture<'_>> {
+    if guard.on_lost() == OnLost::Cancel && guard.loss().is_some() {
+        guard.finish_in_background();
+        return None;
+    }
+    Some(Box::pin(guard.finish()))
 }
 
-/// Drops the body and ends the hold without waiting.
-fn stop<F>(guard: &Guard, mut body: Pin<&mut Option<F>>, reason: LostReason) -> LockError {
-    body.set(None);
-    guard.finish_in_background();
-    guard.hold().lost_error(reason)
+/// Runs a body inside a hold, stops it when the hold is lost, and releases.
+pub(crate) fn run<F: Future>(
+    slot: &Slot,
+    body: F,
+) -> impl Future<Output = Result<F::Output, LockError>> {
+    ThenRelease::new(slot, GuardedBody::new(slot, body))
 }

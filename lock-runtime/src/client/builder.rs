@@ -18,10 +18,10 @@ use lock_store::ClientId;
 use lock_store::Pause;
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-use lock_store::timing::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_CONNECT_TIMEOUT};
-use lock_store::{ConfigError, Store, StoreContext};
+use lock_store::timing::DEFAULT_COMMAND_TIMEOUT;
+use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 #[cfg(feature = "redis")]
-use lock_store_redis::{CredentialsProvider, Login, Replicas};
+use lock_store_redis::{AddressMap, Replicas};
 #[cfg(feature = "test-util")]
 use tokio::runtime::Handle;
 
@@ -46,6 +46,7 @@ use crate::observe::Observer;
 /// - a lock passes inside the process 64 times and for 10 ms, while others wait
 /// - unavailable after 2 s of silence, or under sentinels and in a cluster when the wait is over
 /// - no user, password or TLS but the URL's
+/// - addresses that sentinels and cluster nodes announce are used as they are
 /// - replicas: none have to confirm a hold
 /// - strict checks: no
 /// - messages are trusted: yes
@@ -74,13 +75,13 @@ pub struct LockClientBuilder {
     namespace: Option<String>,
     name: Option<String>,
     defaults: Defaults,
-    connect_timeout: Duration,
+    connect_timeout: Option<Duration>,
     #[cfg(feature = "redis")]
     replicas: Option<Replicas>,
-    #[cfg(feature = "redis")]
     login: Login,
-    #[cfg(feature = "redis")]
     provider: Option<CredentialsProvider>,
+    #[cfg(feature = "redis")]
+    addresses: Option<AddressMap>,
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
     strict_checks: bool,
@@ -125,13 +126,13 @@ impl Default for LockClientBuilder {
             namespace: None,
             name: None,
             defaults,
-            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            connect_timeout: None,
             #[cfg(feature = "redis")]
             replicas: None,
-            #[cfg(feature = "redis")]
             login: Login::default(),
-            #[cfg(feature = "redis")]
             provider: None,
+            #[cfg(feature = "redis")]
+            addresses: None,
             #[cfg(feature = "tls")]
             tls: None,
             strict_checks: false,
@@ -148,8 +149,10 @@ impl Default for LockClientBuilder {
 
 impl LockClientBuilder {
     /// Each key and channel of this client begins with this, so one ACL rule `~shop:* &shop:*`
-    /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. The empty namespace
-    /// shares names with existing `SET NX` code. In the URL: `?namespace=shop`. Default: `lock`.
+    /// covers it. Letters, digits, `-`, `_` and `.`: so namespaces never nest. At most 128 bytes of
+    /// UTF-8. With any other, connecting is [`LockError::Config`](crate::LockError::Config). The
+    /// empty namespace shares names with existing `SET NX` code. In the URL: `?namespace=shop`.
+    /// Default: `lock`.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
@@ -248,9 +251,11 @@ impl LockClientBuilder {
         self
     }
 
-    /// How long connecting, with its handshake, may take. Default: 1 s.
+    /// How long connecting, with its handshake, may take. Of a server whose name has several
+    /// addresses, each has this time, and the next is tried before it is over. In the URL of a
+    /// PostgreSQL server, in seconds: `?connect_timeout=5`. Default: 1 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
-        self.connect_timeout = timeout.min(FAR);
+        self.connect_timeout = Some(timeout.min(FAR));
         self
     }
 

@@ -1,14 +1,16 @@
 //! The client that annotated functions use: the scoped one, or the global one.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use super::LockClient;
+use crate::engine::reentrancy::of_task::OfTask;
 use crate::error::LockError;
 
 static GLOBAL: RwLock<Option<LockClient>> = RwLock::new(None);
 
 tokio::task_local! {
-    static SCOPED: LockClient;
+    static SCOPED: OfTask<Arc<LockClient>>;
 }
 
 /// Connects to the store and installs the client as the global one. Call it once, at startup. After
@@ -34,6 +36,38 @@ pub async fn init(url: impl Into<String>) -> Result<(), LockError> {
         return Err(LockError::AlreadyInitialized);
     }
     LockClient::builder().url(url).connect().await?.install()
+}
+
+/// Ends the global client, as [`LockClient::shutdown`] does. The counterpart of [`init`]: the last
+/// thing that a program awaits. A global client never ends by itself, so without this a lock that
+/// is released in the last moment may stay for its lease. Without a global client it does nothing.
+///
+/// # Cancel safety
+/// As [`LockClient::shutdown`].
+///
+/// # Examples
+/// ```
+/// # use std::time::Duration;
+/// # use lock_runtime::{LockClient, LockError, distributed_lock};
+/// #[distributed_lock(key = "report")]
+/// async fn report() -> Result<u32, LockError> {
+///     Ok(7)
+/// }
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> Result<(), LockError> {
+///     // in a service: lock_runtime::init("redis://127.0.0.1/").await?
+///     LockClient::in_memory().install()?;
+///     let done = report().await;
+///     lock_runtime::shutdown(Duration::from_secs(5)).await;
+///     assert_eq!(done?, 7);
+///     Ok(())
+/// }
+/// ```
+pub async fn shutdown(timeout: Duration) {
+    if let Some(client) = installed() {
+        client.shutdown(timeout).await;
+    }
 }
 
 impl LockClient {
@@ -72,7 +106,8 @@ impl LockClient {
 
     /// Runs a future in which annotated functions use this client: for tests, and for a client for
     /// each tenant. The call chain goes on: a call in there shares a hold of its call chain. A task
-    /// spawned in there is outside of the scope and of the call chain.
+    /// spawned in there is outside of the scope and of the call chain, also if the future itself
+    /// polls it, as a `LocalSet` does. The scope goes with its future into another task.
     ///
     /// # Cancel safety
     /// Dropping the future drops the inner one.
@@ -93,7 +128,13 @@ impl LockClient {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        SCOPED.scope(self.clone(), future).await
+        let client = Arc::new(self.clone());
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|cx| {
+            let scoped = OfTask::new(Arc::clone(&client));
+            SCOPED.sync_scope(scoped, || future.as_mut().poll(cx))
+        })
+        .await
     }
 }
 
@@ -104,7 +145,6 @@ fn installed() -> Option<LockClient> {
 
 /// The client of the innermost scope, or the global one.
 pub(crate) fn current() -> Result<LockClient, LockError> {
-    SCOPED
-        .try_with(Clone::clone)
-        .or_else(|_| LockClient::global())
+    let scoped = SCOPED.try_with(|scoped| scoped.get().map(|client| LockClient::clone(client)));
+    scoped.ok().flatten().map_or_else(LockClient::global, Ok)
 }

@@ -22,7 +22,7 @@ use crate::observe::Stats;
 
 pub use self::builder::LockClientBuilder;
 pub(crate) use self::global::current;
-pub use self::global::init;
+pub use self::global::{init, shutdown};
 pub use self::health::Health;
 
 /// A connection to a lock store, shared by all its clones and [views](Self::namespaced).
@@ -30,6 +30,15 @@ pub use self::health::Health;
 /// A client owns one background thread. There its connection lives and its leases are renewed. So
 /// code that blocks the service's own executor does not cost it its locks. When the last clone, the
 /// last guard and the last pending undo are gone, so are the thread and the connection.
+///
+/// A program that ends right after its work calls [`shutdown`](Self::shutdown) first, or
+/// [`lock_runtime::shutdown`](crate::shutdown) for the global client: a dropped guard is released
+/// in the background, which the end of the process would cut off. Where nobody has called it, the
+/// drop of the last clone and guard waits for what is under way, for one command timeout (0.5 s) at
+/// most. Inside a tokio runtime it does not block: there the end of the thread waits. On Linux with
+/// glibc, and on macOS, that covers a `main` that returns and `std::process::exit`, for clients
+/// that ended on that thread, or on a thread of a runtime that was dropped before. It never covers
+/// a global client.
 ///
 /// `fork()` leaves that thread behind: in the child process each call gives [`LockError::Config`].
 /// Connect after the fork.
@@ -401,11 +410,46 @@ impl LockClient {
         self.engine.stats()
     }
 
+    /// Resolves when a [`shutdown`](Self::shutdown) of this client has begun; at once, if it has
+    /// already. A body that runs for long awaits this beside its work. So it ends in good order,
+    /// and the shutdown does not wait for its whole timeout.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost by dropping the future.
+    ///
+    /// # Examples
+    /// ```
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), lock_runtime::LockError> {
+    /// # let client = lock_runtime::LockClient::in_memory();
+    /// let consumer = client.lock("consumer").run(async {
+    ///     loop {
+    ///         tokio::select! {
+    ///             () = client.closing() => break "what was begun is done, and nothing new",
+    ///             () = tokio::time::sleep(Duration::from_millis(10)) => {} // one message
+    ///         }
+    ///     }
+    /// });
+    /// let (consumed, ()) = tokio::join!(consumer, client.shutdown(Duration::from_secs(60)));
+    /// assert!(consumed.is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn closing(&self) {
+        self.engine.closing().await;
+    }
+
     /// Ends this client, all its clones and all their views.
     ///
     /// New and waiting requests get [`LockError::Shutdown`] at once. Bodies that hold a lock have
     /// until the timeout. Then their guards are lost and released. The releases are waited for, for
     /// at most two command timeouts.
+    ///
+    /// Called inside a body or a [`Guard::scope`](crate::Guard::scope), it does not wait for the
+    /// holds of its own call chain, and they are not lost. Each is released when its body returns
+    /// or its guard is released, and the last of them ends the client's connections. A shutdown
+    /// that is called outside of them waits for them as for others.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the client closed to new requests, and bodies as they are.

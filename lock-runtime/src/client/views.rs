@@ -17,9 +17,9 @@ impl LockClient {
     /// view shares no hold of the same key in another namespace. A view of a view is in the
     /// namespace that was named last: namespaces do not nest.
     ///
-    /// A namespace has letters, digits, `-`, `_` and `.`. With any other, each key is
-    /// [`LockError::InvalidKey`](crate::LockError::InvalidKey). Where the store knows rights, the
-    /// client's user needs them for each namespace.
+    /// A namespace has letters, digits, `-`, `_` and `.`, at most 128 bytes of UTF-8. With any
+    /// other, each key is [`LockError::InvalidKey`](crate::LockError::InvalidKey). Where the store
+    /// knows rights, the client's user needs them for each namespace.
     ///
     /// # Examples
     /// ```

@@ -38,6 +38,7 @@ use lock_store::{Capabilities, ClientId, Clock, Holder, Instant, LockKey, Owner,
 use tokio::sync::Notify;
 
 use self::background::active::Active;
+use self::background::thread::ThreadEnd;
 use self::background::undo::Undo;
 use self::background::watchdog::Watchdog;
 use self::fencing::rising::LastTokens;
@@ -86,6 +87,8 @@ pub(crate) struct Engine {
     active: Arc<Active>,
     /// A request of a view has begun.
     views_used: Arc<Notify>,
+    /// Dropped last, when nothing keeps the thread from its end.
+    _end: Option<ThreadEnd>,
 }
 
 impl Engine {

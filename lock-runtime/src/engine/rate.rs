@@ -42,7 +42,7 @@ impl Engine {
             request.wait = ends.saturating_duration_since(sent);
             let by = budget.command_by(sent, budget.gives_up(None)).max(sent);
             let result = self.store.rate(request.clone(), by).await;
-            self.liveness.note(sent, &result);
+            self.liveness.note_by(sent, by, &result);
             match result.map(|answer| answer.value) {
                 Ok(Rated::Passed { delay, .. }) if delay > request.wait => {
                     let wait = request.wait;

@@ -97,7 +97,7 @@ impl Budget {
 
     /// Whether a command had so little time that its silence says nothing about the store.
     pub(crate) fn is_cut(&self, sent: Instant, by: Instant) -> bool {
-        by < sent + self.command_timeout - self.command_timeout / 10
+        is_cut(sent, by, self.command_timeout)
     }
 
     /// Only an answer after this is recent enough to call the lock busy at the end. A silent store
@@ -108,6 +108,11 @@ impl Budget {
             Wait::Forever => None,
         }
     }
+}
+
+/// Whether a command had so little time that its silence says nothing about the store.
+pub(crate) fn is_cut(sent: Instant, by: Instant, command_timeout: Duration) -> bool {
+    by < sent + command_timeout - command_timeout / 10
 }
 
 /// Whether a command got no answer because this process stood still. Such a failure is noticed long

@@ -11,19 +11,10 @@ use super::{HeldBy, KeyKind, LockError, LostReason};
 ///
 /// # Examples
 /// ```
-/// use lock_runtime::{LockError, LostReason, StoreErrorKind};
-/// fn status(error: &LockError) -> u16 {
-///     match error {
-///         error if error.is_busy() => 409,
-///         error if error.is_unavailable() => 503,
-///         error if error.body_ended() => 409, // lost, but all of the work was done
-///         _ => 500, // lost as well: look before anyone repeats it
-///     }
-/// }
-/// assert_eq!(status(&LockError::busy("order:7")), 409);
-/// assert_eq!(status(&LockError::unavailable(StoreErrorKind::Timeout, "500ms")), 503);
-/// assert_eq!(status(&LockError::lost("order:7", LostReason::Gone)), 500);
-/// assert_eq!(status(&LockError::lost_after_body("order:7", LostReason::Gone)), 409);
+/// use lock_runtime::{LockError, LostReason};
+///
+/// let error = LockError::lost_after_body("order:7", LostReason::Gone);
+/// assert!(error.is_lost() && error.body_ended());
 /// ```
 impl LockError {
     /// A [`Busy`](Self::Busy) that has waited for no time, without the holder's name.

@@ -22,6 +22,8 @@ pub enum LostReason {
     MaxHold,
     /// The client was shut down and its timeout ran out.
     Shutdown,
+    /// A nested call or guard was kept beyond the outer body or guard whose hold it shared.
+    OuterEnded,
 }
 
 impl LostReason {
@@ -35,6 +37,7 @@ impl LostReason {
             Self::Gone => "gone",
             Self::MaxHold => "max_hold",
             Self::Shutdown => "shutdown",
+            Self::OuterEnded => "outer_ended",
         }
     }
 
@@ -64,6 +67,10 @@ impl fmt::Display for LostReason {
             }
             Self::MaxHold => "`max_hold` was reached",
             Self::Shutdown => "the client was shut down",
+            Self::OuterEnded => {
+                "it was shared by a nested call, and the outer body or guard has ended; await \
+                 nested calls inside the outer body"
+            }
         })
     }
 }

@@ -68,6 +68,8 @@ pub enum StoreErrorKind {
     Refused,
     /// Too few replicas confirmed the hold; see `LockClientBuilder::replicas`.
     NotReplicated,
+    /// The store answers, and the requests of others for the same key kept this one from it.
+    Contended,
     /// The store is not what the client's URL says, such as another kind of Redis, or no master of
     /// that name, or it is not set up as the engine needs it. Not tried again.
     Misconfigured,
@@ -86,6 +88,7 @@ impl StoreErrorKind {
             Self::Denied => "denied",
             Self::Refused => "refused",
             Self::NotReplicated => "not_replicated",
+            Self::Contended => "contended",
             Self::Misconfigured => "misconfigured",
         }
     }
@@ -100,7 +103,8 @@ impl StoreErrorKind {
             | Self::OutOfMemory
             | Self::ReadOnly
             | Self::Loading
-            | Self::NotReplicated => true,
+            | Self::NotReplicated
+            | Self::Contended => true,
             Self::Denied | Self::Refused | Self::Misconfigured => false,
         }
     }
@@ -130,6 +134,29 @@ impl StoreError {
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
+    }
+
+    /// One error for several, as of all addresses of a server: of the kind of the most telling one,
+    /// with the words of all. `None` for none.
+    #[must_use]
+    pub fn of_all(errors: Vec<Self>) -> Option<Self> {
+        let is_telling = |error: &&Self| {
+            !matches!(
+                error.kind,
+                StoreErrorKind::Disconnected | StoreErrorKind::Timeout
+            )
+        };
+        let telling = errors.iter().find(is_telling).or(errors.first())?.clone();
+        let mut texts: Vec<&str> = Vec::new();
+        for error in &errors {
+            if !texts.contains(&error.detail()) {
+                texts.push(error.detail());
+            }
+        }
+        Some(Self {
+            detail: texts.join("; ").into(),
+            ..telling
+        })
     }
 
     /// The same error with the server's name in front, unless it has that already.
@@ -172,6 +199,10 @@ impl fmt::Display for StoreError {
                 "too few replicas confirmed it",
                 "check the replicas and their links to the master, or ask for fewer",
             ),
+            StoreErrorKind::Contended => (
+                "it answers, and others kept this request from the key",
+                "try again, or wait for longer",
+            ),
             StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
         };
         let todo = self.advice.unwrap_or(todo);
@@ -184,6 +215,16 @@ impl std::error::Error for StoreError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_error_for_several_tells_of_all() {
+        let silent = || StoreError::new(StoreErrorKind::Timeout, "a: silent");
+        let standby = StoreError::new(StoreErrorKind::ReadOnly, "b: a standby").advise("wait");
+        let one = StoreError::of_all(vec![silent(), standby, silent()]).map(|one| one.to_string());
+        let said = "it takes no writes (a: silent; b: a standby); wait";
+        assert_eq!(one.as_deref(), Some(said));
+        assert!(StoreError::of_all(Vec::new()).is_none());
+    }
 
     #[test]
     fn a_server_is_named_once() {

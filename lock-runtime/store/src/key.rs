@@ -114,7 +114,7 @@ impl fmt::Display for KeyFault {
             ),
             Self::Namespace => f.write_str(
                 "the namespace of its client's view can't be used: use letters, digits, `-`, `_` \
-                 and `.`, and a store that can tell namespaces apart",
+                 and `.`, at most 128 bytes, and a store that can tell namespaces apart",
             ),
         }
     }

@@ -19,6 +19,7 @@ mod client_message;
 mod clock;
 mod context;
 mod contract;
+mod credentials;
 mod error;
 mod health;
 mod instant;
@@ -36,6 +37,10 @@ mod percent;
 mod permits;
 mod rate;
 mod request;
+#[doc(hidden)]
+pub mod secrets;
+mod server_text;
+mod staggered;
 mod sweeping_map;
 pub mod timing;
 #[cfg(feature = "tls")]
@@ -47,6 +52,9 @@ pub use client_message::ClientMessage;
 pub use clock::{By, Clock};
 pub use context::StoreContext;
 pub use contract::{Asked, Finished, Logged, Store, StoreFuture};
+#[doc(hidden)]
+pub use credentials::MIN_PAUSE;
+pub use credentials::{Credentials, CredentialsProvider, Login};
 pub use error::{ConfigError, StoreError, StoreErrorKind};
 pub use health::{Finding, Role, ServerHealth};
 pub use instant::Instant;
@@ -67,6 +75,9 @@ pub use request::{
     Acquire, Acquired, AcquiredAll, Busy, Claim, Fenced, Granted, Inspection, Queue, Release,
     Released, Renewal, Renewed,
 };
+#[doc(hidden)]
+pub use server_text::escaped;
+pub use staggered::Staggered;
 #[doc(hidden)]
 pub use sweeping_map::SweepingMap;
 #[cfg(feature = "tls")]

@@ -10,11 +10,24 @@ use crate::error::ConfigError;
 pub struct Namespace(Arc<str>);
 
 impl Namespace {
+    /// The longest name, in bytes of UTF-8.
+    pub const LONGEST: usize = 128;
+
     /// A namespace with this name.
     ///
     /// # Errors
-    /// [`ConfigError`] if the name has anything but letters, digits, `-`, `_` and `.`.
+    /// [`ConfigError`] if the name has anything but letters, digits, `-`, `_` and `.`, or more than
+    /// [`LONGEST`](Self::LONGEST) bytes.
     pub fn new(name: &str) -> Result<Self, ConfigError> {
+        if name.len() > Self::LONGEST {
+            return Err(ConfigError::new(format!(
+                "the namespace that begins with {:?} has {} bytes, and the limit is {}; use a \
+                 shorter one",
+                name.chars().take(16).collect::<String>(),
+                name.len(),
+                Self::LONGEST
+            )));
+        }
         let bad = |c: &char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         match name.chars().find(bad) {
             Some(bad) => Err(ConfigError::new(format!(
@@ -49,6 +62,18 @@ mod tests {
         }
         for good in ["shop", "", "shop-2_eu.west", "käse"] {
             assert!(Namespace::new(good).is_ok_and(|it| it.as_str() == good));
+        }
+    }
+
+    #[test]
+    fn a_namespace_has_128_bytes_at_most() {
+        for (name, fits) in [
+            ("n".repeat(128), true),
+            ("n".repeat(129), false),
+            ("ä".repeat(64), true),
+            ("ä".repeat(65), false),
+        ] {
+            assert_eq!(Namespace::new(&name).is_ok(), fits, "{}", name.len());
         }
     }
 }

@@ -70,17 +70,24 @@ pub struct TokenBucket {
 
 impl TokenBucket {
     /// The reply to a request so long after that, and the bucket as it is now, if it changes.
+    ///
+    /// `None` means that the clock was set back, behind that time. The bucket counts from now on
+    /// instead, whether or not tokens are taken: nobody is refused for longer than the bucket takes
+    /// to be full.
     #[must_use]
-    pub fn take(self, elapsed: Duration, request: &RateRequest) -> (Rated, Option<Self>) {
+    pub fn take(self, elapsed: Option<Duration>, request: &RateRequest) -> (Rated, Option<Self>) {
+        let set_back = elapsed.is_none();
+        let elapsed = elapsed.unwrap_or_default();
         let window = request.interval * request.burst;
         let turn = self.turn.saturating_sub(elapsed);
         // Another rate may have been in force. At worst, the bucket was empty when the last taker
         // passed.
-        let debt = self.debt.min(self.turn + window).saturating_sub(elapsed);
-        let debt = debt + request.interval * request.tokens;
+        let owed = self.debt.min(self.turn + window).saturating_sub(elapsed);
+        let debt = owed + request.interval * request.tokens;
         let delay = debt.saturating_sub(window);
         if delay > request.wait {
-            return (Rated::Limited { retry_after: delay }, None);
+            let from_now = set_back.then_some(Self { turn, debt: owed });
+            return (Rated::Limited { retry_after: delay }, from_now);
         }
         let free = window.saturating_sub(debt).as_nanos();
         let left = free.checked_div(request.interval.as_nanos()).unwrap_or(0);

@@ -69,9 +69,15 @@ impl PgBouncer {
         bouncer
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port.number())
+    }
+
     /// The URL of the user with the least rights, through the pooler.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("postgres://app@127.0.0.1:{}/postgres", self.port.number())
+        format!("postgres://app@{}/postgres", self.address())
     }
 }

@@ -172,6 +172,18 @@ impl PostgresServer {
         eventually("it speaks TLS", async || self.number(on).await == 1).await;
     }
 
+    /// From now on it lets in whom these lines of `pg_hba.conf` say, and the superuser.
+    ///
+    /// # Panics
+    /// If it can't.
+    pub async fn lets_in(&self, lines: &str) {
+        let path = self.folder.path().join("data/pg_hba.conf");
+        let text = format!("host all postgres all trust\n{lines}\n");
+        // It stays the file of the server's user.
+        fs::write(path, text).expect("the folder is this user's");
+        self.run("SELECT pg_reload_conf()").await;
+    }
+
     /// One under test.
     pub async fn under_test() -> Backend {
         Backend::new(Self::start().await)
@@ -403,7 +415,8 @@ impl StoreUnderTest for PostgresServer {
     fn store(&self, id: ClientId, listener: &Arc<dyn Listener>, clock: Clock) -> Arc<dyn Store> {
         let mut context = context("lock", id, listener, clock);
         context.timeouts = PATIENT;
-        lock_store_postgres::open(&self.app_url(), context).expect("a good URL")
+        let access = lock_store_postgres::Access::default();
+        lock_store_postgres::open(&self.app_url(), context, &access).expect("a good URL")
     }
 
     fn leftovers(&self) -> Asks<'_, usize> {

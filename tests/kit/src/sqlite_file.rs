@@ -118,6 +118,17 @@ impl SqliteFile {
         usize::try_from(number).expect("a number from zero")
     }
 
+    /// The text that a query gives.
+    ///
+    /// # Panics
+    /// If it gives none.
+    #[must_use]
+    pub fn text(&self, query: &str) -> String {
+        self.connection()
+            .query_row(query, (), |row| row.get(0))
+            .expect("a text")
+    }
+
     /// The number of holds, places, latches and buckets that have not ended.
     #[must_use]
     pub fn leftovers(&self) -> usize {

@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use lock_store::Clock;
@@ -61,8 +62,9 @@ fn nanos(nanos: i128) -> Duration {
 
 /// The nanoseconds until the bucket gets a token back, and the bucket's size.
 type Limit = (u64, u32);
-/// Nanoseconds of pause before the step, index of the limit, tokens, nanoseconds of wait.
-type Step = (u64, usize, u32, u64);
+/// Nanoseconds of pause before the step, or by how many milliseconds the clock is set back there,
+/// as a negative number; index of the limit, tokens, nanoseconds of wait.
+type Step = (i64, usize, u32, u64);
 
 fn request(limits: &[Limit], &(_, limit, tokens, wait): &Step) -> RateRequest {
     let (interval, burst) = limits[limit % limits.len()];
@@ -80,14 +82,18 @@ fn replies(limits: &[Limit], steps: &[Step]) -> Vec<(Duration, Rated)> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let clock = Clock::simulated(tokio::runtime::Handle::current());
+        let ahead = Arc::new(AtomicI64::new(0));
+        let clock = Clock::simulated(tokio::runtime::Handle::current()).ahead(Arc::clone(&ahead));
         let listener: Arc<dyn Listener> = Arc::new(Deaf);
         let store: Arc<dyn Store> =
             MemoryStore::new().connect(context("lock", ClientId(1), &listener, clock.clone()));
         let started = clock.now();
         let mut replies = Vec::new();
         for step in steps {
-            tokio::time::advance(Duration::from_nanos(step.0)).await;
+            match u64::try_from(step.0) {
+                Ok(pause) => tokio::time::advance(Duration::from_nanos(pause)).await,
+                Err(_) => drop(ahead.fetch_add(step.0, Ordering::Relaxed)),
+            }
             let answer = store.rate(request(limits, step), clock.now()).await;
             replies.push((clock.now() - started, answer.unwrap().value));
         }
@@ -118,7 +124,10 @@ fn scripted(connection: &mut redis::Connection, limits: &[Limit], steps: &[Step]
     redis::cmd("FLUSHALL").exec(connection).unwrap();
     let (mut micros, script) = (1_800_000_000_999_990_u64, script());
     let asked = steps.iter().map(|step| {
-        micros += step.0 / 1000;
+        micros = match u64::try_from(step.0) {
+            Ok(pause) => micros + pause / 1000,
+            Err(_) => micros - 1000 * step.0.unsigned_abs(),
+        };
         let request = request(limits, step);
         let reply: (u8, u64, u32) = redis::cmd("EVAL")
             .arg(&script)
@@ -154,13 +163,15 @@ fn limit() -> impl Strategy<Value = Limit> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_script_and_the_embedded_store_say_the_same() {
-    const MONTH: u64 = 30 * 24 * 3600 * 1_000_000;
+    const MONTH: i64 = 30 * 24 * 3600 * 1_000_000;
     let server = lock_testkit::RedisServer::start().await;
     let client = redis::Client::open(server.url()).unwrap();
     tokio::task::spawn_blocking(move || {
         let connection = std::cell::RefCell::new(client.get_connection().unwrap());
-        let pause = prop_oneof![Just(0), 0..60_000_u64, 0..MONTH].prop_map(|micros| micros * 1000);
-        let wait = prop_oneof![Just(0), 0..100_000_000_u64, 0..MONTH * 1000];
+        let pause = prop_oneof![Just(0), 0..60_000_i64, 0..MONTH].prop_map(|micros| micros * 1000);
+        let pause = prop_oneof![8 => pause, 1 => -MONTH / 1000..0];
+        let month = MONTH.unsigned_abs() * 1000;
+        let wait = prop_oneof![Just(0), 0..100_000_000_u64, 0..month];
         let step = (pause, 0..3_usize, 0..45_u32, wait);
         let history = (
             proptest::collection::vec(limit(), 1..3),
@@ -183,8 +194,30 @@ async fn the_script_and_the_embedded_store_say_the_same() {
     .unwrap();
 }
 
+/// Whatever the clock shows, a request that is refused passes when it comes back as told.
+#[test]
+fn a_clock_set_back_costs_no_more_than_the_bucket() {
+    const HOUR: i64 = 3_600_000;
+    let limit = (50_000_000, 4);
+    // All tokens, then one that is refused; an hour back; then one that waits for its turn.
+    let steps = [(0, 0, 4, 0), (-HOUR, 0, 1, 0), (50_000_000, 0, 1, 0)];
+    let replies: Vec<_> = replies(&[limit], &steps)
+        .into_iter()
+        .map(|it| it.1)
+        .collect();
+    let interval = Duration::from_nanos(limit.0);
+    let passed = |left| Rated::Passed {
+        delay: Duration::ZERO,
+        left,
+    };
+    let limited = Rated::Limited {
+        retry_after: interval,
+    };
+    assert_eq!(replies, [passed(0), limited, passed(0)]);
+}
+
 /// Requests under one limit.
-fn steps(pauses: Range<u64>, tokens: Range<u32>, most: usize) -> impl Strategy<Value = Vec<Step>> {
+fn steps(pauses: Range<i64>, tokens: Range<u32>, most: usize) -> impl Strategy<Value = Vec<Step>> {
     let waits = prop_oneof![Just(0), 0..100_000_000_u64];
     proptest::collection::vec((pauses, Just(0), tokens, waits), 1..most)
 }

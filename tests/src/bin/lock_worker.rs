@@ -17,6 +17,9 @@
 //! - `limit KEY RATE BURST TASKS MS WAIT`: so many tasks ask a rate limiter of RATE a second over
 //!   and over, and wait up to WAIT ms for their turn → `passed FROM TO` for each that passed, then
 //!   `limited`
+//! - `spend KIND TASKS MS`: so many tasks use one key after the other that never comes again: as
+//!   `plain` or `fenced` locks, `kept` ones, `latch`es or `rate` limiters → `spent KEYS`
+//! - `read MS PATH…`: reads these files over and over → `has read`
 //!
 //! NS is the machine's monotonic clock in nanoseconds, the same in every process.
 #![expect(
@@ -27,6 +30,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -64,6 +68,8 @@ async fn main() -> std::io::Result<()> {
             "contend" => _ = tokio::spawn(contend(connected(&client), arguments)),
             "transfer" => _ = tokio::spawn(transfer(connected(&client), arguments)),
             "limit" => _ = tokio::spawn(limit(connected(&client), arguments)),
+            "spend" => _ = tokio::spawn(spend(connected(&client), arguments)),
+            "read" => _ = std::thread::spawn(|| read(arguments)),
             "fork" => fork_child(parsed(&arguments[0]), arguments[1].clone()),
             other => say(&format!("error: unknown command {other:?}")),
         }
@@ -289,6 +295,63 @@ async fn limit(client: LockClient, arguments: Vec<String>) {
         say(&format!("passed {from} {to}"));
     }
     say("limited");
+}
+
+async fn spend(client: LockClient, arguments: Vec<String>) {
+    let [kind, tasks, millis] = &arguments[..] else {
+        panic!("spend KIND TASKS MS")
+    };
+    let until = Instant::now() + parsed(millis);
+    let keys = Arc::new(AtomicU64::new(0));
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..tasks.parse::<usize>().expect("a number of tasks") {
+        let (client, keys, kind) = (client.clone(), Arc::clone(&keys), kind.clone());
+        running.spawn(async move {
+            while Instant::now() < until {
+                let number = keys.fetch_add(1, Ordering::Relaxed);
+                let key = format!("spent:{}:{number}", std::process::id());
+                spend_one(&client, &kind, &key).await.expect("its turn");
+            }
+        });
+    }
+    while let Some(task) = running.join_next().await {
+        task.expect("no panic");
+    }
+    say(&format!("spent {}", keys.load(Ordering::Relaxed)));
+}
+
+async fn spend_one(client: &LockClient, kind: &str, key: &str) -> Result<(), LockError> {
+    let lock = client.lock(key);
+    let lock = match kind {
+        "plain" => lock,
+        "fenced" => lock.fenced(),
+        "kept" => lock.hold_at_least(Duration::from_millis(50)),
+        "latch" => {
+            let latch = client.latch(key).ttl(Duration::from_millis(50));
+            return latch.set(1).await.map(drop);
+        }
+        "rate" => {
+            let limiter = client.rate_limiter(key, Rate::per_second(1000));
+            return limiter.acquire().await;
+        }
+        other => panic!("unknown kind {other}"),
+    };
+    lock.acquire().await?.release().await
+}
+
+fn read(arguments: Vec<String>) {
+    let [millis, paths @ ..] = &arguments[..] else {
+        panic!("read MS PATH…")
+    };
+    let until = Instant::now() + parsed(millis);
+    loop {
+        for path in paths {
+            std::fs::read(path).expect("a file that can be read");
+        }
+        if Instant::now() >= until {
+            break say("has read");
+        }
+    }
 }
 
 /// One event, as one line, at once.

@@ -5,6 +5,7 @@
     reason = "a test that can't go on has failed"
 )]
 
+mod addresses;
 mod bulk;
 mod connection;
 mod copies;
@@ -16,6 +17,7 @@ mod forged;
 mod latch;
 mod long_waits;
 mod network;
+mod older_protocols;
 mod processes;
 mod quiet;
 mod rates;

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lock_runtime::{LockClient, StoreErrorKind};
+use lock_runtime::{LockClient, StoreErrorKind, Tls};
 use lock_testkit::{ChildProcess, RedisServer, RedisServerBuilder, eventually};
 use tempfile::TempDir;
 
@@ -17,8 +17,13 @@ pub(super) struct Certificate {
 
 impl Certificate {
     pub(super) fn new() -> Self {
+        Self::for_names(&["127.0.0.1"])
+    }
+
+    /// For these names and addresses.
+    pub(super) fn for_names(names: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let names = vec!["127.0.0.1".to_owned()];
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let certificate = rcgen::generate_simple_self_signed(names).unwrap();
         let (cert, key) = (certificate.cert.pem(), certificate.signing_key);
         std::fs::write(folder.path().join("cert.pem"), cert).unwrap();
@@ -103,6 +108,67 @@ async fn a_lock_over_tls_with_a_sentinel_and_its_master() {
     let mixed = format!("redis-sentinel://{}/mymaster", sentinel.addr());
     let refused = LockClient::builder().url(mixed).connect().await;
     assert!(refused.is_err(), "{refused:?}");
+}
+
+/// The certificate has the server's name, and the sentinel says its address.
+#[tokio::test]
+async fn an_announced_address_that_the_certificate_lacks_is_told_with_the_setting() {
+    let certificate = Certificate::for_names(&["localhost"]);
+    let (port, of_sentinel) = (free_port(), free_port());
+    let master = certificate.server(port).start().await;
+    let monitor = format!("sentinel monitor mymaster 127.0.0.1 {port} 1\n");
+    let sentinel = certificate.server(of_sentinel).sentinel(monitor);
+    let sentinel = sentinel.arg("--tls-replication").arg("yes").start().await;
+    let url = format!("rediss-sentinel://localhost:{of_sentinel}/mymaster");
+    let tls = || Tls::new().ca_file(certificate.path());
+    let refused = LockClient::builder().url(&url).tls(tls()).connect().await;
+    let said = refused.unwrap_err().to_string();
+    for says in [
+        "the sentinels named 127.0.0.1",
+        "`announce-hostnames yes`",
+        "?map=",
+    ] {
+        assert!(said.contains(says), "{said}");
+    }
+    // Each of both mends it.
+    let mapped = format!("{url}?map=127.0.0.1:{port}>localhost:{port}");
+    certificate.holds_a_lock(&mapped, &master).await;
+    for option in ["resolve-hostnames", "announce-hostnames"] {
+        sentinel
+            .command(&["SENTINEL", "CONFIG", "SET", option, "yes"])
+            .await;
+    }
+    sentinel.command(&["SENTINEL", "REMOVE", "mymaster"]).await;
+    let port = port.to_string();
+    sentinel
+        .command(&["SENTINEL", "MONITOR", "mymaster", "localhost", &port, "1"])
+        .await;
+    certificate.holds_a_lock(&url, &master).await;
+}
+
+#[tokio::test]
+async fn a_node_whose_certificate_lacks_its_announced_address_is_told_the_setting() {
+    let certificate = Certificate::for_names(&["localhost"]);
+    let port = free_port();
+    let node = certificate.server(port).cluster_node();
+    let node = node.arg("--tls-cluster").arg("yes");
+    let node = node.arg("--cluster-announce-ip").arg("127.0.0.1");
+    let node = node.start().await;
+    has_all_slots(&node).await;
+    let url = format!("rediss-cluster://localhost:{port}");
+    let tls = Tls::new().ca_file(certificate.path());
+    let client = LockClient::builder().url(&url).tls(tls);
+    let client = client.connect().await.unwrap();
+    let lock = client.lock("k").wait(Duration::from_secs(2));
+    let said = lock.acquire().await.unwrap_err().to_string();
+    assert!(said.contains("`cluster-announce-hostname NAME`"), "{said}");
+    for (option, value) in [
+        ("cluster-announce-hostname", "localhost"),
+        ("cluster-preferred-endpoint-type", "hostname"),
+    ] {
+        node.command(&["CONFIG", "SET", option, value]).await;
+    }
+    certificate.holds_a_lock(&url, &node).await;
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ async fn an_unknown_option_of_any_kind_of_url_is_refused_with_the_known_ones() {
         }
         let said = refused(&format!("{base}?namespace=a%3Ab"));
         assert!(said.contains("has a ':'"), "{base}: {said}");
+        let said = refused(&format!("{base}?namespace={}", "n".repeat(129)));
+        assert!(said.contains("the limit is 128"), "{base}: {said}");
         let said = refused(&format!("{base}?name=two%20words"));
         assert!(said.contains("has a ' '"), "{base}: {said}");
     }
@@ -160,4 +162,68 @@ async fn a_connection_that_breaks_or_falls_silent_names_the_server() {
         .unwrap_err()
         .to_string();
     assert!(broken.contains(&name), "{broken}");
+}
+
+#[tokio::test]
+async fn valkey_is_a_twin_of_redis_and_a_scheme_is_in_any_letter_case() {
+    let server = RedisServer::builder().unix_socket(true).start().await;
+    let (addr, socket) = (server.addr(), server.socket_path());
+    for url in [
+        format!("valkey://{addr}"),
+        format!("VALKEY://{addr}/0"),
+        format!("Redis://{addr}"),
+        format!("valkey+unix://{}", socket.display()),
+        format!("REDIS+UNIX://{}", socket.display()),
+    ] {
+        drop(client(&url).await.lock("k").acquire().await.unwrap());
+    }
+    for url in [
+        "valkeys://h",
+        "RedisS://h",
+        "valkey-sentinel://h/m",
+        "valkeys-sentinel://h/m",
+        "valkey-cluster://h",
+        "Valkeys-Cluster://h",
+        "valkey-quorum://h1,h2,h3",
+        "valkeys-quorum://h1,h2,h3",
+        "MEMORY:",
+        "Memory:?namespace=shop",
+        "Postgres://u@h/db",
+    ] {
+        let lazy = LockClient::builder().url(url).connect_lazy();
+        assert!(lazy.is_ok(), "{url}: {lazy:?}");
+    }
+    for url in ["valkeyx://h", "valkey-other://h", "valkeyss://h"] {
+        assert!(refused(url).contains("known scheme"), "{url}");
+    }
+    // The advice is in the words of the URL.
+    let said = LockClient::builder().url(format!("valkeys://{addr}"));
+    let said = said.connect().await.unwrap_err().to_string();
+    assert!(
+        said.contains("write `valkey://` instead of `valkeys://`"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn white_space_around_a_url_is_told() {
+    for base in [
+        "redis://h",
+        "memory:",
+        "sqlite:///tmp/locks",
+        "postgres://u@h/db",
+    ] {
+        for url in [
+            format!("{base}\n"),
+            format!(" {base}"),
+            format!("{base}\r\n"),
+            format!("\t{base} "),
+        ] {
+            let said = refused(&url);
+            assert!(
+                said.contains("white space before or behind it"),
+                "{url:?}: {said}"
+            );
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! What stands around a PostgreSQL server: a pooler, and standbys that take over.
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
-use lock_testkit::{PgBouncer, PostgresServer, eventually};
+use lock_testkit::{PgBouncer, PostgresServer, Proxy, eventually};
 use tokio::task::JoinSet;
 
 use crate::checked::check;
@@ -62,7 +63,7 @@ async fn through_a_pooler_in_transaction_mode_locks_work_and_waiters_hear() {
 
 /// The sessions behind a pooler don't know each other's statements.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooler_that_the_url_says_nothing_of_is_noticed() {
+async fn behind_a_pooler_that_the_url_says_nothing_of_locks_exclude() {
     let server = PostgresServer::start().await;
     let pooler = PgBouncer::start(&server).await;
     exclude([client(&pooler.url()).await, client(&pooler.url()).await]).await;
@@ -144,4 +145,38 @@ async fn an_asynchronous_standby_is_a_finding() {
         findings.any(|one| one.to_string().contains("synchronous"))
     })
     .await;
+}
+
+/// The list of those that a release has served comes with its reply, and is lost with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_whose_reply_is_lost_costs_all_that_it_served_one_poll_together() {
+    let server = PostgresServer::start().await;
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port()));
+    let proxy = Proxy::start_postgres(address).await;
+    let url = format!("{}?connections=1", server.app_url_at(proxy.addr()));
+    let holds = client(&url).await;
+    // The server knows all statements: none needs a round trip before it is carried out.
+    holds.rw_lock("k").write().run(async {}).await.unwrap();
+    let waits = client(&server.app_url()).await;
+    let writer = holds.rw_lock("k").write().acquire().await.unwrap();
+    let mut readers = JoinSet::new();
+    for _ in 0..12 {
+        let read = waits.rw_lock("k").read().wait(Duration::from_secs(60));
+        readers.spawn(async move { (read.acquire().await.unwrap(), Instant::now()) });
+    }
+    eventually("all wait", async || {
+        waits.inspect("k").await.unwrap().waiting == 12
+    })
+    .await;
+    proxy.drop_replies(true);
+    let released = Instant::now();
+    drop(writer);
+    let entered = readers.join_all().await;
+    let last = entered.iter().map(|(_, at)| *at).max().unwrap();
+    assert!(
+        last - released < Duration::from_secs(5),
+        "{:?}: not one poll each",
+        last - released
+    );
+    proxy.drop_replies(false);
 }

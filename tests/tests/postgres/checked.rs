@@ -101,3 +101,98 @@ async fn a_release_during_an_open_check_takes_effect_when_it_ends() {
     // It ends in any case; its own reply may have come too late to be told.
     let _ = release.await.unwrap();
 }
+
+/// A release, or one by force, of which the commit takes a while.
+async fn ending(server: &PostgresServer, sql: &str) -> tokio_postgres::Client {
+    let session = server.session().await;
+    session.batch_execute("BEGIN").await.unwrap();
+    session.query(sql, &[]).await.unwrap();
+    session
+}
+
+/// Its check waits for the row, and must not go by what was there before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_a_reader_or_a_permit_whose_release_commits_just_now_is_refused() {
+    let (server, one, other) = one_and_other().await;
+    let release = "SELECT r.held
+        FROM lock_store.share s JOIN lock_store.hold h USING (name),
+            LATERAL lock_store.release(name, s.owner, s.permits, h.capacity, 0) r";
+    for end in [release, "SELECT lock_store.force_release('lock:k')"] {
+        for is_permit in [false, true] {
+            let (held, next) = match is_permit {
+                false => (one.rw_lock("k").read(), other.rw_lock("k").write()),
+                true => (
+                    one.semaphore("k", 1).permit(),
+                    other.semaphore("k", 1).permit(),
+                ),
+            };
+            let guard = held.fenced().acquire().await.unwrap();
+            let waits = tokio::spawn(async move { next.wait(60 * SHORT).acquire().await });
+            eventually("it waits", async || {
+                server.number("SELECT count(*) FROM lock_store.place").await == 1
+            })
+            .await;
+            let ending = ending(&server, end).await;
+            let (session, over) = (server.session().await, check(&guard));
+            let checked = tokio::spawn(async move { session.simple_query(&over).await });
+            eventually("the check waits", async || {
+                let waiting = "SELECT count(*) FROM pg_stat_activity
+                    WHERE query LIKE '%lock_check%' AND wait_event_type = 'Lock'";
+                server.number(waiting).await == 1
+            })
+            .await;
+            ending.batch_execute("COMMIT").await.unwrap();
+            let refused = checked.await.unwrap();
+            assert!(refused.is_err(), "permit: {is_permit}, by {end}");
+            drop(guard);
+            waits.await.unwrap().unwrap().release().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn above_read_committed_a_token_of_a_shared_lock_is_refused_and_others_are_checked() {
+    let (server, one, _) = one_and_other().await;
+    let reader = one.rw_lock("k").read().fenced().acquire().await.unwrap();
+    let session = server.session().await;
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    session.batch_execute(begin).await.unwrap();
+    let refused = session.simple_query(&check(&reader)).await.unwrap_err();
+    let said = refused.as_db_error().unwrap();
+    assert!(said.message().contains("READ COMMITTED"), "{said}");
+    session.batch_execute("ROLLBACK").await.unwrap();
+    reader.release().await.unwrap();
+    // Of a lock that one holds alone, each change is noticed.
+    let guard = one.lock("k").fenced().acquire().await.unwrap();
+    session.batch_execute(begin).await.unwrap();
+    let over = check(&guard);
+    guard.release().await.unwrap();
+    session.simple_query(&over).await.unwrap_err();
+    session.batch_execute("ROLLBACK").await.unwrap();
+    let guard = one.lock("k").fenced().acquire().await.unwrap();
+    session.batch_execute(begin).await.unwrap();
+    session.simple_query(&check(&guard)).await.unwrap();
+    session.batch_execute("COMMIT").await.unwrap();
+}
+
+/// What is locked within a savepoint is free after a rollback to it: the page says what to write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_before_a_savepoint_outlives_a_rollback_to_it_and_one_within_does_not() {
+    let (server, one, other) = one_and_other().await;
+    for is_before in [true, false] {
+        let lock = one.lock("k").lease(2 * SHORT).renew(false).fenced();
+        let guard = lock.acquire().await.unwrap();
+        let session = server.session().await;
+        session.batch_execute("BEGIN").await.unwrap();
+        if is_before {
+            session.simple_query(&check(&guard)).await.unwrap();
+        }
+        session.batch_execute("SAVEPOINT a").await.unwrap();
+        session.simple_query(&check(&guard)).await.unwrap();
+        session.batch_execute("ROLLBACK TO a").await.unwrap();
+        eventually("the lease ends", async || !guard.is_held()).await;
+        let taken = other.lock("k").wait(2 * SHORT).acquire().await;
+        assert_eq!(taken.is_err(), is_before, "{taken:?}");
+        session.batch_execute("COMMIT").await.unwrap();
+    }
+}

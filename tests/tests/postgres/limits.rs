@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError};
-use lock_testkit::{PostgresServer, eventually};
+use lock_runtime::{LockClient, LockError, Rate};
+use lock_store::{Acquire, Claim, ClientId, Clock, Instant, Listener, Owner, Permits, Queue};
+use lock_testkit::{Heard, PostgresServer, StoreUnderTest, eventually};
 use tokio::task::JoinSet;
 
 use crate::client;
@@ -71,4 +72,82 @@ async fn on_a_full_disk_requests_are_told_so_and_all_goes_on_when_there_is_space
     assert!(client.lock("held").try_acquire().await.unwrap().is_none());
     held.release().await.unwrap();
     assert!(client.lock("held").try_acquire().await.unwrap().is_some());
+}
+
+/// A name is in an index, whose rows have less than a third of a page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_longest_namespace_and_key_have_room_in_the_tables() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let view = client.namespaced(&"n".repeat(128));
+    let key = "k".repeat(512);
+    let lock = || view.lock(&*key).wait(Duration::from_millis(100)).fenced();
+    let guard = lock().acquire().await.unwrap();
+    assert!(lock().acquire().await.unwrap_err().is_busy());
+    guard.release().await.unwrap();
+    view.latch(&*key).set(1).await.unwrap();
+    let rate = Rate::per_second(1);
+    view.rate_limiter(&*key, rate).acquire().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_set_back_costs_no_more_than_the_bucket() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let limiter = client.rate_limiter("k", Rate::per_second(20).burst(1));
+    limiter.acquire().await.unwrap();
+    // Written an hour from now: the clock has gone back since.
+    server
+        .run("UPDATE lock_store.rate SET at = at + 3600000000000, debt = 50000000")
+        .await;
+    assert!(limiter.acquire().await.is_err());
+    eventually("it passes soon", async || {
+        limiter.try_acquire().await.unwrap().passed()
+    })
+    .await;
+}
+
+/// A client that ends has places, if its own way to give them up was cut.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_places_of_a_client_that_ends_go_to_those_behind_them() {
+    let server = PostgresServer::start().await;
+    let waits = client(&server.app_url()).await;
+    let held = waits.rw_lock("k").read().acquire().await.unwrap();
+    let heard = std::sync::Arc::<Heard>::default();
+    let listener: std::sync::Arc<dyn Listener> = heard.clone();
+    let clock = Clock::new(tokio::runtime::Handle::current());
+    let under_test: &dyn StoreUnderTest = &server;
+    let gone = under_test.store(ClientId(7), &listener, clock);
+    let owner = Owner {
+        client: ClientId(7),
+        request: 1,
+    };
+    let claim = Claim::new("k".into(), owner, Some(Permits::WRITE));
+    let mut writer = Acquire::new(claim, Duration::from_secs(10));
+    writer.queue = Queue::Join;
+    let by = || Instant::now() + Duration::from_secs(10);
+    gone.acquire(writer, by()).await.unwrap();
+    let readers: JoinSet<_> = (0..3)
+        .map(|_| {
+            waits
+                .rw_lock("k")
+                .read()
+                .wait(Duration::from_secs(60))
+                .acquire()
+        })
+        .collect();
+    eventually("all wait", async || {
+        waits.inspect("k").await.unwrap().waiting == 4
+    })
+    .await;
+    gone.finish(by()).await;
+    let left = std::time::Instant::now();
+    let entered = readers.join_all().await;
+    assert!(entered.iter().all(Result::is_ok), "{entered:?}");
+    assert!(
+        left.elapsed() < Duration::from_millis(700),
+        "{:?}: by a poll",
+        left.elapsed()
+    );
+    drop((held, gone));
 }

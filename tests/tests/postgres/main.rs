@@ -8,9 +8,17 @@
 mod around;
 mod checked;
 mod cost;
+mod credentials;
+mod crowd;
+mod growth;
+mod hosts;
 mod limits;
+mod options;
+mod poolers;
 mod set_up;
+mod strangers;
 mod tls;
+mod told;
 
 use std::time::Duration;
 

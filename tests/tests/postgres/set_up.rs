@@ -153,50 +153,84 @@ async fn a_snapshot_held_open_changes_nothing() {
     }
     session.batch_execute("COMMIT").await.unwrap();
 }
-
-/// What nobody asks for any more is removed; a hold in shares is not, whatever stood in its row
-/// before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sweep_removes_what_has_ended_and_no_hold() {
-    let server = PostgresServer::start().await;
-    let client = client(&server.app_url()).await;
-    for key in ["over", "shared"] {
-        let guard = client.lock(key).fenced().acquire().await.unwrap();
-        guard.release().await.unwrap();
-    }
-    let short = client
-        .rw_lock("lapsed")
-        .read()
-        .lease(Duration::from_secs(1));
-    let _lapsed = short.renew(false).acquire().await.unwrap();
-    let _reader = client.rw_lock("shared").read().acquire().await.unwrap();
-    // Long ago, as the sweep sees it. It runs once a minute.
+async fn who_may_not_migrate_is_told_so_only_if_there_is_something_to_do() {
+    let server = PostgresServer::bare().await;
+    let app = LockClient::builder()
+        .url(server.app_url())
+        .connect_lazy()
+        .unwrap();
+    let said = app.migrate().await.unwrap_err().to_string();
+    assert!(said.contains("CREATE on the database"), "{said}");
+    assert!(!said.contains("GRANT"), "there is no schema: {said}");
+    server.migrate().await;
     server
         .run(
-            "UPDATE lock_store.hold SET last = 1 WHERE last > 0;
-             UPDATE lock_store.meta SET swept = '-infinity'",
+            "GRANT USAGE ON SCHEMA lock_store TO app;
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO app",
         )
         .await;
-    let gone = async |name: &str| {
-        let all = format!("SELECT count(*) FROM lock_store.hold WHERE name = 'lock:{name}'");
-        server.number(&all).await == 0
-    };
-    eventually("what has ended is removed", async || {
-        server
-            .run(
-                "UPDATE lock_store.meta SET swept = '-infinity';
-                 SELECT lock_store.sweep()",
-            )
-            .await;
-        gone("over").await && gone("lapsed").await
-    })
-    .await;
-    assert!(!gone("shared").await);
-    let writer = client
-        .rw_lock("shared")
-        .write()
-        .try_acquire()
-        .await
+    app.migrate().await.unwrap();
+    // Of an earlier version.
+    server
+        .run(
+            "CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
+             LANGUAGE sql IMMUTABLE AS 'SELECT 0'",
+        )
+        .await;
+    let said = app.migrate().await.unwrap_err().to_string();
+    assert!(said.contains("as the owner"), "{said}");
+    assert!(!said.contains("GRANT"), "the user has that: {said}");
+}
+
+/// The owner of the schema needs no right on the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_owner_of_the_schema_may_migrate() {
+    let server = PostgresServer::bare().await;
+    server
+        .run("CREATE SCHEMA lock_store AUTHORIZATION app")
+        .await;
+    let app = LockClient::builder()
+        .url(server.app_url())
+        .connect_lazy()
         .unwrap();
-    assert!(writer.is_none(), "a writer beside a reader");
+    app.migrate().await.unwrap();
+    app.lock("k").run(async {}).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_only_read_learns_which_setting_says_so_and_is_not_tried_again() {
+    let server = PostgresServer::start().await;
+    for of in ["ROLE app", "DATABASE postgres"] {
+        let set = format!("ALTER {of} SET default_transaction_read_only = on");
+        server.run(&set).await;
+        let lazy = LockClient::builder()
+            .url(server.app_url())
+            .connect_lazy()
+            .unwrap();
+        let error = lazy.lock("k").wait(Duration::from_secs(60)).acquire().await;
+        let LockError::Unavailable { source, .. } = error.unwrap_err() else {
+            panic!("{of}");
+        };
+        assert_eq!(source.kind(), StoreErrorKind::Misconfigured);
+        let said = source.to_string();
+        assert!(said.contains("default_transaction_read_only"), "{said}");
+        let said = lazy.migrate().await.unwrap_err().to_string();
+        assert!(said.contains("default_transaction_read_only"), "{said}");
+        // In a session that may write all the same.
+        let reset = format!("ALTER {of} RESET default_transaction_read_only");
+        server
+            .run(&format!("BEGIN READ WRITE; {reset}; COMMIT"))
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_the_database_learns_that_right() {
+    let server = PostgresServer::start().await;
+    server
+        .run("REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
+        .await;
+    let said = error_of(&server.app_url()).await;
+    assert!(said.contains("GRANT CONNECT ON DATABASE"), "{said}");
 }

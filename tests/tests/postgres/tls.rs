@@ -72,9 +72,43 @@ async fn a_server_without_tls_is_told_and_so_is_a_contradiction() {
     let tls = || Some(Tls::new().ca_pem(&*ca));
     let error = refused(url("require"), tls()).await.to_string();
     assert!(error.contains("does not support TLS"), "{error}");
+    assert!(error.contains("`sslmode=disable`"), "{error}");
     let error = refused(url("disable"), tls()).await.to_string();
     assert!(error.starts_with("lock configuration"), "{error}");
     assert!(error.contains("leave one"), "{error}");
     let error = refused(url("perhaps"), None).await.to_string();
     assert!(error.contains("verify-full"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_tls_only_or_none_says_which_sslmode() {
+    let (server, ca) = server().await;
+    let url = |sslmode: &str| format!("{}?sslmode={sslmode}", server.app_url());
+    let tls = || Some(Tls::new().ca_pem(&*ca));
+    for (lines, wrong, tls, right) in [
+        (
+            "hostssl all app all trust",
+            "disable",
+            None,
+            "`sslmode=require`",
+        ),
+        (
+            "hostnossl all app all trust",
+            "require",
+            tls(),
+            "`sslmode=disable`",
+        ),
+    ] {
+        server.lets_in(lines).await;
+        eventually("the server says so", async || {
+            let refused = LockClient::builder().url(url(wrong));
+            let refused = match tls.clone() {
+                Some(tls) => refused.tls(tls),
+                None => refused,
+            };
+            let refused = refused.connect().await;
+            refused.is_err_and(|error| error.to_string().contains(right))
+        })
+        .await;
+    }
 }

@@ -125,3 +125,25 @@ async fn a_file_that_another_machine_uses_is_refused() {
     assert!(held.is_held());
     held.release().await.unwrap();
 }
+
+/// Boot time does not go back. What is in the file may say otherwise.
+#[tokio::test]
+async fn a_bucket_of_a_time_to_come_costs_no_more_than_the_bucket() {
+    let file = SqliteFile::new();
+    let client = client(&file.url()).await;
+    let limiter = client.rate_limiter("k", Rate::per_second(20).burst(1));
+    limiter.acquire().await.unwrap();
+    let changed = file
+        .connection()
+        .execute(
+            "UPDATE rate SET at = at + 3600000000000, ends = ends + 3600000000000",
+            (),
+        )
+        .unwrap();
+    assert_eq!(changed, 1);
+    assert!(limiter.acquire().await.is_err());
+    eventually("it passes soon", async || {
+        limiter.try_acquire().await.unwrap().passed()
+    })
+    .await;
+}

@@ -12,6 +12,9 @@ mod boots;
 mod disk;
 mod drift;
 mod files;
+mod folder;
+mod growth;
+mod live_files;
 mod processes;
 mod transactions;
 

@@ -13,15 +13,11 @@ fn numbers(text: &str) -> Vec<u64> {
         .collect()
 }
 
-async fn contended(processes: usize, tasks: usize, options: &str) {
-    let file = SqliteFile::new();
-    let mut workers = Vec::new();
-    for _ in 0..processes {
-        workers.push(worker(&file.url()).await);
-    }
-    for worker in &mut workers {
-        worker.send(&format!("contend k {tasks} 4000 {options}"));
-    }
+/// Each turn of a task: from, to, process, task.
+pub(crate) struct Turns(Vec<(u64, u64, usize, u64)>);
+
+/// All turns of workers that contend.
+pub(crate) async fn turns_of(workers: &mut [ChildProcess]) -> Turns {
     let mut turns = Vec::new();
     for (process, worker) in workers.iter_mut().enumerate() {
         worker.wait_for("contended").await;
@@ -35,9 +31,30 @@ async fn contended(processes: usize, tasks: usize, options: &str) {
         }
     }
     turns.sort_unstable();
-    for pair in turns.windows(2) {
-        assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+    Turns(turns)
+}
+
+impl Turns {
+    pub(crate) fn assert_one_at_a_time(&self) {
+        assert!(!self.0.is_empty());
+        for pair in self.0.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "two holders: {pair:?}");
+        }
     }
+}
+
+async fn contended(processes: usize, tasks: usize, options: &str) {
+    let file = SqliteFile::new();
+    let mut workers = Vec::new();
+    for _ in 0..processes {
+        workers.push(worker(&file.url()).await);
+    }
+    for worker in &mut workers {
+        worker.send(&format!("contend k {tasks} 4000 {options}"));
+    }
+    let turns = turns_of(&mut workers).await;
+    turns.assert_one_at_a_time();
+    let turns = turns.0;
     let mut all: Vec<_> = turns
         .iter()
         .map(|(_, _, process, task)| (process, task))

@@ -8,14 +8,18 @@
 
 mod cluster;
 mod cluster_faults;
+mod cluster_maps;
 mod diagnosis;
 mod load;
 mod quorum;
 mod quorum_faults;
 mod quorum_refuses;
 mod replicas;
+mod self_descriptions;
 mod sentinel;
+mod sentinel_names;
 mod sentinel_urls;
+mod silent_addresses;
 
 use std::time::Duration;
 

@@ -424,3 +424,133 @@ impl Order {
         Ok(self.id + health.waiting as u64)
     }
 }
+
+// What the nursery and the pedantic ones look at.
+
+struct Cart {
+    id: u64,
+    lines: Vec<String>,
+    lock: Mutex<u64>,
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a:<id>"))]
+async fn unused_beside_the_key(id: u64, Order { id: other, lines }: Order, (one, two): (u8, u8), mut last: u64) -> Result<u64> {
+    pause().await;
+    Ok(id)
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn never_read(mut id: u64, mut name: u8) -> Result<()> {
+    id = 5;
+    pause().await;
+    name = 6;
+    Ok(())
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn shadowed_and_unused(id: u64, name: String) -> Result<u64> {
+    let id = 1;
+    pause().await;
+    Ok(id)
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn locked_for_long(Cart { id, ref lock, .. }: Cart, counter: Arc<Mutex<u64>>) -> Result<u64> {
+    pause().await;
+    let mut guard = lock.lock().map_err(|_| LockError::Shutdown)?;
+    *guard += id;
+    let second = counter.lock().map_err(|_| LockError::Shutdown)?;
+    let sum = *guard + *second;
+    println!("{sum}");
+    Ok(sum)
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn clones_the_last(name: String, cart: Cart) -> Result<(String, Vec<String>)> {
+    pause().await;
+    let lines = cart.lines.clone();
+    let name = name.clone();
+    Ok((name, lines))
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn options_and_matches(id: Option<u64>, name: Option<String>) -> Result<u64> {
+    pause().await;
+    let id = if let Some(id) = id { id + 1 } else { 0 };
+    let length = match name {
+        Some(name) => name.len() as u64,
+        None => 0,
+    };
+    Ok(id + length)
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn never_changes(all: &mut Vec<u8>, cart: &mut Cart) -> Result<usize> {
+    pause().await;
+    Ok(all.len() + cart.lines.len())
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a:<_id>"))]
+async fn used_underscores(_id: u64, _name: String, (_one, _two): (u8, u8)) -> Result<usize> {
+    pause().await;
+    let length = _name.len();
+    Ok(length + usize::from(_one))
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a"))]
+async fn complex(id: u64, a: bool, b: bool) -> Result<u64> {
+    let mut sum = 0;
+    for at in 0..id {
+        if a && at > 1 { sum += 1; }
+        if b && at > 2 { sum += 1; }
+        if a && at > 3 { sum += 1; }
+        if b && at > 4 { sum += 1; }
+        if a && at > 5 { sum += 1; }
+        if b && at > 6 { sum += 1; }
+        if a && at > 7 { sum += 1; }
+        if b && at > 8 { sum += 1; }
+        if a && at > 9 { sum += 1; }
+        if b && at > 10 { sum += 1; }
+        if a && at > 11 { sum += 1; }
+    }
+    pause().await;
+    Ok(sum)
+}
+
+#[cfg_attr(locked, distributed_lock(key = "a", on_error = |_| id))]
+async fn complex_handled(id: u64, a: bool, b: bool) -> u64 {
+    let mut sum = 0;
+    for at in 0..id {
+        if a && at > 1 { sum += 1; }
+        if b && at > 2 { sum += 1; }
+        if a && at > 3 { sum += 1; }
+        if b && at > 4 { sum += 1; }
+        if a && at > 5 { sum += 1; }
+        if b && at > 6 { sum += 1; }
+        if a && at > 7 { sum += 1; }
+        if b && at > 8 { sum += 1; }
+        if a && at > 9 { sum += 1; }
+        if b && at > 10 { sum += 1; }
+        if a && at > 11 { sum += 1; }
+    }
+    pause().await;
+    sum
+}
+
+impl Cart {
+    #[cfg_attr(locked, distributed_lock(key = "a:<self.id>"))]
+    async fn own(self, other: Cart) -> Result<Cart> {
+        pause().await;
+        let count = self.lines.len() + other.lines.len();
+        Ok(Cart { id: count as u64, ..self })
+    }
+
+    #[cfg_attr(locked, distributed_lock(key = "a", on_error = |error| { drop(error); self.lines.len() }))]
+    async fn handled(&self, id: u64, name: String) -> usize {
+        pause().await;
+        if id > 5 {
+            return 1;
+        }
+        return name.len();
+    }
+}

@@ -11,8 +11,19 @@ async fn guarded() -> Result<bool, LockError> {
     Ok(guard.is_held())
 }
 
+fn hold(id: u64) -> String {
+    format!("b:{id}")
+}
+
+// The option means the function.
+#[distributed_lock(key = hold(id), guard = hold)]
+async fn of_a_name_that_an_option_uses(id: u64) -> Result<String, LockError> {
+    Ok(hold.key().to_string())
+}
+
 pub(crate) fn main() {
     support::run(async {
         assert!(guarded().await.unwrap());
+        assert_eq!(of_a_name_that_an_option_uses(1).await.unwrap(), "b:1");
     });
 }

@@ -28,6 +28,16 @@ async fn formatted(id: u64) -> Result<LockKey> {
     Ok(key_of(lock))
 }
 
+#[distributed_lock(key = format!("order:{id:0>width$.1}"), guard = lock)]
+async fn padded(id: f64, width: usize) -> Result<LockKey> {
+    Ok(key_of(lock))
+}
+
+#[distributed_lock(key = "order", wait = "0s", on_error = |_| format!("{id:>width$}"))]
+async fn padded_by_the_handler(id: u64, width: usize) -> String {
+    String::new()
+}
+
 #[distributed_lock(key = lock_key!("made:<a.id>"), guard = lock)]
 async fn key_macro(a: Order) -> Result<LockKey> {
     assert_eq!(a.id, 7);
@@ -57,6 +67,8 @@ pub(crate) fn main() {
         assert_eq!(template(7).await.unwrap(), LockKey::from("order:7"));
         assert_eq!(constant().await.unwrap(), LockKey::from(NAME));
         assert_eq!(formatted(7).await.unwrap(), LockKey::from("order:7"));
+        assert_eq!(padded(7.0, 5).await.unwrap(), LockKey::from("order:007.0"));
+        assert_eq!(padded_by_the_handler(7, 3).await, "");
         let (id, key) = optional(Some(7)).await.unwrap();
         assert_eq!((id, key), (Some(7), LockKey::from("order:7")));
         let (id, key) = optional(None).await.unwrap();

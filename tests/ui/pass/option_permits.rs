@@ -52,8 +52,7 @@ async fn pattern(Limits { calls, name }: Limits) -> Result<String, LockError> {
     Ok(format!("{name}{calls}"))
 }
 
-// What a pattern with `..` binds is a reference here.
-#[distributed_lock(key = "i", permits = *calls)]
+#[distributed_lock(key = "i", permits = calls)]
 async fn part_of_a_pattern(Limits { calls, .. }: Limits) -> Result<u32, LockError> {
     Ok(calls)
 }

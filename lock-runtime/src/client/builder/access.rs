@@ -2,8 +2,7 @@
 
 #[cfg(feature = "tls")]
 use lock_store::Tls;
-#[cfg(feature = "redis")]
-use lock_store_redis::{Credentials, CredentialsProvider};
+use lock_store::{Credentials, CredentialsProvider};
 
 use super::LockClientBuilder;
 use crate::error::LockError;
@@ -40,13 +39,12 @@ impl LockClientBuilder {
         self
     }
 
-    /// The user at the servers, beside a URL without one. The user at sentinels stands in their
-    /// URL. Default: Redis' `default`.
+    /// The user at the servers of Redis and PostgreSQL, beside a URL without one. The user at
+    /// sentinels stands in their URL. Default: Redis' `default`.
     ///
     /// # Errors
-    /// At `connect`, [`LockError::Config`] if the URL has a user too, and for a user without a
-    /// password.
-    #[cfg(feature = "redis")]
+    /// At `connect`, [`LockError::Config`] if the URL has a user too, and at Redis for a user
+    /// without a password.
     pub fn username(mut self, username: impl Into<String>) -> Self {
         self.login.username = Some(username.into());
         self
@@ -57,7 +55,6 @@ impl LockClientBuilder {
     ///
     /// # Errors
     /// At `connect`, [`LockError::Config`] if the URL has a password too.
-    #[cfg(feature = "redis")]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.login.password = Some(password.into());
         self
@@ -65,13 +62,14 @@ impl LockClientBuilder {
 
     /// Asks for user and password instead, for tokens that change while the client runs (IAM,
     /// Vault). Asked for each new connection, and again before the
-    /// [validity](Credentials::valid_for) of what it gave ends: the connection then authenticates
-    /// anew (`AUTH`), and nobody loses a lock by that. Not for sentinels, which have users of their
-    /// own.
+    /// [validity](Credentials::valid_for) of what it gave ends: a connection to Redis then
+    /// authenticates anew (`AUTH`), and one to PostgreSQL is replaced, and nobody loses a lock by
+    /// that. Not for sentinels, which have users of their own.
     ///
-    /// It runs on the client's own thread, where renewals run too: it must not block. It has the
-    /// rest of the [connect timeout](Self::connect_timeout), and there may be several connections:
-    /// let it keep a token that is still good. An error, a panic, or no answer is a failed attempt
+    /// It runs on the client's own thread, where renewals run too: it must not block. There may be
+    /// several connections: let it keep a token that is still good. If it takes longer than the
+    /// [connect timeout](Self::connect_timeout), that attempt fails, and its answer is kept for the
+    /// next one, for a minute. An error, a panic, or no answer is a failed attempt
     /// to connect, which is tried again; its text is shown in [`LockError::Unavailable`] and in the
     /// log, without passwords that were given before.
     ///
@@ -100,7 +98,6 @@ impl LockClientBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    #[cfg(feature = "redis")]
     pub fn credentials<F, Fut, E>(mut self, provider: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -118,15 +115,14 @@ impl LockClientBuilder {
         self.expect_no_login(store)
     }
 
-    /// Refuses a user and a password beside those in the URL.
+    /// Refuses a user and a password beside those in the URL, and what is for other servers.
     pub(super) fn expect_no_login(&self, store: &str) -> Result<(), LockError> {
-        let given: &[(&str, bool)] = &[
-            #[cfg(feature = "redis")]
+        let given = [
             ("username", self.login.username.is_some()),
-            #[cfg(feature = "redis")]
             ("password", self.login.password.is_some()),
-            #[cfg(feature = "redis")]
             ("credentials", self.provider.is_some()),
+            #[cfg(feature = "redis")]
+            ("address_map", self.addresses.is_some()),
         ];
         given
             .iter()

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use lock_store::memory::MemoryStore;
-use lock_store::timing::Timeouts;
+use lock_store::timing::{DEFAULT_CONNECT_TIMEOUT, Timeouts};
 use lock_store::{
     ClientId, Clock, Listener, Namespace, Store, StoreContext, StoreError, StoreErrorKind, Wish,
 };
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use super::LockClientBuilder;
 use super::client_name;
-use super::postgres::{is_postgres, open_postgres};
+use super::postgres::{connect_timeout_of, is_postgres, open_postgres};
 use super::sqlite::open_sqlite;
 use super::url_settings::UrlSettings;
 use crate::client::LockClient;
@@ -41,7 +41,7 @@ impl LockClientBuilder {
     /// If the future is dropped, so is the connection.
     pub async fn connect(mut self) -> Result<LockClient, LockError> {
         self.read_url_settings()?;
-        let (connect_timeout, strict) = (self.connect_timeout, self.strict_checks);
+        let (connect_timeout, strict) = (self.timeouts().connect, self.strict_checks);
         let (client, store) = self.start()?;
         let by = || client.engine().clock().now() + connect_timeout;
         let failed = |source: StoreError| match source.kind() {
@@ -83,16 +83,19 @@ impl LockClientBuilder {
             namespace,
             name,
         } = UrlSettings::of(&url)?;
+        if let Some(timeout) = connect_timeout_of(&url)? {
+            if self.connect_timeout.is_some() {
+                return Err(given_twice("connect_timeout"));
+            }
+            self.connect_timeout = Some(timeout);
+        }
         self.url = Some(url);
         for (option, given, in_url) in [
             ("namespace", &mut self.namespace, namespace),
             ("name", &mut self.name, name),
         ] {
             if given.is_some() && in_url.is_some() {
-                return Err(LockError::config(format!(
-                    "`{option}` is given by the builder and in the store's URL; leave one of them \
-                     out"
-                )));
+                return Err(given_twice(option));
             }
             *given = given.take().or(in_url);
         }
@@ -103,7 +106,7 @@ impl LockClientBuilder {
         check_lease("lease", self.defaults.lease)?;
         for (name, timeout) in [
             ("command_timeout", self.defaults.command_timeout),
-            ("connect_timeout", self.connect_timeout),
+            ("connect_timeout", self.timeouts().connect),
         ] {
             if timeout.is_zero() {
                 return Err(LockError::config(format!(
@@ -125,7 +128,7 @@ impl LockClientBuilder {
     fn start(self) -> Result<(LockClient, Arc<dyn Store>), LockError> {
         let namespace = self.check()?;
         let id = self.id()?;
-        let runtime = self.runtime()?;
+        let mut runtime = self.runtime()?;
         let clock = runtime.clock.clone();
         let local_queues = LocalQueues::new(self.defaults.taken_out);
         let numbers = RequestNumbers::new(id, self.draws());
@@ -152,7 +155,8 @@ impl LockClientBuilder {
         if defaults.unavailable_after.is_none() && !can.fails_over {
             defaults.unavailable_after = Some(DEFAULT_UNAVAILABLE_AFTER);
         }
-        let (engine, task) = Engine::new(clock, store, messages, questions, defaults);
+        let end = runtime.end.take();
+        let (engine, task) = Engine::new(clock, store, messages, questions, defaults, end);
         runtime.run(task);
         let clock = engine.clock().clone();
         let diagnosis = diagnosis(Arc::clone(&opened), clock.clone(), self.timeouts());
@@ -173,7 +177,7 @@ impl LockClientBuilder {
 
     fn timeouts(&self) -> Timeouts {
         Timeouts {
-            connect: self.connect_timeout,
+            connect: self.connect_timeout.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
             command: self.defaults.command_timeout,
         }
     }
@@ -207,12 +211,18 @@ impl LockClientBuilder {
             let clock = Clock::simulated(runtime.clone());
             #[cfg(feature = "__internals")]
             let clock = clock.pausable(self.simulated.as_ref().map(|it| it.pause.clone()));
-            return Ok(Runtime { clock, work: None });
+            return Ok(Runtime {
+                clock,
+                work: None,
+                end: None,
+            });
         }
-        let (handle, work) = thread::start().map_err(no_thread)?;
+        let patience = self.defaults.command_timeout;
+        let (handle, work, end) = thread::start(patience).map_err(no_thread)?;
         Ok(Runtime {
             clock: Clock::new(handle),
             work: Some(work),
+            end: Some(end),
         })
     }
 
@@ -244,7 +254,6 @@ impl LockClientBuilder {
                      `synchronous_standby_names` says",
                 ));
             }
-            self.expect_no_login("`postgres:` has user and password in its URL")?;
             return open_postgres(self, url, context);
         }
         let Some(rest) = url.strip_prefix("memory:") else {
@@ -282,6 +291,7 @@ impl LockClientBuilder {
             replicas: self.replicas,
             login: self.login.clone(),
             provider: self.provider.clone(),
+            addresses: self.addresses.clone().unwrap_or_default(),
             #[cfg(feature = "tls")]
             tls: self.tls.clone(),
         };
@@ -297,6 +307,12 @@ impl LockClientBuilder {
     }
 }
 
+fn given_twice(option: &str) -> LockError {
+    LockError::config(format!(
+        "`{option}` is given by the builder and in the store's URL; leave one of them out"
+    ))
+}
+
 fn no_thread(error: io::Error) -> LockError {
     LockError::config(format!("the client's thread can't be started: {error}"))
 }
@@ -305,6 +321,7 @@ fn no_thread(error: io::Error) -> LockError {
 struct Runtime {
     clock: Clock,
     work: Option<oneshot::Sender<undo::UndoTask>>,
+    end: Option<thread::ThreadEnd>,
 }
 
 impl Runtime {

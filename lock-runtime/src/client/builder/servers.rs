@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 #[cfg(feature = "redis")]
-use lock_store_redis::Replicas;
+use lock_store_redis::{AddressMap, Replicas};
 
 use super::LockClientBuilder;
 
@@ -24,15 +24,18 @@ impl LockClientBuilder {
     ///   that write every change to disk
     /// - `rediss://…`, `rediss-sentinel://…`, `rediss-cluster://…`, `rediss-quorum://…`: the same
     ///   over TLS, by the feature `tls`; for sentinels, too
+    /// - `valkey` and `valkeys` in place of `redis` and `rediss` in any of these: the same
     /// - `memory:`: a store of its own in this process. A service that runs so is told by a warning
     ///   and by a finding in [`health`](crate::LockClient::health);
     ///   [`LockClient::in_memory`](crate::LockClient::in_memory) is the same without
     ///
     /// Every kind takes `?namespace=shop` and `?name=orders-7f9c`, for
     /// [`namespace`](Self::namespace) and [`name`](Self::name); all but `memory:` and a quorum take
-    /// `?replicas=1&replicas_timeout=100ms` ([`replicas`](Self::replicas)). A socket's database,
-    /// user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an option that is
-    /// not known is an error at `connect`, and so is one that the builder gives as well.
+    /// `?replicas=1&replicas_timeout=100ms` ([`replicas`](Self::replicas)); sentinels and a cluster
+    /// take `?map=announced:port>reachable:port,…` ([`address_map`](Self::address_map)). A socket's
+    /// database, user and password are `?db=2&user=…&pass=…`. Nothing in a URL is ignored: an
+    /// option that is not known is an error at `connect`, and so is one that the builder gives as
+    /// well. A scheme may be in any letter case.
     ///
     /// Reserved characters in a user or password are written as `%XX`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
@@ -68,6 +71,41 @@ impl LockClientBuilder {
     #[cfg(feature = "redis")]
     pub fn replicas(mut self, count: u32, timeout: Duration) -> Self {
         self.replicas = Some(Replicas { count, timeout });
+        self
+    }
+
+    /// Where the addresses lead that sentinels and the nodes of a cluster announce, for a client on
+    /// the other side of an address translation (NAT, port forwarding, containers). It is called
+    /// with host and port of each announced address, also of those in redirects; `None` leaves an
+    /// address as it is. The addresses in the URL are not translated. In the URL:
+    /// `?map=10.0.0.5:7000>redis.example:17000,10.0.0.6:7000>redis.example:17001`. Default: each
+    /// address is used as it is announced.
+    ///
+    /// # Errors
+    /// At [`connect`](Self::connect), [`LockError::Config`](crate::LockError::Config) for a URL
+    /// that is not of sentinels or a cluster, or that has a `map` itself.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn connect() -> Result<(), lock_runtime::LockError> {
+    /// use lock_runtime::LockClient;
+    ///
+    /// // Each node's port is forwarded by one gateway, as a number that is 10,000 higher.
+    /// let client = LockClient::builder()
+    ///     .url("redis-cluster://gateway:17000")
+    ///     .address_map(|_, port| Some(("gateway".to_owned(), port + 10_000)))
+    ///     .connect()
+    ///     .await?;
+    /// # drop(client);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "redis")]
+    pub fn address_map(
+        mut self,
+        translate: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static,
+    ) -> Self {
+        self.addresses = Some(AddressMap::new(translate));
         self
     }
 

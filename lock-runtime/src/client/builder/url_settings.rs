@@ -1,5 +1,5 @@
-//! What a URL says about the client and not about its store: `?namespace=` and `?name=`, with every
-//! kind of store.
+//! What is the same for the URLs of all stores: the form of a scheme, and `?namespace=` and
+//! `?name=`, which are about the client.
 
 use lock_store::percent_decoded;
 
@@ -16,6 +16,8 @@ pub(super) struct UrlSettings {
 impl UrlSettings {
     /// No message repeats what the URL says, which can be a password.
     pub(super) fn of(url: &str) -> Result<Self, LockError> {
+        let url = with_plain_scheme(url)?;
+        let url = url.as_str();
         let (before, fragment) = match url.split_once('#') {
             Some((before, fragment)) => (before, Some(fragment)),
             None => (url, None),
@@ -69,6 +71,19 @@ impl UrlSettings {
     }
 }
 
+/// The URL with its scheme in small letters, as the engines know it.
+fn with_plain_scheme(url: &str) -> Result<String, LockError> {
+    if url.trim() != url {
+        return Err(LockError::config(
+            "the store's URL has white space before or behind it, such as the end of a line of the \
+             file or variable that it came from; take it away",
+        ));
+    }
+    let scheme = url.find(':').unwrap_or(0);
+    let (scheme, rest) = url.split_at(scheme);
+    Ok(format!("{}{rest}", scheme.to_ascii_lowercase()))
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 mod tests {
@@ -91,6 +106,13 @@ mod tests {
                 Some(""),
                 None,
             ),
+            (
+                "Redis-Sentinel://H/Master",
+                "redis-sentinel://H/Master",
+                None,
+                None,
+            ),
+            ("MEMORY:", "memory:", None, None),
             // An unescaped password: the store says so.
             (
                 "redis://app:12?name=x@host",
@@ -110,6 +132,8 @@ mod tests {
             ("redis://h?name=a&name=b", "twice"),
             ("redis://h?name=%zz", "%25"),
             ("redis://h?namespace=%ff", "UTF-8"),
+            ("redis://h\n", "white space"),
+            (" sqlite:///tmp/locks", "white space"),
         ] {
             let error = UrlSettings::of(url).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

@@ -135,9 +135,10 @@ impl AcquireTask<'_> {
         }
         match known {
             Some(Said::Failing(error)) => Some(unavailable(Some(key), error)),
-            Some(Said::Taken | Said::Alive) if self.budget.ends().is_none() => None,
+            Some(_) if self.budget.ends().is_none() => None,
             Some(Said::Alive) if !told_busy() => Some(unavailable(Some(key), not_to_this_one())),
-            Some(Said::Taken | Said::Alive) => {
+            Some(Said::Contended(error)) if !told_busy() => Some(unavailable(Some(key), error)),
+            Some(_) => {
                 let holder = waiter.liveness().holder();
                 Some(engine.busy(key, &self.budget, holder))
             }
@@ -146,7 +147,7 @@ impl AcquireTask<'_> {
         }
     }
 
-    fn lacks(&self, mend: Mend) -> bool {
+    pub(super) fn lacks(&self, mend: Mend) -> bool {
         self.engine.defaults.taken_out.has(mend)
     }
 

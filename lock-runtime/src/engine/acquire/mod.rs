@@ -70,7 +70,9 @@ impl ObservedRequest<'_> {
         self.engine.note_views(self.keys);
         let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
         let (engine, queued) = (self.engine, &self.was_queued);
-        let outer = self.keys.iter().find_map(|key| enclosing(engine.id(), key));
+        let (client, taken_out) = (engine.id(), engine.defaults.taken_out);
+        let mut keys = self.keys.iter();
+        let outer = keys.find_map(|key| enclosing(client, key, taken_out));
         if let Some(frame) = outer {
             // Boxed, like everything rare: every waiting task has room for the largest of what it
             // may wait for.

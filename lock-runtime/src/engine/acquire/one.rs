@@ -24,6 +24,7 @@ use crate::engine::hold::Hold;
 use crate::engine::local_queue::{Doing, Handoff, Inbox, QueuedRequest, Waiter};
 use crate::engine::timing::{self, Retry};
 use crate::error::LockError;
+use crate::mends::Mend;
 use crate::observe::{LockKind, Subject, What};
 
 /// A request in the local queue. A handoff that it did not use goes to the next.
@@ -256,7 +257,9 @@ impl<'e> AcquireTask<'e> {
                 waiting.state = State::Asks;
             }
             State::InStoreQueue { recheck_at } => {
-                if became_first {
+                if became_first && self.follows_a_grant(&waiting.queued.waiter) {
+                    *recheck_at = *now;
+                } else if became_first {
                     // The one before has rechecked until now. Most likely it has just got what this
                     // one waits for. But the store must hear of this client as often as before.
                     let looked = waiting.queued.waiter.liveness().looked_at();
@@ -271,6 +274,16 @@ impl<'e> AcquireTask<'e> {
             State::InLocalQueue { .. } | State::BacksOff { .. } | State::Asks => {}
         }
         None
+    }
+
+    /// Whether one that stood before it was granted a share when it asked, later than this one has
+    /// asked. What freed that share told nobody, or its messages were lost: this one may have its
+    /// own by now.
+    fn follows_a_grant(&self, waiter: &Waiter) -> bool {
+        let asked = self.confirmed.map(|(sent, _)| sent);
+        self.request.claim.permits.is_some()
+            && waiter.liveness().granted_at() > asked
+            && !self.lacks(Mend::TurnOfTheNext)
     }
 
     /// Makes the next command what it must be.

@@ -95,7 +95,7 @@ impl Engine {
         let result = self.store.acquire_all(under_way.requests.clone(), by).await;
         // That the keys are apart was not asked of anybody.
         if !matches!(&result, Ok(answer) if answer.value == AcquiredAll::Apart) {
-            self.liveness.note(sent, &result);
+            self.liveness.note_by(sent, by, &result);
         }
         if self.is_closing() {
             return Err(LockError::Shutdown);
@@ -248,10 +248,7 @@ impl Engine {
             .max(sent);
         let renewals = holds.iter().flat_map(|hold| hold.renewals(options.lease));
         let result = self.store.renew(renewals.collect(), by).await;
-        // Silence in less than a command's time says nothing about the store.
-        if result.is_ok() || !budget.is_cut(sent, by) {
-            self.liveness.note(sent, &result);
-        }
+        self.liveness.note_by(sent, by, &result);
         let replies = result.map_err(|failure| failure.error)?.value;
         if replies.contains(&Renewed::Unanswered) {
             return Err(unanswered());

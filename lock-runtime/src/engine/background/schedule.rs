@@ -17,8 +17,8 @@ pub(super) struct Schedule {
     pub(super) events: BTreeMap<(Instant, u64), Scheduled>,
     /// The time that the task sleeps until. It is not woken for a later one.
     pub(super) armed: Option<Instant>,
-    /// Whether somebody waits until no hold is left.
-    pub(super) awaited: bool,
+    /// Somebody waits until at most so many holds are left.
+    pub(super) awaited: Option<usize>,
     pub(super) closed: bool,
 }
 

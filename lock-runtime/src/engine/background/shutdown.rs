@@ -1,47 +1,82 @@
 //! The end of a client: nothing new, nothing left behind.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::config::FAR;
 use crate::engine::Engine;
+use crate::engine::hold::Hold;
+use crate::engine::reentrancy::call_chain;
 use crate::error::LostReason;
 
 impl Engine {
     /// Refuses new and waiting requests, gives bodies time until the timeout, ends the holds that
-    /// are left, and waits for releases.
-    pub(crate) async fn shutdown(&self, timeout: Duration) {
+    /// are left, and waits for releases. The holds around the caller itself are none of these: they
+    /// go on until they are released, and then the background does the rest.
+    pub(crate) async fn shutdown(self: &Arc<Self>, timeout: Duration) {
         self.closing.store(true, Ordering::Release);
         if self.is_forked() {
             return;
         }
         self.local_queues.wake_all();
         self.closed.notify_waiters();
+        let own = call_chain::holds(self.id(), self.defaults.taken_out);
         let by = self.clock.now() + timeout.min(FAR);
-        let _ = self.clock.by(by, self.watchdog.until_idle()).await;
-        self.lose_all();
+        let _ = self.clock.by(by, self.watchdog.until_idle_but(&own)).await;
+        self.lose_all_but(&own);
+        self.quiet_down(&own).await;
+        if own.is_empty() {
+            self.close().await;
+        } else {
+            let engine = Arc::clone(self);
+            self.clock.spawn(async move {
+                engine.watchdog.until_idle_but(&[]).await;
+                engine.quiet_down(&[]).await;
+                engine.close().await;
+            });
+        }
+    }
+
+    /// Waits for what is under way, for a while.
+    async fn quiet_down(&self, own: &[Arc<Hold>]) {
         // A store that is gone hears no release. Leases end by themselves.
         let by = self.clock.now() + 2 * self.defaults.command_timeout;
         let quiet = async {
             // First the requests and releases under way: each may leave something to undo.
             self.active.until_idle().await;
-            self.lose_all();
+            self.lose_all_but(own);
             self.undo.drained().await;
             self.store.finish(by).await;
         };
         let _ = self.clock.by(by, quiet).await;
+    }
+
+    /// Closes the store, and tells the observers.
+    async fn close(&self) {
         self.store.close();
         self.messages.all_disconnected();
         let by = self.clock.now() + self.defaults.command_timeout;
         let _ = self.clock.by(by, self.observed.events.told()).await;
     }
 
-    /// Ends each hold, for a shutdown. Also a handoff on its way to a task that nobody polls.
-    fn lose_all(&self) {
+    /// Ends when a shutdown has begun.
+    pub(crate) async fn closing(&self) {
+        // Registered before the question, so that no shutdown falls between the two.
+        let closed = self.closed.notified();
+        if !self.is_closing() {
+            closed.await;
+        }
+    }
+
+    /// Ends each other hold, for a shutdown. Also a handoff on its way to a task that nobody polls.
+    fn lose_all_but(&self, own: &[Arc<Hold>]) {
         for handoff in self.local_queues.take_handoffs() {
             self.pass_back(handoff);
         }
-        for hold in self.watchdog.holds() {
+        let mut holds = self.watchdog.holds();
+        holds.retain(|hold| !own.iter().any(|one| Arc::ptr_eq(one, hold)));
+        for hold in holds {
             hold.lose(LostReason::Shutdown);
             self.observed.lost(&hold, self.clock.now());
             self.watchdog.forget(&hold);

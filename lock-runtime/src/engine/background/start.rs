@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use lock_store::{Clock, Store};
 use tokio::sync::Notify;
 
+use super::thread::ThreadEnd;
 use super::undo::{Undo, UndoTask};
 use super::views::forget_unused_views;
 use super::watchdog::Watchdog;
@@ -28,6 +29,7 @@ impl Engine {
         messages: Arc<Messages>,
         questions: Questions,
         defaults: Defaults,
+        end: Option<ThreadEnd>,
     ) -> (Arc<Self>, UndoTask) {
         let timeout = defaults.command_timeout;
         let observed = Arc::clone(&messages.observed);
@@ -70,6 +72,7 @@ impl Engine {
             closed: Notify::new(),
             active: Arc::default(),
             views_used: Arc::default(),
+            _end: end,
         });
         let local_queues = Arc::clone(&engine.local_queues);
         let patrol = patrol(Arc::downgrade(&engine), local_queues);

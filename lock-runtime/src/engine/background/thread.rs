@@ -4,10 +4,13 @@
 //! So a global client outlives each runtime of its callers. Code that blocks its executor does not
 //! cost it its leases. A guard can be dropped anywhere.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::io;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::time::Duration;
 
+use lock_store::{Instant, Mutex};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -15,6 +18,7 @@ use super::undo::UndoTask;
 
 thread_local! {
     static IS_OWN: Cell<bool> = const { Cell::new(false) };
+    static UNAWAITED: Unawaited = const { Unawaited(RefCell::new(Vec::new())) };
 }
 
 /// Whether this is a client's own thread, which nothing may block.
@@ -23,12 +27,16 @@ pub(crate) fn is_own() -> bool {
 }
 
 /// Starts the thread. Send it the undo task: when that is done, so is the thread.
-pub(crate) fn start() -> io::Result<(Handle, oneshot::Sender<UndoTask>)> {
+pub(crate) fn start(
+    patience: Duration,
+) -> io::Result<(Handle, oneshot::Sender<UndoTask>, ThreadEnd)> {
+    let (runs, ended) = mpsc::channel::<Infallible>();
     let (started, handle) = mpsc::channel();
     let (work, task) = oneshot::channel::<UndoTask>();
     std::thread::Builder::new()
         .name("lock-runtime".into())
         .spawn(move || {
+            let _runs = runs;
             let runtime = match Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(started.send(Err(error))),
@@ -48,5 +56,76 @@ pub(crate) fn start() -> io::Result<(Handle, oneshot::Sender<UndoTask>)> {
     let handle = handle
         .recv()
         .map_err(|_| io::Error::other("the lock-runtime thread did not start"))??;
-    Ok((handle, work))
+    let end = ThreadEnd {
+        process: std::process::id(),
+        ended: Mutex::new(Some(RestOfWork { ended, patience })),
+    };
+    Ok((handle, work, end))
+}
+
+/// Waits, when the last of a client is dropped, for what is under way: a release must not be lost
+/// with the process that ends right after it. For one command's time at most, and never in an
+/// executor. There the wait is put off to the end of the thread, which is the end of the process
+/// too where that runs the destructors of its thread's variables.
+#[derive(Debug)]
+pub(crate) struct ThreadEnd {
+    /// The one that has the thread. A child process after `fork()` has not.
+    process: u32,
+    ended: Mutex<Option<RestOfWork>>,
+}
+
+/// A thread that has nothing to do but to end its work.
+#[derive(Debug)]
+struct RestOfWork {
+    /// Disconnected when it has ended.
+    ended: Receiver<Infallible>,
+    patience: Duration,
+}
+
+impl Drop for ThreadEnd {
+    fn drop(&mut self) {
+        if is_own() || self.process != std::process::id() {
+            return;
+        }
+        let Some(rest) = self.ended.lock().take() else {
+            return;
+        };
+        match Handle::try_current() {
+            Err(_) => rest.wait(Instant::now()),
+            // Fails at the end of a thread, where nothing is put off any more.
+            Ok(_) => _ = UNAWAITED.try_with(|unawaited| unawaited.put_off(rest)),
+        }
+    }
+}
+
+impl RestOfWork {
+    /// Says nothing in the log: what writes it may be gone already at the end of a thread.
+    fn wait(&self, since: Instant) {
+        let left = self.patience.saturating_sub(since.elapsed());
+        let _ = self.ended.recv_timeout(left);
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.ended.try_recv(), Err(TryRecvError::Disconnected))
+    }
+}
+
+/// Clients that ended in an executor of this thread.
+struct Unawaited(RefCell<Vec<RestOfWork>>);
+
+impl Unawaited {
+    fn put_off(&self, rest: RestOfWork) {
+        let mut all = self.0.borrow_mut();
+        all.retain(|earlier| !earlier.is_over());
+        all.push(rest);
+    }
+}
+
+impl Drop for Unawaited {
+    fn drop(&mut self) {
+        let since = Instant::now();
+        for rest in self.0.get_mut() {
+            rest.wait(since);
+        }
+    }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Watchdog {
     schedule: Mutex<Schedule>,
     /// The earliest event is now earlier than what the task sleeps for.
     earlier: Notify,
-    /// No hold is left.
+    /// No hold is left, or no more than a shutdown leaves alone.
     idle: Notify,
 }
 
@@ -110,7 +110,8 @@ impl Watchdog {
 
     fn forget_at(&self, mut schedule: MutexGuard<'_, Schedule>, hold: &Hold, at: Option<Instant>) {
         let event = at.and_then(|at| schedule.events.remove(&(at, hold.id())));
-        let idle = schedule.awaited && schedule.events.is_empty();
+        let left = schedule.events.len();
+        let idle = schedule.awaited.is_some_and(|most| left <= most);
         drop(schedule);
         drop(event);
         if idle {
@@ -148,14 +149,15 @@ impl Watchdog {
         self.schedule.lock().events.len()
     }
 
-    /// Waits until no hold is left.
-    pub(crate) async fn until_idle(&self) {
+    /// Waits until no hold is left but these.
+    pub(crate) async fn until_idle_but(&self, own: &[Arc<Hold>]) {
+        let is_own = |event: &Scheduled| own.iter().any(|hold| Arc::ptr_eq(hold, &event.hold));
         loop {
             let idle = self.idle.notified();
             {
                 let mut schedule = self.schedule.lock();
-                schedule.awaited = true;
-                if schedule.events.is_empty() {
+                schedule.awaited = schedule.awaited.max(Some(own.len()));
+                if schedule.events.values().all(is_own) {
                     return;
                 }
             }
@@ -273,10 +275,7 @@ impl Watchdog {
             .iter()
             .flat_map(|(event, lease)| event.hold.renewals(*lease));
         let result = self.store.renew(renewals.collect(), by).await;
-        // Silence in less than a command's time says nothing about the store.
-        if result.is_ok() || by >= sent + self.command_timeout - self.command_timeout / 10 {
-            self.liveness.note(sent, &result);
-        }
+        self.liveness.note_by(sent, by, &result);
         match result {
             Ok(answer) => {
                 let mut replies = answer.value.into_iter();

@@ -50,6 +50,11 @@ impl Hold {
         drop(state);
         drop(tenure);
         tracing::warn!(key = %self.key().shortened(), %reason, "a lock was lost");
+        self.tell_loss();
+    }
+
+    /// Wakes whoever waits for a loss: of the hold, or of a nested guard that shares it.
+    pub(crate) fn tell_loss(&self) {
         if let Some(lost) = self.lost.get() {
             lost.notify_waiters();
         }
@@ -67,7 +72,19 @@ impl Hold {
         !std::mem::replace(&mut self.state.lock().said_long, true)
     }
 
-    /// Ends when the hold is lost. Ask [`loss`](Self::loss) after this call: so no loss is missed.
+    /// Waits until there is a loss: of the hold, or of a nested guard that shares it.
+    pub(crate) async fn until_lost(&self, loss: impl Fn() -> Option<LostReason>) -> LostReason {
+        loop {
+            let notified = self.notified();
+            if let Some(reason) = loss() {
+                return reason;
+            }
+            notified.await;
+        }
+    }
+
+    /// Ends when the hold, or a nested guard that shares it, may be lost. Ask after this call: so
+    /// no loss is missed.
     pub(crate) fn notified(&self) -> OwnedNotified {
         let lost = self.lost.get_or_init(Arc::default);
         Arc::clone(lost).notified_owned()

@@ -144,6 +144,10 @@ impl Hold {
             .position(|part| part.owner.client == client && part.key == *key)
     }
 
+    pub(crate) fn is_of(&self, client: ClientId) -> bool {
+        self.parts()[0].owner.client == client
+    }
+
     /// How much of its key it has; `None` is all of it.
     pub(crate) fn permits(&self) -> Option<Permits> {
         self.state.lock().permits

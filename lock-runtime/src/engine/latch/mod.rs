@@ -188,7 +188,7 @@ impl Engine {
             let sent = self.clock.now();
             let by = budget.command_by(sent, gives_up);
             let result = command(by, self.store_time.at(sent)).await;
-            self.liveness.note(sent, &result);
+            self.liveness.note_by(sent, by, &result);
             let now = self.clock.now();
             let refused_before = std::mem::take(&mut refused);
             let failure = match result.map(|answer| answer.value) {

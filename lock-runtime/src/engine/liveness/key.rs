@@ -1,7 +1,9 @@
 //! What the store has said to the requests of one key. Only the first of them asks; they share its
 //! answers, and so give up together and for the same reason.
 
-use lock_store::{Acquired, Answer, Busy, Failure, Holder, Inspection, Instant, Mutex, StoreError};
+use lock_store::{
+    Acquired, Answer, Busy, Failure, Holder, Inspection, Instant, Mutex, StoreError, StoreErrorKind,
+};
 use tokio::sync::Notify;
 
 use super::{is_own_silence, is_silence, silent_since};
@@ -22,12 +24,17 @@ struct KeyLivenessState {
     /// Send time of the last command after which the key was taken: as the store said, or because
     /// it was granted to a request of this client.
     busy: Option<Instant>,
+    /// Send time of the last command that was granted the key, or a share of it.
+    granted: Option<Instant>,
     /// Send time of the last command by which a request that had a place in the store's queue asked
     /// again.
     looked: Option<Instant>,
     /// Who had the key by the store's last word.
     holder: Option<Holder>,
     failing: Option<KeyFailure>,
+    /// Send time of the last command that others kept from the key, as the store has said, if none
+    /// got at it after that.
+    contended: Option<(Instant, StoreError)>,
     /// Send time of the first command without an answer after the last one that had one.
     silent_since: Option<Instant>,
     /// A look is under way. One at a time; everyone shares its answer.
@@ -53,6 +60,8 @@ pub(crate) enum Said {
     Taken,
     /// The store answers, and has not said so.
     Alive,
+    /// The store answers, and has let nobody of this client at the key.
+    Contended(StoreError),
     Failing(StoreError),
 }
 
@@ -93,6 +102,11 @@ impl KeyLiveness {
         };
     }
 
+    /// Send time of the last command that was granted the key, or a share of it.
+    pub(crate) fn granted_at(&self) -> Option<Instant> {
+        self.state.lock().granted
+    }
+
     /// Send time of the last command that told the store that this client runs: one of a request
     /// that had a place there.
     pub(crate) fn looked_at(&self) -> Option<Instant> {
@@ -121,13 +135,20 @@ impl KeyLiveness {
                     state.looked = state.looked.max(Some(sent));
                 }
                 state.answered = state.answered.max(Some(sent));
-                state.failing = None;
-                if let Acquired::Busy(Busy { holder, .. }) = answer.value {
-                    state.holder = holder;
+                (state.failing, state.contended) = (None, None);
+                match answer.value {
+                    Acquired::Busy(Busy { holder, .. }) => state.holder = holder,
+                    Acquired::Granted(_) => state.granted = state.granted.max(Some(sent)),
+                    Acquired::Conflict => {}
                 }
                 if !matches!(answer.value, Acquired::Conflict) {
                     state.busy = state.busy.max(Some(sent));
                 }
+            }
+            Err(failure) if failure.error.kind() == StoreErrorKind::Contended => {
+                state.answered = state.answered.max(Some(sent));
+                state.failing = None;
+                state.contended = Some((sent, failure.error.clone()));
             }
             Err(failure) => state.fails(sent, failure),
         }
@@ -209,7 +230,12 @@ impl KeyLivenessState {
             Some(failing) if failing.last < started && is_silence(&failing.error) => None,
             Some(failing) => Some(Said::Failing(failing.error.clone())),
             _ if self.busy >= Some(since) => Some(Said::Taken),
-            _ => (self.answered >= Some(since)).then_some(Said::Alive),
+            _ => match &self.contended {
+                Some((at, error)) if *at + FAILURE_LASTS >= since => {
+                    Some(Said::Contended(error.clone()))
+                }
+                _ => (self.answered >= Some(since)).then_some(Said::Alive),
+            },
         }
     }
 

@@ -66,6 +66,19 @@ impl Liveness {
         }
     }
 
+    /// The same of a command that had time until `by`, unless that was so little that a failure
+    /// says nothing about the store.
+    pub(crate) fn note_by<T>(
+        &self,
+        sent: Instant,
+        by: Instant,
+        result: &Result<Answer<T>, Failure>,
+    ) {
+        if result.is_ok() || !timing::is_cut(sent, by, self.command_timeout) {
+            self.note(sent, result);
+        }
+    }
+
     /// Since when nothing was heard of the store, if commands are not answered.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         self.state.lock().silent_since(self.clock.now())

@@ -22,5 +22,7 @@ mod waiter;
 pub(super) use self::handoff::TakenOver;
 pub(crate) use self::queues::LocalQueues;
 pub(super) use self::releasing::Releasing;
-pub(super) use self::state::{Asked, Doing, Handoff, Inbox, QueuedRequest, Signal, Tenure};
+pub(super) use self::state::{
+    Asked, Doing, Handoff, Inbox, LocalQueue, QueuedRequest, Signal, Tenure,
+};
 pub(super) use self::waiter::Waiter;

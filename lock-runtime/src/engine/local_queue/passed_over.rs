@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lock_store::{Instant, LockKey};
+use lock_store::{Instant, LockKey, WakeUp};
 
 use super::signal::Taken;
 use super::state::{LocalQueue, QueuedRequest};
-use crate::config::LOOKS_UNTIL_PASSED_OVER;
+use crate::config::{CALLED_FOR_EACH, LOOKS_UNTIL_PASSED_OVER};
 
 /// The waiters that are to be passed over.
 pub(super) fn overdue(queue: &LocalQueue, now: Instant) -> Vec<u64> {
@@ -19,6 +19,18 @@ pub(super) fn overdue(queue: &LocalQueue, now: Instant) -> Vec<u64> {
             (entry.missed >= LOOKS_UNTIL_PASSED_OVER).then_some(*ticket)
         })
         .collect()
+}
+
+/// Where so many were passed over there may be more: calls some of those behind them. The groups
+/// grow with their number, so that a row of them does not cost each one's time.
+pub(super) fn call_next(queue: &LocalQueue, passed_over: usize) {
+    let mut state = queue.state.lock();
+    state.passed_over += passed_over;
+    let group = state.passed_over.saturating_mul(CALLED_FOR_EACH);
+    let called = state.entries.0.iter().take(group);
+    let called: Vec<WakeUp> = called.map(|(_, entry)| entry.signal.call()).collect();
+    drop(state);
+    drop(called);
 }
 
 /// What a waiter had that nobody polled.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_store::{LockKey, Mutex, SweepingMap};
 
-use super::state::{LocalQueue, QueueEntries, QueueEntry, QueueState};
+use super::state::{LocalQueue, QueueEntries, QueueEntry, QueueState, QueuedRequest, Signal};
 use crate::engine::liveness::key::KeyLiveness;
 
 /// An empty queue keeps room for so many entries.
@@ -24,15 +24,33 @@ pub(super) fn enter(
         change(&mut queue.state.lock());
         return Arc::clone(queue);
     }
-    let mut state = QueueState::default();
-    change(&mut state);
-    let queue = Arc::new(LocalQueue {
-        key: key.clone(),
-        state: Mutex::new(state),
-        liveness: KeyLiveness::default(),
-    });
+    let queue = LocalQueue::apart(key.clone());
+    change(&mut queue.state.lock());
     table.insert(queue.key.clone(), Arc::clone(&queue));
     queue
+}
+
+impl LocalQueue {
+    /// A queue that is in no table.
+    pub(crate) fn apart(key: LockKey) -> Arc<Self> {
+        Arc::new(Self {
+            key,
+            state: Mutex::default(),
+            liveness: KeyLiveness::default(),
+        })
+    }
+
+    pub(crate) fn has_waiters(&self) -> bool {
+        !self.state.lock().entries.0.is_empty()
+    }
+
+    /// There may be something to do for the first.
+    pub(crate) fn wake_first(&self) {
+        let state = self.state.lock();
+        let first = state.first().map(|(_, first)| first.signal.wake_up());
+        drop(state);
+        drop(first);
+    }
 }
 
 impl QueueState {
@@ -52,6 +70,17 @@ impl QueueState {
 
     pub(super) fn is_empty(&self) -> bool {
         self.is_idle() && self.tenures == 0
+    }
+}
+
+impl QueueEntry {
+    pub(super) fn new(signal: &Arc<Signal>, request: QueuedRequest, willing: bool) -> Self {
+        Self {
+            signal: Arc::clone(signal),
+            request,
+            willing,
+            missed: 0,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use lock_store::{Instant, LockKey, Mutex, WakeUp};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-use super::passed_over::{PassedOver, overdue};
+use super::passed_over::{PassedOver, call_next, overdue};
 use super::queue::{QueueTable, enter};
 use super::releasing::Releasing;
 use super::state::{
@@ -55,17 +55,10 @@ impl LocalQueues {
         doing: Doing,
     ) -> (Waiter, bool) {
         let signal = Signal::new(doing);
-        let entry = QueueEntry {
-            signal: Arc::clone(&signal),
-            request,
-            willing,
-            missed: 0,
-        };
+        let entry = QueueEntry::new(&signal, request, willing);
         let (mut ticket, mut is_first) = (0, false);
         let queue = self.enter(key, |state| {
-            // Under the lock, so that the order is that of the tickets.
-            ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-            state.entries.0.push_back((ticket, entry));
+            ticket = self.push(state, entry);
             is_first = state.is_first(ticket);
         });
         let waiter = Waiter {
@@ -74,6 +67,31 @@ impl LocalQueues {
             signal,
         };
         (waiter, is_first)
+    }
+
+    /// A waiter at the end of a queue that is in no table.
+    pub(crate) fn join_apart(
+        &self,
+        queue: &Arc<LocalQueue>,
+        request: QueuedRequest,
+        doing: Doing,
+    ) -> Waiter {
+        let signal = Signal::new(doing);
+        let entry = QueueEntry::new(&signal, request, false);
+        let ticket = self.push(&mut queue.state.lock(), entry);
+        let queue = Arc::clone(queue);
+        Waiter {
+            queue,
+            ticket,
+            signal,
+        }
+    }
+
+    /// Under the queue's lock, so that the order is that of the tickets.
+    fn push(&self, state: &mut QueueState, entry: QueueEntry) -> u64 {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        state.entries.0.push_back((ticket, entry));
+        ticket
     }
 
     /// Until this is dropped, a release of the key is under way.
@@ -168,9 +186,14 @@ impl LocalQueues {
         let mut passed_over = Vec::new();
         let mut kept = Vec::new();
         for queue in queues {
-            for ticket in overdue(&queue, now) {
-                passed_over.extend(PassedOver::take(&queue, ticket));
+            let overdue = overdue(&queue, now).into_iter();
+            let taken: Vec<_> = overdue
+                .filter_map(|ticket| PassedOver::take(&queue, ticket))
+                .collect();
+            if !taken.is_empty() {
+                call_next(&queue, taken.len());
             }
+            passed_over.extend(taken);
             let mut state = queue.state.lock();
             state.patrolled = !state.entries.0.is_empty();
             let patrolled = state.patrolled;

@@ -77,6 +77,7 @@ impl Signal {
     /// Empties the inbox.
     pub(crate) fn take(&self) -> Inbox {
         self.woken.store(NOT_WOKEN, Ordering::Release);
+        self.called.store(false, Ordering::Relaxed);
         if !self.filled.load(Ordering::Acquire) {
             return Inbox::default();
         }
@@ -131,7 +132,7 @@ impl Signal {
 
     /// The patrol looks. Whether there was something to do at its last look as well, and the waiter
     /// has done nothing since: nobody polls it. One that is not the first of its queue need only
-    /// heed what it was given.
+    /// heed what it was given, or that it was called.
     pub(super) fn is_overdue(&self, now: Instant, is_first: bool) -> bool {
         let woken = self.woken.swap(SEEN_WOKEN, Ordering::AcqRel);
         if woken == NOT_WOKEN {
@@ -147,9 +148,10 @@ impl Signal {
         let since_last_look = post.seen == doing;
         post.seen = doing;
         let was_given = post.inbox.handoff.is_some() || post.inbox.granted.is_some();
+        let is_due = is_first || was_given || self.called.load(Ordering::Relaxed);
         match post.doing {
             Some(Doing::Asks(by)) => since_last_look && now >= by,
-            _ if !is_first && !was_given => false,
+            _ if !is_due => false,
             Some(Doing::Looks(by)) => since_last_look && now >= by,
             Some(Doing::Sleeps(until)) => woken == SEEN_WOKEN || (since_last_look && now >= until),
             None => false,
@@ -175,6 +177,12 @@ impl Signal {
             self.filled.store(true, Ordering::Release);
         }
         drop(post);
+        self.wake_up()
+    }
+
+    /// Wakes a waiter that is to show that it is polled, wherever it stands.
+    pub(super) fn call(self: &Arc<Self>) -> WakeUp {
+        self.called.store(true, Ordering::Relaxed);
         self.wake_up()
     }
 

@@ -35,6 +35,8 @@ pub(super) struct QueueState {
     pub(super) tenures: usize,
     /// Whether the patrol looks after this queue.
     pub(super) patrolled: bool,
+    /// So many waiters were passed over since one last left by itself.
+    pub(super) passed_over: usize,
     /// Wakes requests that wait until no release is under way.
     pub(super) settled: Option<Arc<Notify>>,
 }
@@ -73,6 +75,8 @@ pub(crate) struct Signal {
     pub(super) filled: AtomicBool,
     /// Whether it was woken and has not reacted yet.
     pub(super) woken: AtomicU8,
+    /// Whether it is to show that it is polled, though it is not the first.
+    pub(super) called: AtomicBool,
     /// How often it was polled while it asked the store.
     pub(super) polls: AtomicU32,
 }

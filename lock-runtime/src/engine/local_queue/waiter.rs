@@ -74,6 +74,7 @@ impl Waiter {
     pub(crate) fn leave(&self) -> Option<Handoff> {
         let mut state = self.queue.state.lock();
         state.entries.remove(self.ticket)?;
+        state.passed_over = 0;
         let next = state.first().map(|(_, next)| next.signal.wake_up());
         if next.is_none() {
             self.queue.liveness.forget();

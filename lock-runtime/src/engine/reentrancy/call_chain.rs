@@ -1,17 +1,19 @@
 //! The call chain: the holds around the code that runs here.
 //!
-//! The chain is a task-local that each poll of a body sets. So it follows calls and `join!`, and
-//! ends at a spawn.
+//! The chain is a task-local that each poll of a body sets, for the task that polls it. So it
+//! follows calls and `join!`, and ends at a spawn, whoever polls the spawned task.
 
 use std::sync::Arc;
 
 use lock_store::{ClientId, LockKey};
 
 use super::gate::NestedGate;
+use super::of_task::OfTask;
 use crate::engine::hold::Hold;
+use crate::mends::{Mend, TakenOut};
 
 tokio::task_local! {
-    static CHAIN: Chain;
+    static CHAIN: OfTask<Arc<Frame>>;
 }
 
 /// The holds around a piece of code, innermost first.
@@ -20,62 +22,69 @@ pub(crate) type Chain = Option<Arc<Frame>>;
 /// A body that runs under a hold.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    hold: Arc<Hold>,
     /// Siblings exclude each other here, unless they all only read.
-    gate: NestedGate,
-    /// Where the guard of this body has a nested permit itself.
-    entered: Option<NestedGate>,
+    gate: Arc<NestedGate>,
     outer: Chain,
 }
 
 impl Frame {
-    /// A frame for a body under `hold`, inside the frames around this code.
-    pub(crate) fn new(hold: Arc<Hold>, gate: NestedGate, entered: Option<NestedGate>) -> Arc<Self> {
-        Arc::new(Self {
-            hold,
-            gate,
-            entered,
-            outer: current(),
-        })
-    }
-
-    pub(super) fn hold(&self) -> &Arc<Hold> {
-        &self.hold
+    /// A frame for a body under the gate's hold, inside the frames around this code.
+    pub(crate) fn new(gate: Arc<NestedGate>, taken_out: TakenOut) -> Arc<Self> {
+        let outer = current(taken_out);
+        Arc::new(Self { gate, outer })
     }
 
     /// Where nested calls wait for the hold.
-    pub(super) fn gate(&self) -> &NestedGate {
+    pub(super) fn gate(&self) -> &Arc<NestedGate> {
         &self.gate
+    }
+
+    fn has(&self, client: ClientId, key: &LockKey) -> bool {
+        self.gate.hold().find(client, key).is_some()
+    }
+
+    /// Whether the guard of this body has a permit of that gate itself.
+    fn has_entered(&self, gate: &Arc<NestedGate>) -> bool {
+        self.gate
+            .outer()
+            .is_some_and(|outer| Arc::ptr_eq(outer, gate))
     }
 }
 
-fn current() -> Chain {
-    CHAIN.try_with(Clone::clone).ok().flatten()
+fn current(taken_out: TakenOut) -> Chain {
+    let of_task = |chain: &OfTask<Arc<Frame>>| match taken_out.has(Mend::ChainOfOneTask) {
+        false => chain.get().cloned(),
+        true => Some(Arc::clone(chain.get_in_any_task())),
+    };
+    CHAIN.try_with(of_task).ok().flatten()
 }
 
 /// The innermost hold of this client and key around the caller's code.
-pub(crate) fn enclosing(client: ClientId, key: &LockKey) -> Chain {
-    let mut found = frames().find(|frame| frame.hold.find(client, key).is_some())?;
+pub(crate) fn enclosing(client: ClientId, key: &LockKey, taken_out: TakenOut) -> Chain {
+    let mut found = frames(taken_out).find(|frame| frame.has(client, key))?;
     // If a nested body enters an outer guard's scope, this very call chain has the permit of that
     // guard's gate. Waiting there would never end. The chain goes on from the frame that has the
     // permit.
-    while let Some(entrant) = frames().find(|frame| {
-        frame
-            .entered
-            .as_ref()
-            .is_some_and(|entered| Arc::ptr_eq(entered, &found.gate))
-    }) {
+    while let Some(entrant) = frames(taken_out).find(|frame| frame.has_entered(&found.gate)) {
         found = entrant;
     }
     Some(found)
 }
 
-/// The frames around the caller's code, innermost first.
-fn frames() -> impl Iterator<Item = Arc<Frame>> {
-    std::iter::successors(current(), |frame| frame.outer.clone())
+/// The holds of this client around the caller's code.
+pub(in crate::engine) fn holds(client: ClientId, taken_out: TakenOut) -> Vec<Arc<Hold>> {
+    let holds = frames(taken_out).map(|frame| Arc::clone(frame.gate.hold()));
+    holds.filter(|hold| hold.is_of(client)).collect()
+}
+
+/// The frames around the caller's code, innermost first. A body with a hold of its own that was
+/// kept beyond the body around it is no longer inside of that one.
+fn frames(taken_out: TakenOut) -> impl Iterator<Item = Arc<Frame>> {
+    let frames = std::iter::successors(current(taken_out), |frame| frame.outer.clone());
+    frames.filter(|frame| !frame.gate.is_closed())
 }
 
 /// Runs `poll` inside of a frame.
 pub(crate) fn within<T>(frame: &Arc<Frame>, poll: impl FnOnce() -> T) -> T {
-    CHAIN.sync_scope(Some(Arc::clone(frame)), poll)
+    CHAIN.sync_scope(OfTask::new(Arc::clone(frame)), poll)
 }

@@ -7,17 +7,19 @@ use lock_store::{Instant, LockKey, Permits};
 
 use super::call_chain::Frame;
 use super::gate::{NestedGate, NestedPermit};
-use crate::config::{Resolved, Wait};
+use crate::config::{FAR, Resolved};
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
+use crate::engine::local_queue::{Doing, LocalQueue, QueuedRequest, Waiter};
 use crate::engine::timing::Budget;
-use crate::error::{HeldBy, KeyKind, LockError, LostReason};
+use crate::error::{HeldBy, KeyKind, LockError};
+use crate::mends::Mend;
 
 /// The result of a request: a hold of its own, or the use of its call chain's hold.
 #[derive(Debug)]
 pub(crate) enum Held {
     Own(Arc<Hold>),
-    Nested(Arc<Hold>, NestedPermit, NestedGate),
+    Nested(NestedPermit),
 }
 
 /// What a request got, when, and how long it waited for it.
@@ -37,29 +39,39 @@ impl Engine {
         options: &Resolved,
         budget: Budget,
     ) -> Result<Held, LockError> {
-        let budget = &budget;
-        let hold = frame.hold();
+        let gate = frame.gate();
+        let hold = gate.hold();
         self.check_nested(hold, keys, options)?;
-        let permit = self.pass_gate(frame, options, budget).await?;
-        if let Some(reason) = hold.loss() {
-            return Err(hold.lost_error(reason));
-        }
-        if hold.ended() {
-            return Err(hold.lost_error(LostReason::Gone));
-        }
+        let permit = self.pass_gate(gate, options, &budget).await?;
+        gate.check()?;
         // It may have been downgraded while this waited.
         self.check_nested(hold, keys, options)?;
         if options.fenced {
-            for part in keys.iter().filter_map(|key| hold.find(self.id(), key)) {
-                let part = &hold.parts()[part];
-                if part.token().is_none() {
-                    self.fence(hold, part, budget).await?;
-                }
+            // Once the hold is over, a token would be one of its successor.
+            tokio::select! {
+                biased;
+                error = gate.lost() => return Err(error),
+                fenced = self.fence_nested(hold, keys, &budget) => fenced?,
             }
+            gate.check()?;
         }
         hold.keep_at_least(options.hold_at_least);
-        let gate = Arc::clone(frame.gate());
-        Ok(Held::Nested(Arc::clone(hold), permit, gate))
+        Ok(Held::Nested(permit))
+    }
+
+    async fn fence_nested(
+        &self,
+        hold: &Hold,
+        keys: &[LockKey],
+        budget: &Budget,
+    ) -> Result<(), LockError> {
+        for part in keys.iter().filter_map(|key| hold.find(self.id(), key)) {
+            let part = &hold.parts()[part];
+            if part.token().is_none() {
+                self.fence(hold, part, budget).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether a request inside of a hold can use it.
@@ -95,45 +107,76 @@ impl Engine {
     /// Waits until no sibling uses the hold.
     async fn pass_gate(
         &self,
-        frame: &Frame,
+        gate: &Arc<NestedGate>,
         options: &Resolved,
         budget: &Budget,
     ) -> Result<NestedPermit, LockError> {
-        let (hold, gate) = (frame.hold(), frame.gate());
         let shared = options.permits == Some(Permits::READ);
-        if let Some(permit) = NestedPermit::now(gate, shared) {
+        if let Some(permit) = gate.enter_now(shared) {
             return Ok(permit);
         }
         let closed = self.closed.notified();
         if self.is_closing() {
             return Err(LockError::Shutdown);
         }
-        let lost = hold.notified();
-        if let Some(reason) = hold.loss() {
-            return Err(hold.lost_error(reason));
-        }
         let permit = async {
             tokio::select! {
                 biased;
-                () = lost => None,
-                () = closed => None,
-                permit = NestedPermit::wait(gate, shared) => Some(permit),
+                error = gate.lost() => Err(error),
+                () = closed => Err(LockError::Shutdown),
+                permit = self.waits_at(gate, shared, budget) => Ok(permit),
             }
         };
-        let permit = match options.wait {
-            Wait::Forever => Some(permit.await),
-            Wait::For(wait) => self.clock.by(budget.started + wait, permit).await,
+        let permit = match budget.ends() {
+            None => Some(permit.await),
+            Some(ends) => self.clock.by(ends, permit).await,
         };
-        match permit {
-            Some(Some(permit)) => Ok(permit),
-            Some(None) if self.is_closing() => Err(LockError::Shutdown),
-            Some(None) => Err(hold.lost_error(hold.loss().unwrap_or(LostReason::Expired))),
-            None => Err(LockError::Busy {
-                key: hold.key().clone(),
+        permit.unwrap_or_else(|| {
+            Err(LockError::Busy {
+                key: gate.hold().key().clone(),
                 held_by: HeldBy::ThisClient,
                 waited: self.clock.now().saturating_duration_since(budget.started),
-            }),
+            })
+        })
+    }
+
+    /// Waits behind those that came before. One that nobody polls goes on from the end.
+    async fn waits_at(
+        &self,
+        gate: &Arc<NestedGate>,
+        shared: bool,
+        budget: &Budget,
+    ) -> NestedPermit {
+        let queue = gate.queue();
+        let mut waiter = self.joins_gate(gate, queue, budget);
+        loop {
+            if waiter.signal.take().passed_over {
+                waiter = self.joins_gate(gate, queue, budget);
+            }
+            if waiter.standing().is_first
+                && let Some(permit) = gate.enter(shared)
+            {
+                return permit;
+            }
+            waiter.signal.notified().await;
         }
+    }
+
+    fn joins_gate(&self, gate: &NestedGate, queue: &Arc<LocalQueue>, budget: &Budget) -> Waiter {
+        let hold = gate.hold();
+        let request = QueuedRequest {
+            owner: hold.parts()[0].owner,
+            permits: hold.permits(),
+            lease: hold.lease,
+            since: budget.started,
+        };
+        let ends = budget.ends().unwrap_or(budget.started + FAR);
+        let queues = &self.local_queues;
+        let waiter = queues.join_apart(queue, request, Doing::Sleeps(ends));
+        if !self.defaults.taken_out.has(Mend::PatrolOfNested) {
+            queues.patrols(queue);
+        }
+        waiter
     }
 }
 

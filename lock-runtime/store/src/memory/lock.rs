@@ -113,7 +113,9 @@ impl Lock {
             match self.turn_of(step, &first) {
                 Turn::Blocks => return false,
                 Turn::PassedOver => self.queue.pass_over_first(step.now),
-                Turn::Ended => self.queue.remove(&place),
+                Turn::Ended => {
+                    self.queue.remove(&place);
+                }
                 Turn::Served => {
                     self.queue.remove(&place);
                     if let Some(listener) = step.listener(&place) {
@@ -159,9 +161,13 @@ impl Lock {
             }
         }
         if mine {
-            self.queue.remove(&place);
+            let token = self.grant(step, &place, request.lease);
+            // A hand-over stopped here: those behind may have their turn too.
+            if self.queue.remove(&place) {
+                self.hand_over(step, None);
+            }
             return Acquired::Granted(Granted {
-                token: self.grant(step, &place, request.lease),
+                token,
                 reserved: request.tokens,
                 limit,
                 until: None,

@@ -182,13 +182,16 @@ impl Places {
         }
     }
 
-    pub(super) fn remove(&mut self, place: &Place) {
-        if let Some(number) = self.numbers.remove(place) {
+    /// True if it was there.
+    pub(super) fn remove(&mut self, place: &Place) -> bool {
+        let number = self.numbers.remove(place);
+        if let Some(number) = number {
             self.order.remove(&number);
             self.passed_over.remove(&number);
         }
         if self.numbers.is_empty() {
             self.heard.clear();
         }
+        number.is_some()
     }
 }

@@ -1,5 +1,7 @@
 //! Token buckets of rate limiters.
 
+use std::time::Duration;
+
 use super::name::Name;
 use crate::instant::Instant;
 use crate::{RateRequest, Rated, SweepingMap, TokenBucket};
@@ -30,9 +32,10 @@ impl Buckets {
 
     pub(super) fn take(&mut self, name: Name, now: Instant, request: &RateRequest) -> Rated {
         let known = self.buckets.get(&name).copied();
-        let (elapsed, tokens) = known.map_or_else(Default::default, |bucket| {
-            (now.saturating_duration_since(bucket.at), bucket.tokens)
-        });
+        let (elapsed, tokens) = known
+            .map_or((Some(Duration::ZERO), TokenBucket::default()), |bucket| {
+                (now.checked_duration_since(bucket.at), bucket.tokens)
+            });
         let (rated, changed) = tokens.take(elapsed, request);
         if let Some(tokens) = changed {
             self.buckets.sweep(|bucket| !bucket.is_full(now));

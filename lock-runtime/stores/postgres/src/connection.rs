@@ -1,19 +1,21 @@
 //! [`Connection`]: one session of the server.
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
+use lock_store::{Clock, Instant, StoreError, StoreErrorKind};
+use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, Error, NoTls, Row};
 
-use crate::errors::{is_pooled, of_postgres, of_version};
+use crate::errors::{of_postgres, of_read_only, of_standby, of_version};
+use crate::identity::{Identity, KnownIdentity};
+use crate::route::{Route, Session};
 use crate::statement::Statement;
-use crate::transport::Route;
+use crate::transport::Transport;
+use crate::turns::Turns;
 
 /// A connection is replaced when it is this old: its clock's distance to the server's is known from
 /// its beginning, and clocks drift apart.
@@ -25,15 +27,16 @@ const DRIFT: Duration = Duration::from_secs(1);
 /// An open session. It ends when the last handle to it is dropped.
 pub(crate) struct Connection {
     client: Arc<Client>,
-    /// Statements that this session knows, by their text.
-    known: Mutex<HashMap<&'static str, tokio_postgres::Statement>>,
-    /// Whether it may know any.
-    keeps: Arc<AtomicBool>,
-    /// The statements under way.
+    /// Of several, which one it is.
+    server: Option<(Arc<KnownIdentity>, Identity)>,
+    turns: Turns,
+    /// The statements under way, or waiting for their turn.
     load: AtomicUsize,
     is_retired: AtomicBool,
     /// A statement was not answered in its time.
     is_doubted: AtomicBool,
+    /// When its credentials end soon.
+    renew_at: Option<Instant>,
     /// Before and after the server was asked for its time, and what it said, in microseconds.
     asked: Instant,
     answered: Instant,
@@ -53,42 +56,47 @@ impl Drop for Busy<'_> {
 
 const HELLO: &str = "SELECT lock_store.version(), \
                      (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
-                     pg_is_in_recovery()";
+                     pg_backend_pid()";
 
 impl Connection {
-    /// Connects, and checks that the functions are there and may be used.
-    pub(crate) async fn open(
-        route: &Route,
-        server: &str,
-        keeps: &Arc<AtomicBool>,
-        clock: &Clock,
-    ) -> Result<Self, StoreError> {
-        let (client, open) = connect(route, server, clock).await?;
+    /// Connects, and checks that the server takes writes, and that the functions are there and may
+    /// be used.
+    pub(crate) async fn open(route: &Route, clock: &Clock) -> Result<Self, StoreError> {
+        let greet = |session| Self::greet(session, route, clock);
+        route.connect(clock, greet).await
+    }
+
+    async fn greet(session: Session, route: &Route, clock: &Clock) -> Result<Self, StoreError> {
+        let renew_at = session.renew_at;
+        let (client, open, server) = drive(session, clock);
+        expect_writable(&client, &server).await?;
+        let identity = match route.is_list() {
+            true => Identity::of(&client).await,
+            false => None,
+        };
+        if let Some(identity) = identity {
+            route.known.check(identity, &server)?;
+        }
         let asked = clock.now();
-        let failed = |error: Error| of_postgres(&error, server);
+        let failed = |error: Error| of_postgres(&error, &server);
         let rows = client.query_typed(HELLO, &[]).await.map_err(failed)?;
         let answered = clock.now();
-        let row = rows.first().ok_or_else(|| {
-            StoreError::new(
-                StoreErrorKind::Refused,
-                format!("{server}: no answer to the first question"),
-            )
-        })?;
+        let row = rows.first().ok_or_else(|| says_nothing(&server))?;
         let version = row.try_get(0).map_err(failed)?;
         if version != crate::VERSION {
-            return Err(of_version(version, server));
+            return Err(of_version(version, &server));
         }
-        if row.try_get(2).map_err(failed)? {
-            let text = format!("{server}: it is a standby");
-            return Err(StoreError::new(StoreErrorKind::ReadOnly, text));
-        }
+        let client = Arc::new(client);
+        let is_own = login_process(&client, &route.transport).await;
+        let is_own = is_own == Some(row.try_get(2).map_err(failed)?);
         Ok(Self {
-            client: Arc::new(client),
-            known: Mutex::default(),
-            keeps: Arc::clone(keeps),
+            server: identity.map(|identity| (Arc::clone(&route.known), identity)),
+            turns: Turns::new(is_own, &client, clock),
+            client,
             load: AtomicUsize::new(0),
             is_retired: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
+            renew_at,
             asked,
             answered,
             micros: row.try_get(1).map_err(failed)?,
@@ -120,15 +128,26 @@ impl Connection {
         self.is_doubted.store(false, Ordering::Relaxed);
     }
 
-    /// When it has answered all that was sent before. It does not keep the session open.
-    pub(crate) fn answered_all(&self) -> impl Future<Output = Result<(), Error>> + use<> {
-        let client = Arc::clone(&self.client);
-        async move { client.batch_execute("").await }
+    /// When it has answered all that was sent before: then true, and false if it ends without that.
+    /// It does not keep the session open.
+    pub(crate) fn answered_all(&self) -> impl Future<Output = bool> + use<> {
+        let (turns, client) = (self.turns.clone(), Arc::clone(&self.client));
+        async move {
+            let turn = turns.next().await;
+            let is_answered = client.batch_execute("").await.is_ok();
+            turn.end();
+            is_answered
+        }
     }
 
     pub(crate) fn is_open(&self, now: Instant) -> bool {
-        let is_old = self.load() == 0 && now > self.answered + LONGEST_LIFE;
-        let is_unwanted = self.is_retired.load(Ordering::Relaxed) || is_old && self.is_usable();
+        let until = self.answered + LONGEST_LIFE;
+        let until = self.renew_at.map_or(until, |renew_at| renew_at.min(until));
+        let is_old = self.load() == 0 && now > until;
+        let of = self.server.as_ref();
+        let is_replaced = of.is_some_and(|(known, identity)| known.is_past(*identity));
+        let is_unwanted =
+            self.is_retired.load(Ordering::Relaxed) || is_replaced || is_old && self.is_usable();
         !is_unwanted && !self.client.is_closed()
     }
 
@@ -150,36 +169,13 @@ impl Connection {
         let deadline = self.micros.saturating_add(since);
         let params = statement.params.iter();
         let params: Vec<_> = params.map(|param| param.typed(&deadline)).collect();
-        if !self.keeps.load(Ordering::Relaxed) {
-            return self.client.query_typed(statement.sql, &params).await;
-        }
-        let done = self.run_known(statement.sql, &params).await;
-        if let Err(error) = &done
-            && error.code().is_some_and(is_pooled)
-        {
-            self.keeps.store(false, Ordering::Relaxed);
+        let turn = self.turns.next().await;
+        let done = self.client.query_typed(statement.sql, &params).await;
+        // An error comes before the end of the server's answer.
+        if done.is_ok() {
+            turn.end();
         }
         done
-    }
-
-    /// The server reads and plans a statement that it knows only once.
-    async fn run_known(
-        &self,
-        sql: &'static str,
-        params: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Vec<Row>, Error> {
-        let known = self.known.lock().get(sql).cloned();
-        let known = match known {
-            Some(known) => known,
-            None => {
-                let types: Vec<Type> = params.iter().map(|(_, of)| of.clone()).collect();
-                let known = self.client.prepare_typed(sql, &types).await?;
-                self.known.lock().insert(sql, known.clone());
-                known
-            }
-        };
-        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
-        self.client.query(&known, &values).await
     }
 
     /// By how much the server's clock may be behind what this connection takes it for.
@@ -192,20 +188,55 @@ impl Connection {
     }
 }
 
-/// Connects only.
-pub(crate) async fn connect(
-    route: &Route,
-    server: &str,
-    clock: &Clock,
-) -> Result<(Client, oneshot::Sender<()>), StoreError> {
-    let failed = |error: Error| of_postgres(&error, server);
-    let (client, mut messages) = route.connect().await.map_err(failed)?;
+/// The process of the session, as the server named it at the login for requests to cancel. A pooler
+/// makes up a number of its own. `None` over TLS, where it can't be read.
+async fn login_process(client: &Client, transport: &Transport) -> Option<i32> {
+    if !matches!(transport, Transport::Plain) {
+        return None;
+    }
+    let (to, mut from) = tokio::io::duplex(64);
+    let cancel = client.cancel_token();
+    cancel.cancel_query_raw(to, NoTls).await.ok()?;
+    // After its length and its code.
+    from.read_u64().await.ok()?;
+    from.read_i32().await.ok()
+}
+
+/// Carries the bytes of a session in the background, until what it gives is dropped.
+pub(crate) fn drive(session: Session, clock: &Clock) -> (Client, oneshot::Sender<()>, String) {
+    let Session {
+        client,
+        mut messages,
+        server,
+        ..
+    } = session;
     let (open, closed) = oneshot::channel();
     clock.spawn(until_closed(closed, async move {
         // Whoever waits for an answer gets the error.
         while messages.next().await.is_some() {}
     }));
-    Ok((client, open))
+    (client, open, server)
+}
+
+/// Refuses a standby, and a user or a database that may only read.
+pub(crate) async fn expect_writable(client: &Client, server: &str) -> Result<(), StoreError> {
+    let question = "SELECT pg_is_in_recovery(), \
+                    current_setting('default_transaction_read_only') = 'on'";
+    let failed = |error: Error| of_postgres(&error, server);
+    let rows = client.query_typed(question, &[]).await.map_err(failed)?;
+    let row = rows.first().ok_or_else(|| says_nothing(server))?;
+    if row.try_get(0).map_err(failed)? {
+        return Err(of_standby(server));
+    }
+    match row.try_get(1).map_err(failed)? {
+        true => Err(of_read_only(server)),
+        false => Ok(()),
+    }
+}
+
+fn says_nothing(server: &str) -> StoreError {
+    let text = format!("{server}: no answer to the first question");
+    StoreError::new(StoreErrorKind::Refused, text)
 }
 
 /// Works until the other end of `closed` is dropped.

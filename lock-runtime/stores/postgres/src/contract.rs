@@ -5,13 +5,12 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
     Finished, Hears, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link,
-    LockKey, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    LockKey, Logged, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
     StoreErrorKind, StoreFuture,
 };
 
-use crate::connection::connect;
-use crate::errors::of_postgres;
 use crate::link::LINK;
+use crate::migrate::migrate;
 use crate::news::News;
 use crate::statement::{Param, Statement, owner};
 use crate::store::{PostgresStore, SLACK, telling};
@@ -93,7 +92,7 @@ impl Store for PostgresStore {
         // from task to task in one process.
         can.token_window = false;
         can.late = Some(self.late + self.connect_timeout + 2 * SLACK);
-        can.fails_over = self.pool.settings.route.config.get_hosts().len() > 1;
+        can.fails_over = self.pool.settings.route.is_list();
         if self.pool.settings.listen.is_none() {
             can.hears = Hears::Nothing;
             can.tells = false;
@@ -110,7 +109,7 @@ impl Store for PostgresStore {
                 self.hearer.hear(news);
                 return Ok(true);
             }
-            let Some(statement) = telling(to, &news) else {
+            let Some(statement) = telling(&[(to, news)]) else {
                 return Ok(false);
             };
             let sent = self.call(by, statement, |_| Ok(true)).await;
@@ -122,14 +121,7 @@ impl Store for PostgresStore {
     fn migrate(&self, by: Instant) -> Asked<'_, ()> {
         Box::pin(async move {
             let (clock, settings) = (&self.pool.clock, &self.pool.settings);
-            let migrates = async {
-                let server = &settings.server;
-                let connected = connect(&settings.route, server, clock);
-                let (client, _open) = connected.await?;
-                let done = client.batch_execute(crate::MIGRATION).await;
-                done.map_err(|error| of_postgres(&error, server))
-            };
-            let done = clock.by(by, migrates).await;
+            let done = clock.by(by, migrate(&settings.route, clock)).await;
             done.unwrap_or_else(|| {
                 Err(self.error(StoreErrorKind::Timeout, "the migration takes too long"))
             })
@@ -150,7 +142,11 @@ impl Store for PostgresStore {
     }
 
     fn servers(&self, by: Instant) -> Asked<'_, Vec<ServerHealth>> {
-        Box::pin(self.asks(by))
+        Box::pin(self.finds(by))
+    }
+
+    fn log_findings(&self, by: Instant) -> Logged<'_> {
+        Box::pin(async move { Some(self.logs(by).await) })
     }
 
     fn link(&self) -> Link {

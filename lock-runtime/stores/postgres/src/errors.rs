@@ -1,21 +1,35 @@
 //! What PostgreSQL's errors mean to a client.
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{StoreError, StoreErrorKind, escaped, secrets};
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// Of the functions: the command came after its deadline.
 pub(crate) const TOO_LATE: &str = "LK001";
-/// A session does not know the statement that it has prepared, or knows another one: there is a
-/// pooler that gives each transaction to any session.
-const POOLED: [&str; 2] = ["26000", "42P05"];
 /// Of the functions: the isolation level does not suit.
 const ISOLATION: &str = "LK003";
+/// Of the functions: a `lock_check` is open.
+const CHECKED: &str = "LK004";
+/// Of the functions: what is to be replaced belongs to somebody else.
+const STRANGER: &str = "LK005";
+/// The functions wait for the row of a key for some time.
+const CONTENDED: &str = "55P03";
 
 const MIGRATE: &str = "apply the migration to this database: `LockClient::migrate()`, or the SQL \
                        of `lock_runtime::POSTGRES_MIGRATION`, as a user who may create a schema";
 const GRANT: &str = "write, as the owner of the schema: GRANT USAGE ON SCHEMA lock_store TO …; \
                      GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA lock_store TO …";
+
+const CONNECT: &str = "write, as the owner of the database: GRANT CONNECT ON DATABASE … TO …";
+
+const WITH_TLS: &str = "it takes this user over TLS only, or not at all: write \
+                        `sslmode=require` in the URL, which needs the feature `tls`, or change \
+                        its `pg_hba.conf`";
+const WITHOUT_TLS: &str = "it takes this user without TLS only: switch TLS on in the server, or \
+                           write `sslmode=disable` in the URL and leave `tls` out of the builder";
+
+const PRIMARY: &str = "connect to the primary; name it and its standbys as hosts in the URL, and \
+                       the one that takes writes is found";
 
 const CERTIFICATE: &str = "if it is the right server, trust the CA of its certificate \
                            (`Tls::ca_file`), and connect to a name that the certificate has";
@@ -27,6 +41,8 @@ pub(crate) enum Effect {
     None,
     /// None. It may be sent again at once.
     Repeat,
+    /// None: a crowd, or an open `lock_check`, kept the row. It may be sent again.
+    Kept,
     /// Unknown: the connection is gone.
     Unknown,
 }
@@ -36,14 +52,13 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
         return Effect::Unknown;
     };
     let code = error.code();
-    if *code == SqlState::T_R_SERIALIZATION_FAILURE
-        || *code == SqlState::T_R_DEADLOCK_DETECTED
-        || is_pooled(code)
-    {
+    if *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED {
         Effect::Repeat
-    } else if *error.code() == SqlState::QUERY_CANCELED || is_of_class(code, &["57", "58", "XX"]) {
-        // The server ended the session, perhaps while it committed.
+    } else if is_of_class(code, &["08", "57", "58", "XX"]) {
+        // The server, or a pooler, ended the session, perhaps while it committed.
         Effect::Unknown
+    } else if matches!(code.code(), CONTENDED | CHECKED) {
+        Effect::Kept
     } else {
         Effect::None
     }
@@ -53,14 +68,22 @@ fn is_of_class(code: &SqlState, classes: &[&str]) -> bool {
     classes.iter().any(|class| code.code().starts_with(class))
 }
 
-/// True if sessions can't keep statements.
-pub(crate) fn is_pooled(code: &SqlState) -> bool {
-    POOLED.contains(&code.code())
+/// The row of a key is locked by one request after the other.
+pub(crate) fn contended(server: &str) -> StoreError {
+    let text = format!("{server}: the row of the key is contended ({CONTENDED})");
+    StoreError::new(StoreErrorKind::Contended, text)
 }
 
-/// True if an open `lock_check` or a crowd kept the row for too long.
-pub(crate) fn is_kept(error: &Error) -> bool {
-    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+/// The advice if a server's list of hosts and users has none in plain, or none over TLS.
+fn other_sslmode(message: &str) -> Option<&'static str> {
+    let ends = |ends: [&str; 2]| ends.iter().any(|end| message.trim_end().ends_with(end));
+    if ends(["no encryption", "SSL off"]) {
+        Some(WITH_TLS)
+    } else if ends(["SSL encryption", "SSL on"]) {
+        Some(WITHOUT_TLS)
+    } else {
+        None
+    }
 }
 
 /// The error for the user. `server` says which.
@@ -73,15 +96,25 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
             StoreErrorKind::Disconnected,
             format!("{server}: {}", text.trim()),
         );
-        return match text.contains("invalid peer certificate") {
-            true => error.advise(CERTIFICATE),
+        if text.contains("invalid peer certificate") {
+            return error.advise(CERTIFICATE);
+        }
+        return match text.contains("server does not support TLS") {
+            true => error.advise(WITHOUT_TLS),
             false => error,
         };
     };
     let code = db.code();
     let (kind, advice) = match code.code() {
         "3F000" | "42883" | "42P01" => (StoreErrorKind::Misconfigured, Some(MIGRATE)),
-        "42501" => (StoreErrorKind::Misconfigured, Some(GRANT)),
+        "42501" => (
+            StoreErrorKind::Misconfigured,
+            Some(match db.parsed_severity() {
+                // At the login it is this right.
+                Some(Severity::Fatal) => CONNECT,
+                _ => GRANT,
+            }),
+        ),
         "3D000" => (
             StoreErrorKind::Misconfigured,
             Some("create that database, or name another in the URL"),
@@ -90,13 +123,7 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
             StoreErrorKind::Misconfigured,
             Some("write: ALTER ROLE … SET default_transaction_isolation = 'read committed'"),
         ),
-        "25006" => (
-            StoreErrorKind::ReadOnly,
-            Some(
-                "connect to the primary, as by `target_session_attrs=read-write` with several \
-                 hosts in the URL",
-            ),
-        ),
+        "25006" => (StoreErrorKind::ReadOnly, Some(PRIMARY)),
         "53100" => (
             StoreErrorKind::ReadOnly,
             Some("its disk is full; free some space"),
@@ -109,22 +136,58 @@ pub(crate) fn of_postgres(error: &Error, server: &str) -> StoreError {
                  `?connections=…`",
             ),
         ),
-        "55P03" => (
-            StoreErrorKind::Timeout,
-            Some("a transaction with an open `lock_check` keeps the lock; let it end"),
+        CONTENDED => return contended(server),
+        CHECKED => (StoreErrorKind::Contended, Some("let that transaction end")),
+        STRANGER => (
+            StoreErrorKind::Misconfigured,
+            Some(
+                "apply the migration as the owner of the schema lock_store; if that is a \
+                 stranger, drop the schema first",
+            ),
         ),
         "57P03" => (StoreErrorKind::Loading, None),
         TOO_LATE => (StoreErrorKind::Timeout, None),
-        _ if is_of_class(code, &["28"]) => (StoreErrorKind::Denied, None),
+        _ if is_of_class(code, &["28"]) => (StoreErrorKind::Denied, other_sslmode(db.message())),
+        _ if db.message().contains("SSL required") => (StoreErrorKind::Denied, Some(WITH_TLS)),
         _ if is_of_class(code, &["08", "57"]) => (StoreErrorKind::Disconnected, None),
         _ if is_of_class(code, &["40"]) => (StoreErrorKind::Timeout, None),
         _ => (StoreErrorKind::Refused, None),
     };
-    let text = format!("{server}: {} ({})", db.message(), code.code());
+    let said = escaped(&secrets::strip(db.message()));
+    let text = format!("{server}: {said} ({})", code.code());
     let error = StoreError::new(kind, text);
     match advice {
         Some(advice) => error.advise(advice),
         None => error,
+    }
+}
+
+pub(crate) fn of_standby(server: &str) -> StoreError {
+    let error = StoreError::new(
+        StoreErrorKind::ReadOnly,
+        format!("{server}: it is a standby"),
+    );
+    error.advise(PRIMARY)
+}
+
+/// The user or the database may only read.
+pub(crate) fn of_read_only(server: &str) -> StoreError {
+    let text = format!("{server}: `default_transaction_read_only` is on");
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(
+        "locks are written; write, where it was set: ALTER ROLE … (or ALTER DATABASE …) SET \
+         default_transaction_read_only = off",
+    )
+}
+
+/// The migration could not be applied.
+pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
+    let told = of_postgres(error, server);
+    match error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+        true => told.advise(
+            "apply the migration as the owner of the schema lock_store; to make it, the user needs \
+             CREATE on the database",
+        ),
+        false => told,
     }
 }
 

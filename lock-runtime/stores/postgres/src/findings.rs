@@ -3,6 +3,7 @@
 use lock_store::{Finding, Instant, Role, ServerHealth, StoreError, StoreErrorKind};
 
 use crate::errors::of_postgres;
+use crate::listen::{Advice, Hearing};
 use crate::rows::{Read, Values};
 use crate::statement::Statement;
 use crate::store::PostgresStore;
@@ -17,7 +18,7 @@ const QUESTION: &str = "SELECT
     pg_is_in_recovery() AS is_standby";
 
 impl PostgresStore {
-    pub(crate) async fn asks(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+    async fn asks(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
         let clock = &self.pool.clock;
         let connection = self.connection(by).await?;
         let busy = connection.begin();
@@ -42,6 +43,41 @@ impl PostgresStore {
         health.connected_for = now - since.unwrap_or(connection.since());
         health.reconnects = reconnects;
         Ok(vec![health])
+    }
+}
+
+impl PostgresStore {
+    /// All findings.
+    pub(crate) async fn finds(&self, by: Instant) -> Result<Vec<ServerHealth>, StoreError> {
+        let mut servers = self.asks(by).await?;
+        if let Some(server) = servers.first_mut() {
+            server.findings.extend(self.deafness(by).await);
+        }
+        Ok(servers)
+    }
+
+    /// Logs all findings but one, which is logged where it is found.
+    pub(crate) async fn logs(&self, by: Instant) -> bool {
+        let Ok(servers) = self.asks(by).await else {
+            return false;
+        };
+        for server in servers {
+            for finding in &server.findings {
+                tracing::warn!(server = %server.address, "the lock store: {finding}");
+            }
+        }
+        true
+    }
+
+    /// Waits until it is known.
+    async fn deafness(&self, by: Instant) -> Option<Finding> {
+        let mut hearing = self.hearing.clone();
+        let known = hearing.wait_for(|hearing| *hearing != Hearing::Unknown);
+        let known = self.pool.clock.by(by, known).await?.ok()?;
+        match &*known {
+            Hearing::Deaf(reason) => Some(Finding::other(Advice(reason).to_string())),
+            _ => None,
+        }
     }
 }
 

@@ -18,7 +18,8 @@ type Sent = (Weak<Connection>, Instant);
 #[derive(Default)]
 pub(crate) struct Flights(Mutex<HashMap<Vec<u8>, Sent>>);
 
-/// A statement under way, which is remembered if this is dropped before it [lands](Self::land).
+/// A statement under way, which is remembered if this is dropped before it [lands](Self::land). One
+/// for many callers is remembered from its beginning: each of them may leave.
 pub(crate) struct Flight<'f> {
     flights: &'f Flights,
     connection: &'f Arc<Connection>,
@@ -44,14 +45,19 @@ impl Flights {
         connection: &'f Arc<Connection>,
         names: &'f [Vec<u8>],
         sent: Instant,
+        for_many: bool,
     ) -> Flight<'f> {
-        Flight {
+        let flight = Flight {
             flights: self,
             connection,
             names,
             sent,
             has_landed: false,
+        };
+        if for_many {
+            flight.note();
         }
+        flight
     }
 
     /// Forgets statements that can't begin any more.
@@ -62,6 +68,14 @@ impl Flights {
 }
 
 impl Flight<'_> {
+    fn note(&self) {
+        let mut flights = self.flights.0.lock();
+        for name in self.names {
+            let flight = (Arc::downgrade(self.connection), self.sent);
+            flights.insert(name.clone(), flight);
+        }
+    }
+
     /// The statement has ended, and with it what was sent before over this connection.
     pub(crate) fn land(mut self) {
         self.has_landed = true;
@@ -82,11 +96,7 @@ impl Flight<'_> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.has_landed {
-            let mut flights = self.flights.0.lock();
-            for name in self.names {
-                let flight = (Arc::downgrade(self.connection), self.sent);
-                flights.insert(name.clone(), flight);
-            }
+            self.note();
         }
     }
 }

@@ -103,10 +103,9 @@ impl PostgresStore {
         };
         let none = || (LatchCounted::NotSet, Vec::new());
         let answer = self.call(by, statement, one(read, none)).await?;
-        Ok(answer.map(|(counted, told)| {
-            self.tell_granted(told);
-            counted
-        }))
+        let (counted, told) = answer.value;
+        self.tell_granted_now(told, by).await;
+        Ok(Answer::new(counted, answer.link))
     }
 
     pub(crate) async fn latch_looks(

@@ -7,32 +7,43 @@
 //!
 //! - Time is the server's. A statement that was given up is not carried out after its deadline.
 //! - A client has a few connections, so that commits of independent keys share their write to disk.
-//! - A session keeps prepared statements, unless there is a pooler: pgbouncer in transaction mode
-//!   may stand between.
+//! - No statement has a name, and a session that may be a pooler's carries out one at a time:
+//!   pgbouncer in transaction mode may stand between.
 //! - Waiters hear of grants by `NOTIFY`, which is only a hint.
 //! - `lock_store.lock_check(name, token)` keeps others out until the caller's own transaction ends.
 
+mod access;
+mod acquire;
+mod batch;
 mod connection;
 mod contract;
 mod errors;
 mod findings;
 mod flights;
+mod hearer;
+mod identity;
 mod latches;
 mod link;
 mod listen;
 mod locks;
+mod migrate;
 mod news;
 mod open;
 mod pool;
+mod route;
 mod rows;
 mod statement;
 mod store;
+mod sweep;
+mod together;
 mod transport;
+mod turns;
 mod url;
+mod url_options;
 
+pub use self::access::Access;
 pub use self::open::open;
-#[cfg(feature = "tls")]
-pub use self::open::open_over_tls;
+pub use self::url_options::connect_timeout;
 
 /// The migration: a script of SQL that makes the schema `lock_store`. Whoever applies it must own
 /// that schema, or be allowed to create it. It may be applied again at any time.

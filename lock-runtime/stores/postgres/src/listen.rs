@@ -1,144 +1,280 @@
-//! Listening: each client has a channel of its own. What it hears are hints: whoever misses one
-//! asks again within a second.
+//! [`Subscriber`]: listens on the client's own channel, over a session of its own.
+//!
+//! A pooler takes `LISTEN`, and nothing is heard. So the subscription counts when a message to the
+//! client itself has come, which was sent over another session while this one was idle: in the same
+//! session it comes back through a pooler, too.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::timing::backoff;
-use lock_store::{ClientId, Clock, HandedOver, Listener, Namespace, StoreError, Trust};
-use tokio::sync::{oneshot, watch};
-use tokio_postgres::{AsyncMessage, Client};
+use lock_store::{ClientId, Clock, StoreError, StoreErrorKind};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio_postgres::{AsyncMessage, Client, Error, SimpleQueryMessage};
 
-use crate::connection::until_closed;
-use crate::link::LINK;
+use crate::connection::{drive, expect_writable, until_closed};
+use crate::hearer::Hearer;
 use crate::news::{News, channel};
-use crate::transport::{Messages, Route};
+use crate::pool::Pool;
+use crate::route::{Route, Session};
+use crate::statement::{Param, Statement};
 
-/// Brings news to the client's engine.
-#[derive(Clone)]
-pub(crate) struct Hearer {
-    pub(crate) listener: Weak<dyn Listener>,
-    pub(crate) namespace: Namespace,
+/// What a client tells itself.
+const PROOF: &str = "1 proof";
+/// How long its message may take, and how often it is sent.
+const COMES_WITHIN: Duration = Duration::from_millis(400);
+const SENDS: usize = 2;
+/// After this time, a subscription that heard nothing is tried again.
+const TRIES_AGAIN: Duration = Duration::from_secs(60);
+/// After so many failures in a row it is not only the server that restarts.
+const FAILURES: u32 = 3;
+/// So many sessions of a pooler are looked through, and for so long each, for the one that was told
+/// to listen.
+const UNLISTENS: usize = 8;
+const UNLISTENS_WITHIN: Duration = Duration::from_millis(100);
+
+/// Whether a client hears what others tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hearing {
+    /// Not yet, or its connection is gone.
+    Unknown,
+    Proved,
+    /// No, for this reason.
+    Deaf(Arc<str>),
 }
 
-impl fmt::Debug for Hearer {
+impl Hearing {
+    pub(crate) fn is_proved(&self) -> bool {
+        *self == Self::Proved
+    }
+}
+
+/// What to do, for people.
+pub(crate) struct Advice<'r>(pub(crate) &'r str);
+
+impl fmt::Display for Advice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Hearer").field(&self.namespace).finish()
+        write!(
+            f,
+            "{}; so those who wait are not told of a release and ask again, and nobody can say who \
+             holds a lock: name the server itself in the URL, past a pooler, as \
+             `listen=db.example:5432`, or write `listen=off`",
+            self.0
+        )
     }
 }
 
-impl Hearer {
-    pub(crate) fn hear(&self, news: News) {
-        let Some(listener) = self.listener.upgrade() else {
-            return;
-        };
-        match news {
-            News::Granted { owner, token } => {
-                drop(listener.granted(HandedOver::new(owner, token, Trust::Ask(LINK))));
-            }
-            News::Told { .. } => {
-                if let Some(message) = news.message_for(&self.namespace) {
-                    listener.told(message);
-                }
-            }
-        }
-    }
-
-    pub(crate) fn connected(&self, server: &str) {
-        self.engine(|listener| listener.connected(server));
-    }
-
-    pub(crate) fn disconnected(&self, server: &str, error: &StoreError) {
-        self.engine(|listener| listener.disconnected(server, error));
-    }
-
-    fn engine(&self, tell: impl FnOnce(&Arc<dyn Listener>)) {
-        if let Some(listener) = self.listener.upgrade() {
-            tell(&listener);
-        }
-    }
+pub(crate) struct Subscriber {
+    pub(crate) route: Route,
+    pub(crate) client: ClientId,
+    pub(crate) hearer: Hearer,
+    /// The other sessions.
+    pub(crate) pool: Weak<Pool>,
+    /// For people.
+    pub(crate) server: String,
+    pub(crate) clock: Clock,
+    pub(crate) hearing: watch::Sender<Hearing>,
 }
 
-/// Listens until `closed` is dropped, over connections of its own. `listens` says whether it does.
-pub(crate) fn start(
-    route: Route,
-    client: ClientId,
-    hearer: Hearer,
-    clock: &Clock,
-    limit: Duration,
-    listens: watch::Sender<bool>,
-    closed: oneshot::Receiver<()>,
-) {
-    let task_clock = clock.clone();
-    clock.spawn(until_closed(closed, async move {
-        let mut failures = 0;
+/// How a subscription ended.
+enum End {
+    /// It was proved, and its connection is gone.
+    Gone,
+    /// It could not be made.
+    Failed(String),
+    /// It was made, and nothing was heard.
+    Silent,
+}
+
+impl Subscriber {
+    /// Listens until `closed` is dropped.
+    pub(crate) fn start(self, closed: oneshot::Receiver<()>) {
+        let clock = self.clock.clone();
+        clock.spawn(until_closed(closed, self.run()));
+    }
+
+    async fn run(self) {
+        let (mut failures, mut is_told) = (0, false);
         loop {
-            let connected = task_clock
-                .by(task_clock.now() + limit, route.connect())
-                .await;
-            let was_heard = match connected {
-                Some(Ok((session, messages))) => {
-                    let listening = Listening { session, messages };
-                    listening
-                        .run(client, &hearer, &task_clock, limit, &listens)
-                        .await
+            let mut pause = None;
+            let found = match self.subscribe().await {
+                End::Gone => {
+                    failures = 1;
+                    Hearing::Unknown
                 }
-                _ => {
-                    tracing::debug!(
-                        "no connection to listen on; waiting requests ask again each second"
-                    );
-                    false
+                End::Failed(error) => {
+                    failures += 1;
+                    tracing::debug!(error, "a connection to listen on fails");
+                    let is_only_this = failures >= FAILURES && self.others_work();
+                    match is_only_this {
+                        false => Hearing::Unknown,
+                        true => Hearing::Deaf(format!("it can't listen ({error})").into()),
+                    }
+                }
+                End::Silent => {
+                    pause = Some(TRIES_AGAIN);
+                    Hearing::Deaf(
+                        "`LISTEN` is accepted and nothing is heard, as behind a pooler that gives \
+                         each transaction to any session"
+                            .into(),
+                    )
                 }
             };
-            listens.send_replace(false);
-            failures = if was_heard { 1 } else { failures + 1 };
-            let until = task_clock.now() + backoff(failures);
-            task_clock.sleep_until(until).await;
-        }
-    }));
-}
-
-/// A connection to listen on.
-struct Listening {
-    session: Client,
-    messages: Messages,
-}
-
-impl Listening {
-    /// True if it did listen for a while.
-    async fn run(
-        mut self,
-        client: ClientId,
-        hearer: &Hearer,
-        clock: &Clock,
-        limit: Duration,
-        listens: &watch::Sender<bool>,
-    ) -> bool {
-        let heard = async {
-            while let Some(message) = self.messages.next().await {
-                if let AsyncMessage::Notification(message) = message
-                    && let Some(news) = News::read(message.payload())
-                {
-                    hearer.hear(news);
-                }
+            if let Hearing::Deaf(reason) = &found
+                && !std::mem::replace(&mut is_told, true)
+            {
+                tracing::warn!(server = %self.server, "the lock store: {}", Advice(reason));
             }
+            self.hearing.send_replace(found);
+            let until = self.clock.now() + pause.unwrap_or_else(|| backoff(failures));
+            self.clock.sleep_until(until).await;
+        }
+    }
+
+    fn others_work(&self) -> bool {
+        let pool = self.pool.upgrade();
+        pool.is_some_and(|pool| pool.is_connected())
+    }
+
+    async fn subscribe(&self) -> End {
+        let connected = self.route.connect(&self.clock, greet).await;
+        let (session, mut messages) = match connected {
+            Ok(Session {
+                client, messages, ..
+            }) => (client, messages),
+            Err(error) => return End::Failed(error.detail().to_owned()),
         };
-        let subscribed = async {
-            let command = format!("LISTEN {}", channel(client));
-            let begun = clock.by(clock.now() + limit, self.session.batch_execute(&command));
-            let is_begun = matches!(begun.await, Some(Ok(())));
-            if is_begun {
-                listens.send_replace(true);
-                // What was sent before was missed.
-                hearer.engine(|listener| listener.recheck());
-                std::future::pending::<()>().await;
+        let proof = Notify::new();
+        let hears = async {
+            while let Some(message) = messages.next().await {
+                let AsyncMessage::Notification(message) = message else {
+                    continue;
+                };
+                match message.payload() {
+                    PROOF => proof.notify_one(),
+                    payload => News::read(payload).into_iter().for_each(|news| {
+                        self.hearer.hear(news);
+                    }),
+                }
             }
         };
         tokio::select! {
-            () = heard => {}
-            () = subscribed => {}
+            () = hears => match self.hearing.borrow().is_proved() {
+                true => End::Gone,
+                false => End::Failed("the connection ended".to_owned()),
+            },
+            end = self.listen(&session, &proof) => end,
         }
-        *listens.borrow()
+    }
+
+    /// What it gives within the limit, or why it gives nothing.
+    async fn in_time<T>(&self, step: impl Future<Output = Result<T, Error>>) -> Result<T, String> {
+        let by = self.clock.now() + self.route.limit;
+        match self.clock.by(by, step).await {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(told(&error)),
+            None => Err("it takes too long".to_owned()),
+        }
+    }
+
+    /// Ends if it can't, or hears nothing.
+    async fn listen(&self, session: &Client, proof: &Notify) -> End {
+        let channel = channel(self.client);
+        let listens = format!("LISTEN {channel}; SELECT pg_backend_pid()");
+        let process = match self.in_time(session.simple_query(&listens)).await {
+            Ok(rows) => process(&rows),
+            Err(text) => return End::Failed(text),
+        };
+        for _ in 0..SENDS {
+            if let Err(text) = self.tell_itself().await {
+                return End::Failed(text);
+            }
+            let by = self.clock.now() + COMES_WITHIN;
+            if self.clock.by(by, proof.notified()).await.is_some() {
+                self.hearing.send_replace(Hearing::Proved);
+                self.hearer.recheck();
+                return std::future::pending().await;
+            }
+        }
+        self.unlisten(&channel, process).await;
+        End::Silent
+    }
+
+    /// As far as the pooler allows: it gives another session as long as one is in a transaction.
+    async fn unlisten(&self, channel: &str, process: Option<String>) {
+        let unlisten = format!("BEGIN; UNLISTEN {channel}; SELECT pg_backend_pid()");
+        let mut sessions = Vec::new();
+        // All of them first: who keeps some must not wait for others.
+        for _ in 0..UNLISTENS {
+            match self.route.connect(&self.clock, greet).await {
+                Ok(session) => sessions.push(drive(session, &self.clock)),
+                Err(_) => break,
+            }
+        }
+        let mut kept = 0;
+        for (session, _open, _) in &sessions {
+            kept += 1;
+            let by = self.clock.now() + UNLISTENS_WITHIN;
+            match self.clock.by(by, session.simple_query(&unlisten)).await {
+                Some(Ok(rows)) if self::process(&rows) != process => {}
+                _ => break,
+            }
+        }
+        for (session, _open, _) in sessions.iter().take(kept) {
+            let _ = self.in_time(session.batch_execute("COMMIT")).await;
+        }
+    }
+
+    /// Over another session.
+    async fn tell_itself(&self) -> Result<(), String> {
+        let pool = self.pool.upgrade().ok_or("the client is closed")?;
+        let by = self.clock.now() + self.route.limit;
+        let connection = pool.get(by).await.map_err(|error| error.to_string())?;
+        let client = self.client.0.to_be_bytes().to_vec();
+        let params = vec![
+            Param::bytes(client),
+            Param::ManyTexts(vec![PROOF.to_owned()]),
+        ];
+        let tell = Statement::new("SELECT lock_store.tell($1, ($2)[1])", params);
+        let busy = connection.begin();
+        let told = self.in_time(connection.run(&tell, self.clock.now(), self.route.limit));
+        let told = told.await.map(drop);
+        drop(busy);
+        told
+    }
+}
+
+/// A standby takes no `LISTEN`.
+async fn greet(mut session: Session) -> Result<Session, StoreError> {
+    let Session {
+        client,
+        messages,
+        server,
+        ..
+    } = &mut session;
+    let is_gone = async { while messages.next().await.is_some() {} };
+    tokio::select! {
+        checked = expect_writable(client, server) => checked?,
+        () = is_gone => {
+            let text = format!("{server}: the connection ended");
+            return Err(StoreError::new(StoreErrorKind::Disconnected, text));
+        }
+    }
+    Ok(session)
+}
+
+/// The number of the session's process.
+fn process(rows: &[SimpleQueryMessage]) -> Option<String> {
+    rows.iter().find_map(|row| match row {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    })
+}
+
+fn told(error: &Error) -> String {
+    match error.as_db_error() {
+        Some(error) => error.message().to_owned(),
+        None => error.to_string(),
     }
 }

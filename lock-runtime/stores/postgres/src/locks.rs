@@ -1,23 +1,36 @@
-//! The operations on locks.
+//! The operations on locks, but for the [acquire of one](crate::acquire).
 
-use std::time::Duration;
-
-use lock_store::timing::{FALLBACK_POLL, backoff};
 use lock_store::{
-    Acquire, Acquired, AcquiredAll, Answer, Busy, Claim, Failure, Fenced, Granted, Inspection,
-    Instant, LockKey, Owner, Queue, Release, Released, Renewal, Renewed,
+    Acquire, AcquiredAll, Answer, Claim, Fenced, Inspection, Instant, LockKey, Queue, Release,
+    Released, Renewal, Renewed,
 };
 use tokio_postgres::Row;
 
-use crate::rows::{Read, Values, holder_of, is_kept, micros, of_micros, owner_of, unsigned};
+use crate::batch::Batched;
+use crate::news;
+use crate::rows::{Read, Values, is_kept, micros, of_micros, owner_of, unsigned};
 use crate::statement::{Param, Statement, owner, part, tokens};
 use crate::store::{PostgresStore, one};
+use crate::together::{Reply, Together};
 
-type Done<T> = Result<Answer<T>, Failure>;
-type Told = Vec<(Owner, Option<u64>)>;
+type Done<T> = Reply<T>;
+pub(crate) type Told = Vec<news::Granted>;
 
-/// A request that has not looked for so long does not look any more.
-const FORGETS_LOOKS: Duration = Duration::from_secs(10);
+impl Batched for Release {
+    type Replied = Released;
+
+    fn together(store: &PostgresStore) -> &Together<Self, Released> {
+        &store.releasing
+    }
+
+    async fn carry_out(
+        store: &PostgresStore,
+        requests: Vec<Self>,
+        by: Instant,
+    ) -> Reply<Vec<Released>> {
+        store.releases_many(&requests, by).await
+    }
+}
 
 fn released(held: bool) -> Released {
     match held {
@@ -27,7 +40,7 @@ fn released(held: bool) -> Released {
 }
 
 /// The parameters that say which hold.
-fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
+pub(crate) fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
     let (count, of) = part(claim);
     vec![
         Param::bytes(name),
@@ -38,62 +51,18 @@ fn of_claim(name: Vec<u8>, claim: &Claim) -> Vec<Param> {
 }
 
 impl PostgresStore {
-    pub(crate) async fn acquires(&self, request: Acquire, by: Instant) -> Done<Acquired> {
-        let mut params = of_claim(self.name(&request.claim.key), &request.claim);
-        if request.queue == Queue::Join {
-            self.waits();
-        }
-        let queue = match request.queue {
-            Queue::Barge => 0,
-            Queue::Respect => 1,
-            Queue::Join => 2,
-        };
-        params.extend([
-            Param::long(micros(request.lease)),
-            Param::long(micros(request.first_lease)),
-            Param::Long(request.wait.map(micros)),
-            Param::Int(Some(tokens(&request))),
-            Param::Int(Some(queue)),
-            Param::Bytes(request.instead_of.map(owner)),
-            Param::Deadline,
-        ]);
-        // A function in FROM has its result stored and read again, even if that is one row.
-        let statement = Statement::new(
-            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
-                 (it).told, (it).tokens \
-             FROM (SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it \
-                 OFFSET 0) AS one",
-            params,
-        );
-        let listens = *self.listens.borrow();
-        let looks_in = || self.looks_in(request.claim.owner);
-        let read =
-            |row: Values<'_>| Ok((acquired(&row, &request, listens, looks_in)?, row.told()?));
-        let kept = || {
-            let mut kept = Busy::new(None, false);
-            kept.look_in = Some(looks_in());
-            (Acquired::Busy(kept), Told::new())
-        };
-        let answer = self.call_unless_kept(by, statement, one(read, kept), kept);
-        Ok(self.tell(answer.await?))
-    }
-
-    /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or
-    /// nobody listens.
-    fn looks_in(&self, owner: Owner) -> Duration {
-        let now = self.pool.clock.now();
-        let mut looks = self.looks.lock();
-        looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);
-        let (times, last) = looks.entry(owner).or_insert((0, now));
-        (*times, *last) = (times.saturating_add(1), now);
-        backoff(*times).min(FALLBACK_POLL)
-    }
-
-    fn tell<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
+    pub(crate) fn tell<T>(&self, answer: Answer<(T, Told)>) -> Answer<T> {
         answer.map(|(value, told)| {
             self.tell_granted(told);
             value
         })
+    }
+
+    /// The same, and waits until all are told: the program may end after this.
+    async fn tell_now<T>(&self, answer: Answer<(T, Told)>, by: Instant) -> Answer<T> {
+        let (value, told) = answer.value;
+        self.tell_granted_now(told, by).await;
+        Answer::new(value, answer.link)
     }
 
     pub(crate) async fn acquires_all(
@@ -115,8 +84,8 @@ impl PostgresStore {
             ],
         );
         let read = |row: Values<'_>| Ok((acquired_all(&row)?, row.told()?));
-        let kept = || (AcquiredAll::Busy(0), Told::new());
-        let answer = self.call_unless_kept(by, statement, one(read, kept), kept);
+        let none = || (AcquiredAll::Busy(0), Told::new());
+        let answer = self.call(by, statement, one(read, none));
         Ok(self.tell(answer.await?))
     }
 
@@ -170,19 +139,32 @@ impl PostgresStore {
 
     pub(crate) async fn releases(
         &self,
-        requests: Vec<Release>,
+        mut requests: Vec<Release>,
         by: Instant,
     ) -> Done<Vec<Released>> {
-        if let [request] = &requests[..] {
+        if requests.len() == 1
+            && let Some(request) = requests.pop()
+        {
+            let name = self.name(&request.claim.key);
+            let answer = self.together(name, request, by).await?;
+            return Ok(answer.map(|released| vec![released]));
+        }
+        self.releases_many(&requests, by).await
+    }
+
+    async fn releases_many(&self, requests: &[Release], by: Instant) -> Done<Vec<Released>> {
+        if let [request] = requests {
             let mut params = of_claim(self.name(&request.claim.key), &request.claim);
             params.push(Param::long(micros(request.keep)));
-            let answer = self.ends(
+            let statement = Statement::new(
                 "SELECT (it).held, (it).told, (it).tokens \
                  FROM (SELECT lock_store.release($1, $2, $3, $4, $5) AS it OFFSET 0) AS one",
                 params,
-                by,
             );
-            return Ok(answer.await?.map(|released| vec![released]));
+            let none = || (Released::NotHeld, Told::new());
+            let answer = self.call_for_many(by, statement, one(ended, none)).await?;
+            let released = self.tell_now(answer, by).await;
+            return Ok(released.map(|released| vec![released]));
         }
         let all = requests.iter();
         let parts = all.clone().map(|one| part(&one.claim));
@@ -211,14 +193,16 @@ impl PostgresStore {
             }
             Ok((ended, told))
         };
-        Ok(self.tell(self.call(by, statement, read).await?))
+        let answer = self.call_for_many(by, statement, read).await?;
+        Ok(self.tell_now(answer, by).await)
     }
 
     /// One that ends a hold, or a part of it.
     async fn ends(&self, sql: &'static str, params: Vec<Param>, by: Instant) -> Done<Released> {
         let none = || (Released::NotHeld, Told::new());
         let answer = self.call(by, Statement::new(sql, params), one(ended, none));
-        Ok(self.tell(answer.await?))
+        let answer = answer.await?;
+        Ok(self.tell_now(answer, by).await)
     }
 
     pub(crate) async fn shrinks(&self, claim: Claim, permits: u32, by: Instant) -> Done<Released> {
@@ -231,13 +215,7 @@ impl PostgresStore {
     pub(crate) async fn abandons(&self, request: Acquire, by: Instant) -> Done<Released> {
         let params = of_claim(self.name(&request.claim.key), &request.claim);
         let sql = "SELECT held, told, tokens FROM lock_store.abandon($1, $2, $3, $4)";
-        let none = || (Released::NotHeld, Told::new());
-        let answer = self.call(by, Statement::new(sql, params), one(ended, none));
-        let answer = answer.await?;
-        let (released, told) = answer.value;
-        // It is the last that a client does.
-        self.tell_granted_now(told, by).await;
-        Ok(Answer::new(released, answer.link))
+        self.ends(sql, params, by).await
     }
 
     pub(crate) async fn inspects(&self, key: LockKey, by: Instant) -> Done<Option<Inspection>> {
@@ -257,7 +235,8 @@ impl PostgresStore {
         );
         let read = |row: Values<'_>| Ok((row.get("held")?, row.told()?));
         let answer = self.call(by, statement, one(read, || (None, Told::new())));
-        Ok(self.tell(answer.await?))
+        let answer = answer.await?;
+        Ok(self.tell_now(answer, by).await)
     }
 }
 
@@ -269,34 +248,6 @@ fn ended(row: Values<'_>) -> Read<(Released, Told)> {
 fn place(row: &Values<'_>) -> Read<usize> {
     let at: i64 = row.get("at")?;
     Ok(usize::try_from(at - 1).unwrap_or(usize::MAX))
-}
-
-fn acquired(
-    row: &Values<'_>,
-    request: &Acquire,
-    listens: bool,
-    looks_in: impl Fn() -> Duration,
-) -> Read<Acquired> {
-    let limit: Option<i32> = row.get("lim")?;
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    let code: i32 = row.get("code")?;
-    Ok(match code {
-        1 => {
-            let token: Option<i64> = row.get("token")?;
-            let mut granted = Granted::new(token.map(unsigned), request.tokens);
-            granted.limit = limit;
-            Acquired::Granted(granted)
-        }
-        2 => Acquired::Conflict,
-        _ => {
-            let remaining: Option<i64> = row.get("remaining")?;
-            let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
-            busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
-            busy.limit = limit;
-            busy.look_in = (code == 3 || !listens).then(looks_in);
-            Acquired::Busy(busy)
-        }
-    })
 }
 
 fn acquired_all(row: &Values<'_>) -> Read<AcquiredAll> {

@@ -27,7 +27,48 @@ BEGIN;
 -- Two that apply it at once wait for each other.
 SELECT pg_advisory_xact_lock(7812447653921);
 SET LOCAL client_min_messages = warning;
-CREATE SCHEMA IF NOT EXISTS lock_store;
+DO $do$
+BEGIN
+    -- The owner of the schema may apply this without the right to make one.
+    IF to_regnamespace('lock_store') IS NULL THEN
+        CREATE SCHEMA lock_store;
+    END IF;
+END
+$do$;
+
+-- Whoever may create schemas could make this one first, and would own what runs here with the rights
+-- of the one who applies this. So all that is there must belong to that one, or to a role of which it
+-- is a member. A superuser is one of those only that were granted to it, and not by the role itself.
+DO $do$
+DECLARE
+    stranger record;
+BEGIN
+    WITH RECURSIVE mine (role) AS (
+        SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user
+        UNION
+        SELECT m.roleid FROM mine JOIN pg_catalog.pg_auth_members m
+        ON m.member = mine.role AND m.grantor <> m.roleid
+    ), there (classid, objid) AS (
+        SELECT tableoid, oid FROM pg_catalog.pg_namespace WHERE nspname = 'lock_store'
+        UNION
+        SELECT d.classid, d.objid FROM pg_catalog.pg_namespace s JOIN pg_catalog.pg_depend d
+        ON d.refclassid = s.tableoid AND d.refobjid = s.oid WHERE s.nspname = 'lock_store'
+    )
+    SELECT pg_catalog.pg_describe_object(classid, objid, 0) AS what,
+        pg_catalog.pg_get_userbyid(refobjid) AS owner INTO stranger
+    FROM there JOIN pg_catalog.pg_shdepend USING (classid, objid)
+    WHERE deptype = 'o' AND refobjid NOT IN (SELECT role FROM mine)
+      AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK005',
+            MESSAGE = format('%s belongs to %s, and %s is not a member of that role',
+                stranger.what, stranger.owner, current_user),
+            HINT = 'apply the migration as the owner of the schema lock_store; if that is a '
+                'stranger, drop the schema first';
+    END IF;
+END
+$do$;
 
 DO $do$
 DECLARE
@@ -43,13 +84,17 @@ BEGIN
 END
 $do$;
 
--- No token at or below `floor` is given for a lock whose row is gone.
+-- No token at or below `floor` is given for a lock whose row is gone. `keeps` is how long the rows of
+-- what has ended stay, and how long it is from one sweep to the next.
 CREATE TABLE IF NOT EXISTS lock_store.meta (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL,
     floor bigint NOT NULL DEFAULT 0,
-    swept timestamptz NOT NULL DEFAULT '-infinity'
+    swept timestamptz NOT NULL DEFAULT '-infinity',
+    keeps interval NOT NULL DEFAULT '60 seconds'
 );
+ALTER TABLE lock_store.meta ADD COLUMN IF NOT EXISTS
+    keeps interval NOT NULL DEFAULT '60 seconds';
 INSERT INTO lock_store.meta (version) VALUES (1) ON CONFLICT DO NOTHING;
 
 -- `last` is the last token of this lock, or 0; `token` is the token of the present exclusive hold.
@@ -98,13 +143,13 @@ CREATE TABLE IF NOT EXISTS lock_store.latch (
     generation bigint NOT NULL,
     opened bigint NOT NULL,
     ends timestamptz NOT NULL
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
 CREATE TABLE IF NOT EXISTS lock_store.latch_place (
     name bytea,
     owner bytea,
     ends timestamptz NOT NULL,
     PRIMARY KEY (name, owner)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
 -- The counts that calls on latches left.
 CREATE TABLE IF NOT EXISTS lock_store.latch_call (
     name bytea,
@@ -112,7 +157,7 @@ CREATE TABLE IF NOT EXISTS lock_store.latch_call (
     remains bigint NOT NULL,
     ends timestamptz NOT NULL,
     PRIMARY KEY (name, owner)
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
 -- Nanoseconds: since 1970, and from then on.
 CREATE TABLE IF NOT EXISTS lock_store.rate (
     name bytea PRIMARY KEY,
@@ -157,6 +202,17 @@ LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM lock_store.hold WHERE name = n FOR UPDATE SKIP LOCKED;
     RETURN FOUND;
+END $$;
+
+-- After `head`: refused while a `lock_check` is open. Nobody waits for its end under the lock of the
+-- row, which others need.
+CREATE OR REPLACE FUNCTION lock_store.expect_unchecked(n bytea) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT lock_store.may_change(n) THEN
+        RAISE EXCEPTION USING ERRCODE = 'LK004',
+            MESSAGE = 'a transaction with an open lock_check keeps the lock';
+    END IF;
 END $$;
 
 -- The last of so many new tokens, after `head`.
@@ -219,8 +275,9 @@ BEGIN
     );
 END $$;
 
--- Gives what is free to the first places. Stops at the place of `me`: 1 there and at the end of the
--- queue, 0 before, 2 at an open `lock_check`.
+-- Gives what is free to the first places, and leaves it to them to go on after some: a commit with
+-- hundreds of grants takes too long. Stops at the place of `me`: 1 there and at the end of the queue,
+-- 0 before, 2 at an open `lock_check`.
 CREATE OR REPLACE FUNCTION lock_store.hand_over(
     n bytea, me bytea, t timestamptz,
     INOUT told bytea[], INOUT tokens bigint[], OUT turn integer
@@ -229,10 +286,11 @@ DECLARE
     h lock_store.hold;
     q lock_store.place;
     used bigint;
+    given integer := 0;
 BEGIN
     LOOP
         SELECT * INTO h FROM lock_store.hold WHERE name = n;
-        IF h.owner IS NOT NULL AND h.ends > t THEN
+        IF given = 64 OR h.owner IS NOT NULL AND h.ends > t THEN
             turn := 0;
             RETURN;
         END IF;
@@ -278,6 +336,7 @@ BEGIN
             RETURN;
         END IF;
         DELETE FROM lock_store.place WHERE name = n AND number = q.number;
+        given := given + 1;
         told := told || q.owner;
         tokens := tokens || lock_store.enter(
             n, q.owner, q.permits, q.capacity, t + q.first_lease, q.tokens, t
@@ -327,6 +386,58 @@ BEGIN
     END IF;
 END $$;
 
+-- Whose hold ends first, and when.
+CREATE OR REPLACE FUNCTION lock_store.first_end(
+    h lock_store.hold, n bytea, t timestamptz, OUT remaining bigint, OUT holder bytea
+) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT lock_store.micros(x.ends) - lock_store.micros(t), x.owner INTO remaining, holder FROM (
+        SELECT h.ends, h.owner WHERE h.owner IS NOT NULL AND h.ends > t
+        UNION ALL SELECT s.ends, s.owner FROM lock_store.share s WHERE s.name = n AND s.ends > t
+    ) x ORDER BY x.ends, x.owner LIMIT 1;
+END $$;
+
+-- A client is seen at a lock. Of its places, those that others change just now are left out: nobody
+-- waits here.
+CREATE OR REPLACE FUNCTION lock_store.look(n bytea, which bytea, t timestamptz) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE lock_store.place SET seen = t, passed = NULL
+    WHERE name = n AND number = ANY (ARRAY(
+        SELECT number FROM lock_store.place
+        WHERE name = n AND client = which
+          AND (seen < t - interval '500 milliseconds' OR passed IS NOT NULL)
+        FOR UPDATE SKIP LOCKED));
+END $$;
+
+-- True if nobody can get anything of the lock now, whoever asks, and the owner has nothing of it.
+CREATE OR REPLACE FUNCTION lock_store.is_full(
+    h lock_store.hold, n bytea, o bytea, p integer, c integer, t timestamptz
+) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    q lock_store.place;
+    used bigint;
+    mine boolean;
+BEGIN
+    IF h.owner IS NOT NULL AND h.ends > t THEN
+        RETURN p IS NULL AND h.owner <> o;
+    END IF;
+    SELECT sum(permits), bool_or(owner = o) INTO used, mine
+    FROM lock_store.share WHERE name = n AND ends > t;
+    IF p IS NULL OR used IS NULL OR mine OR (h.capacity = 2147483647) <> (c = 2147483647) THEN
+        RETURN false;
+    END IF;
+    SELECT * INTO q FROM lock_store.place
+    WHERE name = n AND passed IS NULL ORDER BY number LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN used + p > c;
+    END IF;
+    RETURN coalesce(q.ends >= t AND q.seen >= t - interval '3 seconds'
+        AND (h.capacity = 2147483647) = (q.capacity = 2147483647)
+        AND used + q.permits > q.capacity, false);
+END $$;
+
 -- 0 busy, 1 granted, 2 conflict, 3 busy until a `lock_check` ends. `queue`: 0 barge, 1 respect,
 -- 2 join. Refused after `deadline`, so that a command that was given up has an end.
 CREATE OR REPLACE FUNCTION lock_store.acquire(
@@ -335,7 +446,7 @@ CREATE OR REPLACE FUNCTION lock_store.acquire(
     OUT code integer, OUT token bigint, OUT lim integer, OUT remaining bigint,
     OUT queued boolean, OUT holder bytea, OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     t timestamptz := clock_timestamp();
     limit_at timestamptz := 'epoch'::timestamptz + span(deadline);
@@ -384,14 +495,24 @@ BEGIN
                 token := minted - fences + 1;
                 RETURN;
             END IF;
-        ELSIF queue < 2 AND h.ends > t AND h.owner <> o THEN
-            -- There is nothing to write.
-            PERFORM expect_primary();
-            remaining := micros(h.ends) - micros(t);
-            holder := h.owner;
-            RETURN;
         END IF;
     END IF;
+    -- Whoever can only wait does not lock the row: those who release it stand there.
+    IF instead_of IS NULL AND queue > 0 THEN
+        queued := EXISTS (SELECT 1 FROM place WHERE name = n AND owner = o);
+    END IF;
+    IF instead_of IS NULL AND (queue < 2 OR queued) AND is_full(h, n, o, p, c, t) THEN
+        PERFORM expect_primary();
+        IF queue = 2 THEN
+            PERFORM look(n, substr(o, 1, 16), t);
+        END IF;
+        IF p IS NOT NULL AND h.capacity <> c THEN
+            lim := h.capacity;
+        END IF;
+        SELECT * INTO remaining, holder FROM first_end(h, n, t);
+        RETURN;
+    END IF;
+    queued := false;
 
     h := head(n);
     t := clock_timestamp();
@@ -403,8 +524,7 @@ BEGIN
         RETURN;
     END IF;
     IF instead_of IS NOT NULL AND has(h, n, instead_of, NULL, NULL, t) THEN
-        -- Waits for an open `lock_check`.
-        PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+        PERFORM expect_unchecked(n);
         UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity' WHERE name = n;
         h.owner := NULL;
     END IF;
@@ -462,8 +582,12 @@ BEGIN
     IF mine THEN
         DELETE FROM place WHERE name = n AND owner = o;
         code := 1;
-        queued := false;
         token := enter(n, o, p, c, t + span(lease), fences, t);
+        -- A hand-over may have stopped here, or left it to this one to go on.
+        IF queued OR (p IS NOT NULL AND EXISTS (SELECT 1 FROM place WHERE name = n)) THEN
+            queued := false;
+            SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
+        END IF;
         PERFORM tidy(n, t);
         RETURN;
     END IF;
@@ -482,10 +606,7 @@ BEGIN
         WHERE name = n AND client = substr(o, 1, 16) AND passed IS NOT NULL;
         queued := true;
     END IF;
-    SELECT micros(x.ends) - micros(t), x.owner INTO remaining, holder FROM (
-        SELECT h.ends, h.owner WHERE h.owner IS NOT NULL AND h.ends > t
-        UNION ALL SELECT s.ends, s.owner FROM share s WHERE s.name = n
-    ) x ORDER BY x.ends, x.owner LIMIT 1;
+    SELECT * INTO remaining, holder FROM first_end(h, n, t);
     PERFORM tidy(n, t);
 END $$;
 
@@ -496,7 +617,7 @@ CREATE OR REPLACE FUNCTION lock_store.acquire_all(
     deadline bigint,
     OUT code integer, OUT at integer, OUT granted bigint[], OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     t timestamptz;
     h hold;
@@ -559,7 +680,7 @@ CREATE OR REPLACE FUNCTION lock_store.renew(
     n bytea, o bytea, p integer, c integer, lease bigint
 ) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     h hold;
 BEGIN
@@ -583,7 +704,7 @@ CREATE OR REPLACE FUNCTION lock_store.fence(
     n bytea, o bytea, p integer, c integer
 ) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     h hold := head(n);
     t timestamptz := clock_timestamp();
@@ -596,8 +717,8 @@ BEGIN
         PERFORM tidy(n, t);
         RETURN NULL;
     END IF;
-    -- Waits for an open `lock_check` with the token before.
-    PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+    -- One that is open has the token before.
+    PERFORM expect_unchecked(n);
     minted := mint(n, 1, t);
     IF p IS NULL THEN
         UPDATE hold SET token = minted WHERE name = n;
@@ -612,7 +733,7 @@ CREATE OR REPLACE FUNCTION lock_store.release(
     n bytea, o bytea, p integer, c integer, keep bigint,
     OUT held boolean, OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     h hold;
     rest bytea;
@@ -620,13 +741,15 @@ DECLARE
     turn integer;
 BEGIN
     IF p IS NULL AND keep = 0 THEN
-        DELETE FROM hold WHERE name = n AND owner = o AND ends > t AND NOT special AND last = 0;
-        IF NOT FOUND THEN
-            UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity'
-            WHERE name = n AND owner = o AND ends > t AND NOT special;
-        END IF;
-        IF FOUND THEN
-            held := true;
+        -- Whether others or an open `lock_check` have the row is found out below.
+        PERFORM 1 FROM hold WHERE name = n AND owner = o AND ends > t AND NOT special
+        FOR UPDATE SKIP LOCKED;
+        held := FOUND;
+        IF held THEN
+            DELETE FROM hold WHERE name = n AND last = 0;
+            IF NOT FOUND THEN
+                UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity' WHERE name = n;
+            END IF;
             RETURN;
         END IF;
     END IF;
@@ -634,8 +757,7 @@ BEGIN
     t := clock_timestamp();
     held := has(h, n, o, p, c, t);
     IF held THEN
-        -- Waits for an open `lock_check`.
-        PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+        PERFORM expect_unchecked(n);
         IF p IS NULL THEN
             UPDATE hold SET token = NULL,
                 owner = CASE WHEN keep > 0 THEN o || '\x6b'::bytea END,
@@ -661,7 +783,7 @@ CREATE OR REPLACE FUNCTION lock_store.shrink(
     n bytea, o bytea, p integer, c integer, rest integer,
     OUT held boolean, OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     h hold := head(n);
     t timestamptz := clock_timestamp();
@@ -669,8 +791,8 @@ DECLARE
 BEGIN
     held := has(h, n, o, p, c, t);
     IF held THEN
-        -- Others enter, so that an open `lock_check` must have ended.
-        PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
+        -- Others enter.
+        PERFORM expect_unchecked(n);
         UPDATE share SET permits = least(permits, rest) WHERE name = n AND owner = o;
     ELSE
         held := has(h, n, o, rest, c, t);
@@ -685,7 +807,7 @@ CREATE OR REPLACE FUNCTION lock_store.abandon(
     n bytea, o bytea, p integer, c integer,
     OUT held boolean, OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     h hold := head(n);
 BEGIN
@@ -697,7 +819,7 @@ END $$;
 CREATE OR REPLACE FUNCTION lock_store.force_release(
     n bytea, OUT held boolean, OUT told bytea[], OUT tokens bigint[]
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     h hold := head(n);
     t timestamptz := clock_timestamp();
@@ -708,8 +830,8 @@ BEGIN
     END IF;
     held := h.owner IS NOT NULL AND h.ends > t
         OR EXISTS (SELECT 1 FROM share WHERE name = n AND ends > t);
+    PERFORM expect_unchecked(n);
     UPDATE hold SET owner = NULL, token = NULL, ends = '-infinity' WHERE name = n;
-    PERFORM 1 FROM hold WHERE name = n FOR UPDATE;
     DELETE FROM share WHERE name = n;
     SELECT * INTO told, tokens, turn FROM hand_over(n, NULL, t, told, tokens);
     PERFORM tidy(n, t);
@@ -746,16 +868,25 @@ END $$;
 -- transaction ends, nobody else gets the lock, also if its lease ends meanwhile.
 CREATE OR REPLACE FUNCTION lock_store.lock_check(n bytea, fencing_token bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
+DECLARE
+    has_row boolean;
+    is_shared boolean;
 BEGIN
-    PERFORM 1 FROM hold h
-    WHERE h.name = n AND (
-        h.token = fencing_token AND octet_length(h.owner) = 24 AND h.ends > clock_timestamp()
-        OR h.special AND EXISTS (
-            SELECT 1 FROM share s
-            WHERE s.name = n AND s.token = fencing_token AND s.ends > clock_timestamp()
-        )
-    ) FOR KEY SHARE;
-    IF NOT FOUND THEN
+    -- A statement of its own: what it waits for, the next one sees.
+    PERFORM 1 FROM hold WHERE name = n FOR KEY SHARE;
+    has_row := FOUND;
+    is_shared := EXISTS (SELECT 1 FROM share
+        WHERE name = n AND token = fencing_token AND ends > clock_timestamp());
+    IF is_shared AND pg_catalog.current_setting('transaction_isolation') NOT LIKE 'read%' THEN
+        -- The tables are as old as the transaction's snapshot there. A change of the one who holds
+        -- a lock alone changes the row, and is noticed.
+        RAISE EXCEPTION USING ERRCODE = 'LK003',
+            MESSAGE = 'lock_check of a lock that is shared needs the isolation level READ COMMITTED';
+    END IF;
+    IF NOT (has_row AND (is_shared OR EXISTS (SELECT 1 FROM hold
+        WHERE name = n AND token = fencing_token AND octet_length(owner) = 24
+          AND ends > clock_timestamp())))
+    THEN
         RAISE EXCEPTION USING ERRCODE = 'LK002',
             MESSAGE = 'the lock is not held with this fencing token any more',
             HINT = 'roll back, and acquire the lock again';
@@ -770,7 +901,7 @@ CREATE OR REPLACE FUNCTION lock_store.rate(
     n bytea, every bigint, burst bigint, wanted bigint, wait bigint,
     OUT delay bigint, OUT left_over bigint
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     b rate;
     t bigint;
@@ -789,11 +920,15 @@ BEGIN
     -- passed.
     owed := greatest(least(b.debt, b.turn + frame) - greatest(t - b.at, 0), 0);
     turns := greatest(b.turn - greatest(t - b.at, 0), 0);
-    owed := owed + every * wanted;
-    delay := greatest(owed - frame, 0);
+    delay := greatest(owed + every * wanted - frame, 0);
     IF delay > wait THEN
+        -- If the clock was set back, the bucket would stay empty for that long. It counts from now.
+        IF t < b.at THEN
+            UPDATE rate SET at = t, turn = turns, debt = owed WHERE name = n;
+        END IF;
         RETURN;
     END IF;
+    owed := owed + every * wanted;
     left_over := greatest(frame - owed, 0) / every;
     IF wanted > 0 THEN
         UPDATE rate SET at = t, turn = greatest(turns, delay), debt = owed WHERE name = n;
@@ -827,7 +962,7 @@ CREATE OR REPLACE FUNCTION lock_store.latch_set(
     n bytea, o bytea, valid_from bigint, valid_until bigint, counts bigint, ttl bigint,
     OUT code integer, OUT now_is bigint
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     t timestamptz;
     l latch;
@@ -865,7 +1000,7 @@ CREATE OR REPLACE FUNCTION lock_store.latch_count_down(
     OUT code integer, OUT left_over bigint, OUT now_is bigint, OUT told bytea[],
     OUT generation bigint
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
     t timestamptz;
     l latch;
@@ -902,17 +1037,25 @@ BEGIN
     PERFORM tidy(n, t);
 END $$;
 
--- `latch_look`, and a place unless it is open.
+-- `latch_look`, and a place unless it is open. Whoever has one locks no row, and seldom writes.
 CREATE OR REPLACE FUNCTION lock_store.latch_wait(
     n bytea, o bytea,
     OUT code integer, OUT left_over bigint, OUT generation bigint, OUT opened bigint,
     OUT remaining bigint
 ) LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
-    h hold := head(n);
     t timestamptz := clock_timestamp();
 BEGIN
+    SELECT * INTO code, left_over, generation, opened, remaining FROM latch_look(n);
+    IF code = 2 OR left_over = 0 OR EXISTS (
+        SELECT 1 FROM latch_place
+        WHERE name = n AND owner = o AND ends > t + interval '30 seconds'
+    ) THEN
+        RETURN;
+    END IF;
+    PERFORM head(n);
+    t := clock_timestamp();
     SELECT * INTO code, left_over, generation, opened, remaining FROM latch_look(n);
     IF code = 0 OR code = 1 AND left_over > 0 THEN
         INSERT INTO latch_place (name, owner, ends) VALUES (n, o, t + interval '60 seconds')
@@ -925,21 +1068,41 @@ CREATE OR REPLACE FUNCTION lock_store.latch_leave(n bytea, o bytea) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ DELETE FROM latch_place WHERE name = n AND owner = o $$;
 
--- A client that ends gives up its places. Of one that could not say so, they are passed over.
-CREATE OR REPLACE FUNCTION lock_store.leave(which bytea) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = lock_store, pg_temp AS $$
-    DELETE FROM place WHERE client = which;
+-- A client that ends gives up its places, and what they held up goes to those behind them. Of one
+-- that could not say so, they are passed over.
+CREATE OR REPLACE FUNCTION lock_store.leave(
+    which bytea, OUT told bytea[], OUT tokens bigint[]
+) LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
+DECLARE
+    n bytea;
+    t timestamptz;
+    turn integer;
+BEGIN
     DELETE FROM latch_place WHERE substr(owner, 1, 16) = which;
-$$;
+    -- Always in the same order, so that two of them don't wait for each other.
+    FOR n IN SELECT DISTINCT name FROM place WHERE client = which ORDER BY name LOOP
+        PERFORM head(n);
+        t := clock_timestamp();
+        DELETE FROM place WHERE name = n AND client = which;
+        SELECT x.told, x.tokens, x.turn INTO told, tokens, turn
+        FROM hand_over(n, NULL, t, told, tokens) x;
+        PERFORM tidy(n, t);
+    END LOOP;
+END $$;
 
--- Removes what has ended, at most once a minute and some of it at a time. True if there is more.
+-- Removes what has ended some time ago, a part of it each time. True if there is more: whoever is
+-- told so goes on. For all others, there is nothing to do until so much time has passed again.
 CREATE OR REPLACE FUNCTION lock_store.sweep() RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = lock_store, pg_temp SET lock_timeout = '300ms' AS $$
+SET search_path = lock_store, pg_temp SET lock_timeout = '200ms' AS $$
 DECLARE
+    most CONSTANT integer := 5000;
     t timestamptz := clock_timestamp();
-    old timestamptz := t - interval '60 seconds';
+    old timestamptz := t - (SELECT keeps FROM meta);
     highest bigint;
+    removed integer;
+    more boolean := false;
     n bytea;
 BEGIN
     PERFORM 1 FROM meta WHERE swept < old FOR UPDATE SKIP LOCKED;
@@ -948,29 +1111,45 @@ BEGIN
     END IF;
     DELETE FROM rate WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM rate WHERE at + debt < micros(old) * 1000
-        LIMIT 1000 FOR UPDATE SKIP LOCKED));
+        LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
     DELETE FROM latch_call WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM latch_call WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+        SELECT ctid FROM latch_call WHERE ends < t LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
     DELETE FROM latch_place WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM latch_place WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+        SELECT ctid FROM latch_place WHERE ends < t LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
     DELETE FROM latch WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM latch WHERE ends < t LIMIT 1000 FOR UPDATE SKIP LOCKED));
+        SELECT ctid FROM latch WHERE ends < t LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
+    -- Whoever waits is seen each second.
+    DELETE FROM place WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM place WHERE seen < old LIMIT most FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS removed = ROW_COUNT;
+    more := more OR removed = most;
     -- What is said of rows in other tables is looked at under the lock of the head row, in statements
     -- of their own: they see what was done before it was locked.
+    removed := 0;
     FOR n IN
         SELECT name FROM hold h
         WHERE h.special AND (h.owner IS NULL OR h.ends < old)
           AND NOT EXISTS (SELECT 1 FROM place WHERE name = h.name)
           AND NOT EXISTS (SELECT 1 FROM share WHERE name = h.name AND ends > t)
           AND NOT EXISTS (SELECT 1 FROM latch WHERE name = h.name)
-        LIMIT 1000
+        LIMIT most / 5
     LOOP
         PERFORM 1 FROM hold WHERE name = n FOR UPDATE SKIP LOCKED;
         IF FOUND THEN
+            removed := removed + 1;
             DELETE FROM share WHERE name = n AND ends <= t;
             PERFORM tidy(n, t);
         END IF;
     END LOOP;
+    more := more OR removed = most / 5;
     -- Tokens below the clock: the next ones are above them, or above the floor if the clock is set
     -- back. A row that is in use is left, as are those that have rows elsewhere: they are `special`,
     -- which is looked at again when the row is locked.
@@ -978,12 +1157,19 @@ BEGIN
         DELETE FROM hold WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM hold h
             WHERE h.ends < old AND h.last < micros(old) AND NOT h.special
-            LIMIT 1000 FOR UPDATE SKIP LOCKED)) RETURNING last
+            LIMIT most FOR UPDATE SKIP LOCKED)) RETURNING last
     )
-    SELECT max(last) INTO highest FROM gone;
-    UPDATE meta SET floor = greatest(floor, highest), swept = t;
-    RETURN false;
+    SELECT max(last), count(*) INTO highest, removed FROM gone;
+    more := more OR removed = most;
+    UPDATE meta SET floor = greatest(floor, highest),
+        swept = CASE WHEN more THEN swept ELSE t END;
+    RETURN more;
 END $$;
+
+-- How many microseconds it is from one sweep to the next.
+CREATE OR REPLACE FUNCTION lock_store.sweeps_each() RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = lock_store, pg_temp
+AS $$ SELECT (date_part('epoch', keeps) * 1000000)::bigint FROM meta $$;
 
 -- Sends a client a message.
 CREATE OR REPLACE FUNCTION lock_store.tell(client bytea, message text) RETURNS void

@@ -1,16 +1,21 @@
 //! [`News`]: what one client tells another, and how it is written in a message of `NOTIFY`: text of
 //! less than 8000 bytes, whose parts are hexadecimal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use lock_store::{ClientId, ClientMessage, LockKey, Namespace, Owner};
 
+/// An owner that was granted its lock, and its first token.
+pub(crate) type Granted = (Owner, Option<u64>);
+
 /// What a client hears.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// A hint that this owner was granted its lock, or that a latch has opened.
-    Granted { owner: Owner, token: Option<u64> },
+    /// A hint that these owners, of one client, were granted their locks, or that a latch has
+    /// opened.
+    Granted(Vec<Granted>),
     /// A message about a key of this namespace.
     Told {
         namespace: String,
@@ -20,6 +25,8 @@ pub(crate) enum News {
 
 /// PostgreSQL's limit.
 const LONGEST: usize = 7999;
+/// So many grants are never too long.
+const GRANTS: usize = 200;
 
 /// The channel of a client.
 pub(crate) fn channel(client: ClientId) -> String {
@@ -44,15 +51,31 @@ fn read_hex(text: &str) -> Option<String> {
 }
 
 impl News {
+    /// The grants of each client.
+    pub(crate) fn granted(grants: Vec<Granted>) -> Vec<(ClientId, Self)> {
+        let mut of_clients = BTreeMap::<_, Vec<_>>::new();
+        for grant in grants {
+            of_clients.entry(grant.0.client).or_default().push(grant);
+        }
+        let news = of_clients.into_iter().flat_map(|(client, grants)| {
+            let some = grants.chunks(GRANTS).map(<[_]>::to_vec);
+            some.map(|some| (client, Self::Granted(some)))
+                .collect::<Vec<_>>()
+        });
+        news.collect()
+    }
+
     /// `None` if it is too long.
     pub(crate) fn write(&self) -> Option<String> {
         let text = match self {
-            Self::Granted { owner, token } => format!(
-                "1 granted {:032x} {:x} {:x}",
-                owner.client.0,
-                owner.request,
-                token.unwrap_or(0)
-            ),
+            Self::Granted(grants) => {
+                let client = grants.first().map_or(0, |(owner, _)| owner.client.0);
+                let mut text = format!("1 granted {client:032x}");
+                for (owner, token) in grants {
+                    let _ = write!(text, " {:x} {:x}", owner.request, token.unwrap_or(0));
+                }
+                text
+            }
             Self::Told { namespace, message } => {
                 let (namespace, key) = (hex(namespace), hex(message.key().as_str()));
                 match message {
@@ -84,13 +107,16 @@ impl News {
         let number = |text: &str| u64::from_str_radix(text, 16).ok();
         let id = |text: &str| u128::from_str_radix(text, 16).ok().map(ClientId);
         Some(match parts[..] {
-            ["1", "granted", client, request, token] => Self::Granted {
-                owner: Owner {
-                    client: id(client)?,
-                    request: number(request)?,
-                },
-                token: Some(number(token)?).filter(|token| *token > 0),
-            },
+            ["1", "granted", client, ref grants @ ..] => {
+                let client = id(client)?;
+                let grants = grants.chunks(2).map(|grant| {
+                    let [request, token] = grant else { return None };
+                    let request = number(request)?;
+                    let token = Some(number(token)?).filter(|token| *token > 0);
+                    Some((Owner { client, request }, token))
+                });
+                Self::Granted(grants.collect::<Option<_>>()?)
+            }
             ["1", "who", asker, namespace, key] => Self::Told {
                 namespace: read_hex(namespace)?,
                 message: ClientMessage::WhoHolds {
@@ -144,11 +170,8 @@ mod tests {
             message,
         };
         for news in [
-            News::Granted { owner, token: None },
-            News::Granted {
-                owner,
-                token: Some(1 << 52),
-            },
+            News::Granted(vec![(owner, None)]),
+            News::Granted(vec![(owner, Some(1 << 52)); GRANTS]),
             told(ClientMessage::WhoHolds {
                 key: "a\0:b c".into(),
                 asker: ClientId(7),

@@ -8,7 +8,7 @@ use lock_store::{Clock, Instant, Mutex, StoreError, StoreErrorKind};
 use tokio::sync::watch;
 
 use crate::connection::Connection;
-use crate::listen::Hearer;
+use crate::hearer::Hearer;
 use crate::url::Settings;
 
 /// After an attempt to connect failed while others are connected, the next one waits.
@@ -20,7 +20,6 @@ const SLOW: &str = "connecting takes too long";
 pub(crate) struct Pool {
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
-    connect_timeout: Duration,
     hearer: Hearer,
     state: Mutex<State>,
     /// Changes when an attempt to connect has ended.
@@ -67,16 +66,10 @@ impl fmt::Debug for Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(
-        settings: Settings,
-        clock: Clock,
-        connect_timeout: Duration,
-        hearer: Hearer,
-    ) -> Arc<Self> {
+    pub(crate) fn new(settings: Settings, clock: Clock, hearer: Hearer) -> Arc<Self> {
         Arc::new(Self {
             settings,
             clock,
-            connect_timeout,
             hearer,
             state: Mutex::default(),
             attempts: watch::Sender::new(0),
@@ -171,11 +164,7 @@ impl Pool {
 
     /// One attempt to connect.
     async fn open(self: Arc<Self>) {
-        let (route, server) = (&self.settings.route, &self.settings.server);
-        let by = self.clock.now() + self.connect_timeout;
-        let opened = Connection::open(route, server, &self.settings.keeps, &self.clock);
-        let opened = self.clock.by(by, opened).await;
-        let opened = opened.unwrap_or_else(|| Err(self.error(StoreErrorKind::Timeout, SLOW)));
+        let opened = Connection::open(&self.settings.route, &self.clock).await;
         let is_first = self.ended(opened);
         self.has_changed(is_first);
     }
@@ -198,7 +187,7 @@ impl Pool {
         let connection = Arc::downgrade(connection);
         self.clock.spawn(async move {
             // If it ends without that, it is closed.
-            let trusts = answered.await.is_ok();
+            let trusts = answered.await;
             let (Some(pool), Some(connection)) = (pool.upgrade(), connection.upgrade()) else {
                 return;
             };

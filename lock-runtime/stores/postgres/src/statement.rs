@@ -9,13 +9,13 @@ pub(crate) enum Param {
     Bytes(Option<Vec<u8>>),
     Int(Option<i32>),
     Long(Option<i64>),
-    Text(String),
     /// Until when the server may carry this out, on its own clock. The connection knows it.
     Deadline,
     ManyBytes(Vec<Vec<u8>>),
     ManyInts(Vec<Option<i32>>),
     ManyLongs(Vec<i64>),
     ManyBools(Vec<bool>),
+    ManyTexts(Vec<String>),
 }
 
 /// What is sent at once.
@@ -49,12 +49,12 @@ impl Param {
             Self::Bytes(value) => (value, Type::BYTEA),
             Self::Int(value) => (value, Type::INT4),
             Self::Long(value) => (value, Type::INT8),
-            Self::Text(value) => (value, Type::TEXT),
             Self::Deadline => (deadline, Type::INT8),
             Self::ManyBytes(values) => (values, Type::BYTEA_ARRAY),
             Self::ManyInts(values) => (values, Type::INT4_ARRAY),
             Self::ManyLongs(values) => (values, Type::INT8_ARRAY),
             Self::ManyBools(values) => (values, Type::BOOL_ARRAY),
+            Self::ManyTexts(values) => (values, Type::TEXT_ARRAY),
         }
     }
 

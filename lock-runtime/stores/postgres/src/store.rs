@@ -1,32 +1,41 @@
 //! [`PostgresStore`]: a client's handle to its connections.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use lock_store::{
-    Answer, ClientId, Failure, Instant, LockKey, Mutex, Namespace, Owner, StoreError,
-    StoreErrorKind, SweepingMap,
+    Acquire, Acquired, Answer, ClientId, Failure, Instant, LockKey, Mutex, Namespace, Owner,
+    Release, Released, StoreError, StoreErrorKind, SweepingMap,
 };
 use tokio::sync::{oneshot, watch};
 use tokio_postgres::Row;
 
 use crate::connection::Connection;
-use crate::errors::{Effect, TOO_LATE, effect_of, is_kept, of_postgres};
+use crate::errors::{Effect, TOO_LATE, effect_of, of_postgres};
 use crate::flights::Flights;
+use crate::hearer::Hearer;
 use crate::link::LINK;
-use crate::listen::Hearer;
-use crate::news::News;
+use crate::listen::Hearing;
+use crate::news::{Granted, News};
 use crate::pool::Pool;
 use crate::rows::{Read, Values};
 use crate::statement::{Param, Statement};
+use crate::together::Together;
 
 /// How long after its time limit a statement may still begin: clocks drift, and a server is slow.
 pub(crate) const SLACK: Duration = Duration::from_secs(1);
 
+/// A statement that could not get at a row is repeated after this,
+const KEPT_PAUSE: Duration = Duration::from_millis(20);
+/// if so much time is left.
+const KEPT_TRY: Duration = Duration::from_millis(100);
+
 /// A client's handle.
 pub(crate) struct PostgresStore {
+    /// Itself, for tasks that end after their callers.
+    pub(crate) me: Weak<Self>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) client: ClientId,
     pub(crate) namespace: Namespace,
@@ -34,8 +43,7 @@ pub(crate) struct PostgresStore {
     /// How long after its sending a statement may begin at most.
     pub(crate) late: Duration,
     pub(crate) connect_timeout: Duration,
-    /// Whether the client listens now.
-    pub(crate) listens: watch::Receiver<bool>,
+    pub(crate) hearing: watch::Receiver<Hearing>,
     /// Ends the task that listens. `None` if there is none.
     pub(crate) open: Mutex<Option<oneshot::Sender<()>>>,
     pub(crate) command_timeout: Duration,
@@ -44,6 +52,8 @@ pub(crate) struct PostgresStore {
     pub(crate) looks: Mutex<SweepingMap<Owner, (u32, Instant)>>,
     /// Whether it may have a place in some queue.
     pub(crate) has_waited: AtomicBool,
+    pub(crate) acquiring: Together<Acquire, Acquired>,
+    pub(crate) releasing: Together<Release, Released>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -53,14 +63,6 @@ impl fmt::Debug for PostgresStore {
         debug.field("namespace", &self.namespace);
         debug.finish_non_exhaustive()
     }
-}
-
-/// The end of a statement.
-enum Outcome<T> {
-    Done(T),
-    /// An open `lock_check`, or a crowd, kept the row.
-    Kept(StoreError),
-    Failed(Failure),
 }
 
 impl PostgresStore {
@@ -85,26 +87,24 @@ impl PostgresStore {
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
     ) -> Result<Answer<T>, Failure> {
-        match self.carry_out(by, &statement, read).await {
-            Outcome::Done(value) => Ok(Answer::new(value, LINK)),
-            Outcome::Kept(error) => Err(Failure::without_effect(error)),
-            Outcome::Failed(failure) => Err(failure),
-        }
+        let value = self.carry_out(by, &statement, read, false).await?;
+        Ok(Answer::new(value, LINK))
     }
 
-    /// The same, with a value for a row that others keep locked.
-    pub(crate) async fn call_unless_kept<T>(
+    /// The same for requests of several callers. What any of them asks of the same names afterwards
+    /// does not overtake it.
+    pub(crate) async fn call_for_many<T>(
         &self,
         by: Instant,
         statement: Statement,
         read: impl Fn(&[Row]) -> Read<T>,
-        kept: impl FnOnce() -> T,
     ) -> Result<Answer<T>, Failure> {
-        match self.carry_out(by, &statement, read).await {
-            Outcome::Done(value) => Ok(Answer::new(value, LINK)),
-            Outcome::Kept(_) => Ok(Answer::new(kept(), LINK)),
-            Outcome::Failed(failure) => Err(failure),
-        }
+        let value = self.carry_out(by, &statement, read, true).await?;
+        Ok(Answer::new(value, LINK))
+    }
+
+    pub(crate) fn silence(&self) -> StoreError {
+        self.error(StoreErrorKind::Timeout, "it is slow, or stands still")
     }
 
     async fn carry_out<T>(
@@ -112,20 +112,22 @@ impl PostgresStore {
         by: Instant,
         statement: &Statement,
         read: impl Fn(&[Row]) -> Read<T>,
-    ) -> Outcome<T> {
+        for_many: bool,
+    ) -> Result<T, Failure> {
         let clock = &self.pool.clock;
+        let mut kept = None;
         loop {
             let names = statement.names();
             let connection = match self.flights.connection_of(names, clock.now()) {
                 Some(connection) => connection,
                 None => match self.pool.get(by).await {
                     Ok(connection) => connection,
-                    Err(error) => return Outcome::Failed(Failure::without_effect(error)),
+                    Err(error) => return Err(Failure::without_effect(kept.unwrap_or(error))),
                 },
             };
             let busy = connection.begin();
             let sent = clock.now();
-            let flight = self.flights.begin(&connection, names, sent);
+            let flight = self.flights.begin(&connection, names, sent, for_many);
             let rows = connection.run(statement, sent, self.late);
             let rows = clock.by_from(sent, by, rows).await;
             flight.land();
@@ -133,76 +135,68 @@ impl PostgresStore {
             let until = sent + self.late + connection.uncertainty();
             let error = match rows {
                 None => {
-                    self.pool.doubt(&connection);
-                    let error = self.error(StoreErrorKind::Timeout, "it is slow, or stands still");
-                    return Outcome::Failed(Failure::unknown(error, LINK).until(until));
+                    let error = kept.unwrap_or_else(|| {
+                        self.pool.doubt(&connection);
+                        self.silence()
+                    });
+                    return Err(Failure::unknown(error, LINK).until(until));
                 }
                 Some(Err(error)) => error,
                 Some(Ok(rows)) => match read(&rows) {
-                    Ok(value) => return Outcome::Done(value),
+                    Ok(value) => return Ok(value),
                     // It was carried out, and what came of it can't be told.
                     Err(error) => {
                         let error = of_postgres(&error, self.server());
-                        return Outcome::Failed(Failure::unknown(error, LINK).until(until));
+                        return Err(Failure::unknown(error, LINK).until(until));
                     }
                 },
             };
             let told = of_postgres(&error, self.server());
             match effect_of(&error) {
                 Effect::Repeat if clock.now() < by => {}
+                Effect::Kept if clock.now() + KEPT_TRY <= by => {
+                    kept = Some(told);
+                    clock.sleep_until(clock.now() + KEPT_PAUSE).await;
+                }
                 Effect::Unknown => {
                     connection.retire();
-                    return Outcome::Failed(Failure::unknown(told, LINK).until(until));
+                    return Err(Failure::unknown(told, LINK).until(until));
                 }
-                _ if is_kept(&error) => return Outcome::Kept(told),
                 _ => {
                     if is_over(&error) {
                         connection.retire();
                     }
-                    return Outcome::Failed(Failure::without_effect(told));
+                    return Err(Failure::without_effect(told));
                 }
             }
         }
     }
 
-    /// Tells those whose turn has come.
-    pub(crate) fn tell_granted(&self, granted: Vec<(Owner, Option<u64>)>) {
-        let hints = self.hints(granted);
-        if !hints.is_empty() {
-            self.send(hints);
+    /// Tells those whose turn has come. This client is told at once. The others are told by a task,
+    /// which ends also if the caller does not wait for it.
+    pub(crate) fn tell_granted(&self, granted: Vec<Granted>) -> Option<oneshot::Receiver<()>> {
+        let (own, others): (Vec<_>, Vec<_>) = granted
+            .into_iter()
+            .partition(|(owner, _)| owner.client == self.client);
+        if !own.is_empty() {
+            self.hearer.hear(News::Granted(own));
         }
-    }
-
-    /// The same, and waits until it is done: the client may close after this.
-    pub(crate) async fn tell_granted_now(&self, granted: Vec<(Owner, Option<u64>)>, by: Instant) {
-        let hints = self.hints(granted);
-        if !hints.is_empty() {
-            let sent = send(&self.pool, &hints, by, self.late);
-            let _ = self.pool.clock.by(by, sent).await;
-        }
-    }
-
-    /// What to tell other clients. This one is told at once.
-    fn hints(&self, granted: Vec<(Owner, Option<u64>)>) -> Vec<Statement> {
-        let mut hints = Vec::new();
-        for (owner, token) in granted {
-            let news = News::Granted { owner, token };
-            if owner.client == self.client {
-                self.hearer.hear(news);
-            } else {
-                hints.extend(telling(owner.client, &news));
-            }
-        }
-        hints
-    }
-
-    /// Sends hints in their order. Nobody waits for them.
-    fn send(&self, hints: Vec<Statement>) {
+        let hints = telling(&News::granted(others))?;
         let (pool, late) = (Arc::clone(&self.pool), self.late);
         let by = pool.clock.now() + self.command_timeout;
+        let (done, told) = oneshot::channel();
         self.pool.clock.spawn(async move {
             let _ = pool.clock.by(by, send(&pool, &hints, by, late)).await;
+            let _ = done.send(());
         });
+        Some(told)
+    }
+
+    /// The same, and waits until it is done: the program may end after this.
+    pub(crate) async fn tell_granted_now(&self, granted: Vec<Granted>, by: Instant) {
+        if let Some(told) = self.tell_granted(granted) {
+            let _ = self.pool.clock.by(by, told).await;
+        }
     }
 
     /// It may have a place from now on, which it gives up when it is closed.
@@ -214,16 +208,22 @@ impl PostgresStore {
 
     /// Gives up all places.
     pub(crate) async fn leave(&self, by: Instant) {
-        if self.has_waited.swap(false, Ordering::Relaxed)
-            && self.call(by, self.leaving(), |_| Ok(())).await.is_err()
-        {
-            tracing::debug!("a client's places are left to be passed over");
+        if !self.has_waited.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        let left = self.call(by, self.leaving(), one(|row| row.told(), Vec::new));
+        match left.await {
+            Ok(answer) => self.tell_granted_now(answer.value, by).await,
+            Err(_) => tracing::debug!("a client's places are left to be passed over"),
         }
     }
 
     fn leaving(&self) -> Statement {
         let client = Param::bytes(self.client.0.to_be_bytes().to_vec());
-        Statement::new("SELECT lock_store.leave($1)", vec![client])
+        Statement::new(
+            "SELECT told, tokens FROM lock_store.leave($1)",
+            vec![client],
+        )
     }
 
     /// Closes the connections. If nobody has waited for it to [leave](Self::leave), it still tries.
@@ -235,10 +235,18 @@ impl PostgresStore {
         let (clock, leaving, late) = (self.pool.clock.clone(), self.leaving(), self.late);
         let by = clock.now() + self.command_timeout;
         self.pool.clock.spawn(async move {
-            if let Some(connection) = connections.first() {
-                let left = connection.run(&leaving, clock.now(), late);
-                let _ = clock.by(by, left).await;
-            }
+            let Some(connection) = connections.first() else {
+                return;
+            };
+            let leaves = async {
+                let rows = connection.run(&leaving, clock.now(), late).await?;
+                let told = one(|row| row.told(), Vec::new)(&rows)?;
+                if let Some(hints) = telling(&News::granted(told)) {
+                    connection.run(&hints, clock.now(), late).await?;
+                }
+                Ok::<_, tokio_postgres::Error>(())
+            };
+            let _ = clock.by(by, leaves).await;
         });
     }
 
@@ -247,25 +255,27 @@ impl PostgresStore {
     }
 }
 
-async fn send(pool: &Arc<Pool>, hints: &[Statement], by: Instant, late: Duration) {
+async fn send(pool: &Arc<Pool>, hints: &Statement, by: Instant, late: Duration) {
     if let Ok(connection) = pool.get(by).await {
         let busy = connection.begin();
-        for hint in hints {
-            let _ = connection.run(hint, pool.clock.now(), late).await;
-        }
+        let _ = connection.run(hints, pool.clock.now(), late).await;
         drop(busy);
     }
 }
 
-/// The statement that sends news. `None` if they are too long.
-pub(crate) fn telling(to: ClientId, news: &News) -> Option<Statement> {
-    Some(Statement::new(
-        "SELECT lock_store.tell($1, $2)",
-        vec![
-            Param::bytes(to.0.to_be_bytes().to_vec()),
-            Param::Text(news.write()?),
-        ],
-    ))
+/// The statement that sends news, all at once. `None` if there are none, or too long ones only.
+pub(crate) fn telling(news: &[(ClientId, News)]) -> Option<Statement> {
+    let written = news
+        .iter()
+        .filter_map(|(to, news)| Some((to, news.write()?)));
+    let (clients, texts): (Vec<_>, Vec<_>) = written
+        .map(|(to, text)| (to.0.to_be_bytes().to_vec(), text))
+        .unzip();
+    let sql = "SELECT lock_store.tell(client, message) \
+               FROM unnest($1::bytea[], $2::text[]) AS news (client, message)";
+    let is_empty = clients.is_empty();
+    let params = vec![Param::ManyBytes(clients), Param::ManyTexts(texts)];
+    (!is_empty).then(|| Statement::new(sql, params))
 }
 
 /// True if another connection may do better: this one's server has become a standby, or its clock

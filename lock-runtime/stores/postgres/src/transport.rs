@@ -1,4 +1,4 @@
-//! [`Route`]: where to and how connections are made, and what comes over them.
+//! [`Transport`]: a connection in plain or over TLS, and what comes over it.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -40,19 +40,12 @@ impl Messages {
     }
 }
 
-/// Where to, and how.
-#[derive(Clone, Debug)]
-pub(crate) struct Route {
-    pub(crate) config: Config,
-    pub(crate) transport: Transport,
-}
-
-impl Route {
-    pub(crate) async fn connect(&self) -> Result<(Client, Messages), Error> {
-        match &self.transport {
-            Transport::Plain => over(&self.config, NoTls).await,
+impl Transport {
+    pub(crate) async fn connect(&self, config: &Config) -> Result<(Client, Messages), Error> {
+        match self {
+            Self::Plain => over(config, NoTls).await,
             #[cfg(feature = "tls")]
-            Transport::Tls(tls) => over(&self.config, tls.clone()).await,
+            Self::Tls(tls) => over(config, tls.clone()).await,
         }
     }
 }

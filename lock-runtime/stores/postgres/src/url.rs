@@ -1,9 +1,7 @@
 //! The URL: `postgres://user:password@host:5432/database?connections=8&listen=off`.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lock_store::ConfigError;
@@ -11,7 +9,12 @@ use lock_store::timing::Timeouts;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::transport::{Certificates, Route, Transport};
+use crate::access::Access;
+use crate::route::{Place, Route};
+use crate::transport::{Certificates, Transport};
+use crate::url_options::{
+    OPTIONS, connect_timeout, expect_no_lot, expect_writing, number, seconds, unknown,
+};
 
 /// What a URL says.
 #[derive(Clone)]
@@ -21,47 +24,24 @@ pub(crate) struct Settings {
     pub(crate) connections: usize,
     /// Where to listen. `None`: nowhere.
     pub(crate) listen: Option<Route>,
-    /// Whether sessions may keep statements: not through a pooler, which needs the option `listen`.
-    pub(crate) keeps: Arc<AtomicBool>,
     /// The hosts, for people.
     pub(crate) server: String,
 }
 
-/// What the builder says about TLS.
-pub(crate) type Given<'t> = Option<&'t Certificates>;
+type Given<'t> = Option<&'t Certificates>;
 
 /// How long what was sent may stay without the acknowledgement of the other machine, unless the URL
 /// says it. Linux knows this.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(20);
+/// After this time without a message, the system asks the other machine whether it is there.
+const IDLE: Duration = Duration::from_secs(10);
 
 const DEFAULT_CONNECTIONS: usize = 8;
-const MOST_CONNECTIONS: usize = 64;
-
-/// What tokio-postgres reads itself.
-const OPTIONS: [&str; 17] = [
-    "application_name",
-    "channel_binding",
-    "connect_timeout",
-    "dbname",
-    "host",
-    "hostaddr",
-    "keepalives",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_retries",
-    "load_balance_hosts",
-    "options",
-    "password",
-    "port",
-    "target_session_attrs",
-    "tcp_user_timeout",
-    "user",
-];
 
 /// Reads a URL. No error repeats what stands in it, which may be a password.
 pub(crate) fn read(
     url: &str,
-    tls: Given<'_>,
+    access: &Access,
     name: &str,
     timeouts: Timeouts,
 ) -> Result<Settings, ConfigError> {
@@ -74,6 +54,9 @@ pub(crate) fn read(
             "connections" => connections = Some(number(value)?),
             "listen" => listen = Some(value),
             "sslmode" => sslmode = Some(value),
+            "connect_timeout" => _ = seconds(value)?,
+            "target_session_attrs" => expect_writing(value)?,
+            "load_balance_hosts" => expect_no_lot(value)?,
             _ if OPTIONS.contains(&name) => rest.push(option),
             _ => return Err(unknown(name)),
         }
@@ -83,49 +66,35 @@ pub(crate) fn read(
         plain.push('?');
         plain.push_str(&rest.join("&"));
     }
-    let transport = transport(sslmode, tls)?;
-    let config = config(&plain, &transport, name, timeouts)?;
-    let keeps = Arc::new(AtomicBool::new(listen.is_none()));
-    let listen = match listen {
-        None => Some(config.clone()),
-        Some("off") => None,
-        Some(address) => Some(elsewhere(&config, address)?),
+    let transport = transport(sslmode, access.certificates())?;
+    let read = Config::from_str(&plain).map_err(|_| {
+        ConfigError::new(
+            "the store's URL can't be read; write `postgres://user:password@host:5432/database`, \
+             with `%40` for a `@` and `%2F` for a `/` in user and password",
+        )
+    })?;
+    let is_given = |name: &str| rest.iter().any(|option| option.starts_with(name));
+    let idle = (!is_given("keepalives_idle=")).then_some(IDLE);
+    let route = Route {
+        places: places(&read)?,
+        config: config(&read, access, idle, &transport, name)?,
+        provider: access.provider.clone(),
+        transport,
+        limit: connect_timeout(url)?.unwrap_or(timeouts.connect),
+        known: Arc::default(),
+        staggered: Arc::default(),
     };
-    let over = |config| Route {
-        config,
-        transport: transport.clone(),
-    };
+    let names: Vec<String> = route.places.iter().map(ToString::to_string).collect();
     Ok(Settings {
         connections: connections.unwrap_or(DEFAULT_CONNECTIONS),
-        listen: listen.map(over),
-        keeps,
-        server: server(&config),
-        route: over(config),
+        listen: match listen {
+            None => Some(route.clone()),
+            Some("off") => None,
+            Some(addresses) => Some(elsewhere(&route, addresses)?),
+        },
+        server: names.join(","),
+        route,
     })
-}
-
-fn number(value: &str) -> Result<usize, ConfigError> {
-    let number = value.parse().ok();
-    let number = number.filter(|number| (1..=MOST_CONNECTIONS).contains(number));
-    number.ok_or_else(|| {
-        ConfigError::new(format!(
-            "`connections` in the store's URL is no number from 1 to {MOST_CONNECTIONS}"
-        ))
-    })
-}
-
-fn unknown(name: &str) -> ConfigError {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-    // Anything else may be a part of a password with a `?`.
-    let name = match name.len() < 30 && name.bytes().all(is_plain) {
-        true => format!("`{name}`"),
-        false => "something after the first `?`".to_owned(),
-    };
-    ConfigError::new(format!(
-        "{name} is no option of a `postgres:` URL; there are `connections`, `listen`, `namespace`, \
-         `name` and those of PostgreSQL, as `target_session_attrs`; in a password, write `%3F` for \
-         a `?`"
-    ))
 }
 
 /// A server is verified whenever there is TLS. So there is no difference between the modes that
@@ -174,98 +143,98 @@ fn over_tls(_: Given<'_>) -> Result<Transport, ConfigError> {
     ))
 }
 
-fn config(
-    url: &str,
-    transport: &Transport,
-    name: &str,
-    timeouts: Timeouts,
-) -> Result<Config, ConfigError> {
-    let mut config = Config::from_str(url).map_err(|_| {
-        ConfigError::new(
-            "the store's URL can't be read; write `postgres://user:password@host:5432/database`, \
-             with `%40` for a `@` and `%2F` for a `/` in user and password",
-        )
-    })?;
-    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+/// The hosts of the URL, in their order.
+fn places(read: &Config) -> Result<Vec<Place>, ConfigError> {
+    let (hosts, addresses) = (read.get_hosts(), read.get_hostaddrs());
+    let ports = read.get_ports();
+    let count = hosts.len().max(addresses.len());
+    if count == 0 {
         return Err(ConfigError::new(
             "the store's URL has no host; write `postgres://user:password@host:5432/database`",
         ));
     }
-    if config.get_user().is_none() {
+    let fits = |len: usize| len == 0 || len == count;
+    if !fits(hosts.len()) || !fits(addresses.len()) || !(ports.len() <= 1 || fits(ports.len())) {
         return Err(ConfigError::new(
-            "the store's URL has no user; write `postgres://user:password@host:5432/database`",
+            "the store's URL does not have as many of `host`, `hostaddr` and `port` as of the \
+             others",
         ));
     }
+    let place = |at: usize| {
+        let address = addresses.get(at).copied();
+        let host = hosts.get(at).cloned();
+        Some(Place {
+            host: host.or_else(|| address.map(|address| Host::Tcp(address.to_string())))?,
+            at: address,
+            port: *ports.get(at).or(ports.first()).unwrap_or(&5432),
+        })
+    };
+    Ok((0..count).filter_map(place).collect())
+}
+
+/// What all connections have in common.
+fn config(
+    read: &Config,
+    access: &Access,
+    idle: Option<Duration>,
+    transport: &Transport,
+    name: &str,
+) -> Result<Config, ConfigError> {
+    let mut config = Config::new();
+    access.apply(read, &mut config)?;
+    read.get_dbname().map(|database| config.dbname(database));
+    read.get_options().map(|options| config.options(options));
+    let name = read.get_application_name().unwrap_or(name);
+    if !name.is_empty() {
+        config.application_name(name);
+    }
+    config.channel_binding(read.get_channel_binding());
     config.ssl_mode(match transport {
         Transport::Plain => SslMode::Disable,
         #[cfg(feature = "tls")]
         Transport::Tls(_) => SslMode::Require,
     });
-    if config.get_application_name().is_none() && !name.is_empty() {
-        config.application_name(name);
-    }
-    config.connect_timeout(timeouts.connect);
-    notice_its_death(&mut config);
+    // A connection to a machine that is gone ends soon, and not after TCP's quarter of an hour: its
+    // place is wanted.
+    config.keepalives(read.get_keepalives());
+    config.keepalives_idle(idle.unwrap_or_else(|| read.get_keepalives_idle()));
+    read.get_keepalives_interval()
+        .map(|pause| config.keepalives_interval(pause));
+    read.get_keepalives_retries()
+        .map(|times| config.keepalives_retries(times));
+    let unacknowledged = read.get_tcp_user_timeout();
+    config.tcp_user_timeout(unacknowledged.copied().unwrap_or(UNACKNOWLEDGED));
     Ok(config)
 }
 
-/// A connection to a machine that is gone ends soon, and not after TCP's quarter of an hour: its
-/// place is wanted.
-fn notice_its_death(config: &mut Config) {
-    config.keepalives_idle(Duration::from_secs(10));
-    if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(UNACKNOWLEDGED);
-    }
-}
-
-/// The same server at another address.
-fn elsewhere(config: &Config, address: &str) -> Result<Config, ConfigError> {
-    let parts = address.rsplit_once(':');
-    let parts = parts.and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-    let Some((host, port)) = parts.filter(|(host, _)| !host.is_empty()) else {
-        return Err(ConfigError::new(
-            "`listen` in the store's URL is neither `off` nor `host:port`",
-        ));
+/// The same server at other addresses: `host:port,host:port`.
+fn elsewhere(route: &Route, addresses: &str) -> Result<Route, ConfigError> {
+    let place = |address: &str| {
+        let (host, port) = address.rsplit_once(':')?;
+        let of_brackets = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let is_plain = !host.is_empty() && !host.contains(':');
+        let host = of_brackets.or_else(|| is_plain.then_some(host))?;
+        Some(Place {
+            host: Host::Tcp(host.to_owned()),
+            at: None,
+            port: port.parse().ok()?,
+        })
     };
-    let mut other = Config::new();
-    other.host(host).port(port);
-    other.ssl_mode(config.get_ssl_mode());
-    notice_its_death(&mut other);
-    if let Some(user) = config.get_user() {
-        other.user(user);
-    }
-    if let Some(password) = config.get_password() {
-        other.password(password);
-    }
-    if let Some(database) = config.get_dbname() {
-        other.dbname(database);
-    }
-    if let Some(name) = config.get_application_name() {
-        other.application_name(name);
-    }
-    if let Some(timeout) = config.get_connect_timeout() {
-        other.connect_timeout(*timeout);
-    }
-    Ok(other)
-}
-
-fn server(config: &Config) -> String {
-    let ports = config.get_ports();
-    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
-    let hosts = config.get_hosts().iter().enumerate();
-    let hosts = hosts.map(|(at, host)| match host {
-        Host::Tcp(host) => format!("{host}:{}", port(at)),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    });
-    let hosts: Vec<String> = hosts.collect();
-    match hosts.is_empty() {
-        true => config
-            .get_hostaddrs()
-            .first()
-            .map_or_else(String::new, ToString::to_string),
-        false => hosts.join(","),
-    }
+    let places: Option<Vec<Place>> = addresses.split(',').map(place).collect();
+    let places = places.ok_or_else(|| {
+        ConfigError::new(
+            "`listen` in the store's URL is neither `off` nor `host:port`, as \
+             `db.example:5432` or `[::1]:5432`",
+        )
+    })?;
+    Ok(Route {
+        places,
+        known: Arc::default(),
+        staggered: Arc::default(),
+        ..route.clone()
+    })
 }
 
 #[cfg(test)]
@@ -273,21 +242,71 @@ fn server(config: &Config) -> String {
 mod tests {
     use super::*;
 
+    fn settings(url: &str) -> Settings {
+        let second = Duration::from_secs(1);
+        let timeouts = Timeouts {
+            connect: second,
+            command: second,
+        };
+        read(url, &Access::default(), "", timeouts).unwrap()
+    }
+
     #[test]
     fn every_connection_notices_the_death_of_the_other_machine() {
-        let timeouts = Timeouts {
-            connect: Duration::from_secs(1),
-            command: Duration::from_secs(1),
-        };
-        let limits = |url: &str| {
-            let settings = read(url, None, "", timeouts).unwrap();
-            let of = |route: Route| route.config.get_tcp_user_timeout().copied();
-            (of(settings.route), settings.listen.and_then(of))
-        };
-        let usual = Some(UNACKNOWLEDGED);
-        assert_eq!(limits("postgres://u@h/d"), (usual, usual));
-        assert_eq!(limits("postgres://u@h/d?listen=g:1"), (usual, usual));
-        let own = Some(Duration::from_secs(5));
-        assert_eq!(limits("postgres://u@h/d?tcp_user_timeout=5"), (own, own));
+        let seconds = Duration::from_secs;
+        let with = "?tcp_user_timeout=5&keepalives_idle=30&keepalives_interval=7\
+                    &keepalives_retries=3&connect_timeout=4&options=-c%20a=b";
+        for (url, listen) in [
+            ("postgres://u@h/d", "listen=g:1"),
+            ("postgres://u@g,h/d", ""),
+        ] {
+            for (options, unacknowledged, idle, limit) in [
+                ("?", UNACKNOWLEDGED, IDLE, 1),
+                (with, seconds(5), seconds(30), 4),
+            ] {
+                let settings = settings(&format!("{url}{options}&{listen}"));
+                for route in [settings.route, settings.listen.unwrap()] {
+                    let config = route.config;
+                    assert_eq!(config.get_tcp_user_timeout(), Some(&unacknowledged));
+                    assert_eq!(config.get_keepalives_idle(), idle);
+                    assert_eq!(route.limit, seconds(limit));
+                    let is_with = options == with;
+                    assert_eq!(config.get_keepalives_interval().is_some(), is_with);
+                    assert_eq!(config.get_options().is_some(), is_with);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hosts_are_read_in_their_order() {
+        for (url, server, listen) in [
+            ("postgres://u@h/d", "h:5432", "h:5432"),
+            (
+                "postgres://u@a:1,b:2/d?listen=c:3,d:4",
+                "a:1,b:2",
+                "c:3,d:4",
+            ),
+            (
+                "postgres://u@a,b:2/d?listen=[::1]:5",
+                "a:5432,b:2",
+                "[::1]:5",
+            ),
+            ("postgres://u@[::1]:7/d", "[::1]:7", "[::1]:7"),
+            (
+                "postgres://u@/d?hostaddr=127.0.0.1",
+                "127.0.0.1:5432",
+                "127.0.0.1:5432",
+            ),
+        ] {
+            let settings = settings(url);
+            let places = settings.listen.unwrap().places;
+            let places: Vec<_> = places.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                (&*settings.server, &*places.join(",")),
+                (server, listen),
+                "{url}"
+            );
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! [`Access`]: what the servers of a URL require of a connection, the same for all of them.
 
+use std::time::Duration;
+
 #[cfg(feature = "tls")]
 use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
@@ -9,11 +11,15 @@ use tokio_rustls::client::TlsStream;
 use crate::tls::Connector;
 
 /// What servers require of a connection.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Access {
     /// Present if the URL asks for TLS.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Connector>,
+    /// `redis`, or its twin `valkey`.
+    pub(crate) family: &'static str,
+    /// How long an attempt to connect may take.
+    pub(crate) connect_timeout: Duration,
     /// The part of the scheme after `redis` or `rediss`: `-cluster`, for example, or nothing.
     pub(crate) kind: &'static str,
 }
@@ -34,10 +40,10 @@ impl Access {
 
     /// The advice if only one side uses TLS.
     pub(crate) fn other_scheme(&self, is_tls: bool) -> String {
-        let kind = self.kind;
+        let (family, kind) = (self.family, self.kind);
         match is_tls {
-            true => format!("write `redis{kind}://` instead of `rediss{kind}://`"),
-            false => format!("write `rediss{kind}://` instead of `redis{kind}://`"),
+            true => format!("write `{family}{kind}://` instead of `{family}s{kind}://`"),
+            false => format!("write `{family}s{kind}://` instead of `{family}{kind}://`"),
         }
     }
 }

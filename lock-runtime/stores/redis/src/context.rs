@@ -3,12 +3,13 @@
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::Timeouts;
-use lock_store::{Clock, Listener};
+use lock_store::{Clock, CredentialsProvider, Listener};
 
 use crate::access::Access;
 use crate::config::Needs;
-use crate::credentials::{Asking, CredentialsProvider};
 use crate::names::Prefix;
+use crate::session::Asking;
+use crate::topology::address_map::AddressMap;
 use crate::transport::client_channels::ClientChannels;
 
 /// A client's time limits, clock, listener for messages from servers, name at the servers, and
@@ -28,6 +29,8 @@ pub(crate) struct ClientContext {
     /// The channels on which it hears other clients, unless other connections do that.
     pub(crate) channels: Option<Arc<ClientChannels>>,
     pub(crate) access: Arc<Access>,
+    /// Where announced addresses lead from here.
+    pub(crate) addresses: AddressMap,
     /// For a client whose URL names no user.
     pub(crate) provider: Option<CredentialsProvider>,
 }

@@ -20,6 +20,9 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     if error.kind() == ErrorKind::AuthenticationFailed {
         return Kind::Denied;
     }
+    if is_redirect(error) {
+        return Kind::Misconfigured;
+    }
     kind_of(&text(error))
 }
 
@@ -38,7 +41,6 @@ fn kind_of(text: &str) -> StoreErrorKind {
     } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {
         Kind::ReadOnly
     } else if has(&["LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"])
-        || has(&["MOVED", "ASK"])
         || says(&["max number of clients"])
     {
         Kind::Loading
@@ -117,6 +119,34 @@ pub(crate) fn is_try_again(error: &RedisError) -> bool {
     error.code() == Some("TRYAGAIN")
 }
 
+/// True if another node of a cluster has the keys, or several have. A client of a cluster follows
+/// that. To another client it says what its server is, whatever `HELLO` says.
+pub(crate) fn is_redirect(error: &RedisError) -> bool {
+    matches!(error.code(), Some("MOVED" | "ASK" | "CROSSSLOT"))
+}
+
+/// The error if a redirect could not be followed in time.
+pub(crate) fn moving(error: &RedisError) -> StoreError {
+    StoreError::new(StoreErrorKind::Loading, shown(&text(error)))
+}
+
+/// The error if a URL is for another kind of Redis than the one that answers.
+pub(crate) fn other_kind(is: &str, instead: &str) -> StoreError {
+    let text = format!("it is {is}; the URL for it is {instead}");
+    StoreError::new(StoreErrorKind::Misconfigured, text)
+}
+
+/// The same for a node of a cluster.
+pub(crate) fn cluster_node() -> StoreError {
+    let instead = "`redis-cluster://host:port,…` (its nodes)";
+    other_kind("a node of a Redis Cluster", instead)
+}
+
+/// The same for a server that has no slots.
+pub(crate) fn no_cluster_node() -> StoreError {
+    other_kind("a server of its own", "`redis://host:port`")
+}
+
 /// True if the cluster, or its part for this slot, is down.
 pub(crate) fn is_cluster_down(error: &RedisError) -> bool {
     error.code() == Some("CLUSTERDOWN")
@@ -143,6 +173,9 @@ pub(crate) fn may_have_acted(error: &RedisError) -> bool {
 }
 
 pub(crate) fn store_error(error: &RedisError) -> StoreError {
+    if is_redirect(error) {
+        return cluster_node().of(&shown(&text(error)));
+    }
     advised(StoreError::new(kind(error), shown(&text(error))))
 }
 

@@ -12,7 +12,6 @@ mod commands;
 mod config;
 mod context;
 mod contract;
-mod credentials;
 mod diagnosis;
 mod errors;
 mod login;
@@ -25,6 +24,7 @@ mod scripts;
 mod secrets;
 mod server_text;
 mod servers;
+mod session;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;
@@ -33,6 +33,5 @@ mod transport;
 mod wire;
 
 pub use self::config::Replicas;
-pub use self::credentials::{Credentials, CredentialsProvider};
-pub use self::login::Login;
 pub use self::open::{Settings, open};
+pub use self::topology::address_map::AddressMap;

@@ -1,63 +1,42 @@
-//! [`Login`]: user and password outside the URL.
+//! [`apply`]: user and password outside the URL.
 
-use std::fmt;
-
-use lock_store::ConfigError;
+use lock_store::{ConfigError, Login};
 use redis::ConnectionInfo;
 
-use crate::secrets;
+use crate::secrets::remember;
 use crate::topology::url::Topology;
 
-/// User and password outside the URL. They are for its servers, not for sentinels, which have their
-/// own users.
-#[derive(Clone, Default)]
-pub struct Login {
-    /// Default: the URL's, or `default`.
-    pub username: Option<String>,
-    /// Default: the URL's, or none.
-    pub password: Option<String>,
-}
-
-/// Hides user and password.
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Login(…)")
+/// Sets user and password for all servers that have locks.
+pub(crate) fn apply(login: &Login, topology: &mut Topology) -> Result<(), ConfigError> {
+    match topology {
+        Topology::Server(server) => apply_to(login, server),
+        Topology::Sentinels { master, .. } => apply_to(login, master),
+        Topology::Cluster { template, .. } => apply_to(login, template),
+        Topology::Quorum { servers, .. } => servers
+            .iter_mut()
+            .try_for_each(|server| apply_to(login, server)),
     }
 }
 
-impl Login {
-    /// Sets user and password for all servers that have locks.
-    pub(crate) fn apply(&self, topology: &mut Topology) -> Result<(), ConfigError> {
-        match topology {
-            Topology::Server(server) => self.apply_to(server),
-            Topology::Sentinels { master, .. } => self.apply_to(master),
-            Topology::Cluster { template, .. } => self.apply_to(template),
-            Topology::Quorum { servers, .. } => servers
-                .iter_mut()
-                .try_for_each(|server| self.apply_to(server)),
-        }
+fn apply_to(login: &Login, server: &mut ConnectionInfo) -> Result<(), ConfigError> {
+    let mut settings = server.redis_settings().clone();
+    if let Some(username) = &login.username {
+        given_once("username", settings.username())?;
+        settings = settings.set_username(username);
     }
-
-    fn apply_to(&self, server: &mut ConnectionInfo) -> Result<(), ConfigError> {
-        let mut settings = server.redis_settings().clone();
-        if let Some(username) = &self.username {
-            given_once("username", settings.username())?;
-            settings = settings.set_username(username);
-        }
-        if let Some(password) = &self.password {
-            given_once("password", settings.password())?;
-            settings = settings.set_password(password);
-        }
-        if settings.username().is_some() && settings.password().is_none() {
-            return Err(ConfigError::new(
-                "the user has no password, and Redis ignores a user without one; give the password \
+    if let Some(password) = &login.password {
+        given_once("password", settings.password())?;
+        settings = settings.set_password(password);
+    }
+    if settings.username().is_some() && settings.password().is_none() {
+        return Err(ConfigError::new(
+            "the user has no password, and Redis ignores a user without one; give the password \
                  (any text, if the user needs none)",
-            ));
-        }
-        secrets::remember(&settings);
-        *server = server.clone().set_redis_settings(settings);
-        Ok(())
+        ));
     }
+    remember(&settings);
+    *server = server.clone().set_redis_settings(settings);
+    Ok(())
 }
 
 /// Refuses a user or password beside a provider of them.

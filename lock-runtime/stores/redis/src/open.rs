@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "tls")]
 use lock_store::Tls;
-use lock_store::{ConfigError, Store, StoreContext};
+#[cfg(feature = "tls")]
+use lock_store::timing::Timeouts;
+use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 
 use crate::access::Access;
 use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
-use crate::credentials::CredentialsProvider;
-use crate::login::{Login, expect_nobody};
+use crate::login::{apply, expect_nobody};
 use crate::names::Prefix;
 use crate::quorum::store::QuorumStore;
 use crate::store::RedisStore;
 #[cfg(feature = "tls")]
 use crate::tls::Connector;
+use crate::topology::address_map::AddressMap;
 use crate::topology::url::{StoreUrl, Topology};
 use crate::transport::client_channels::ClientChannels;
 
@@ -28,6 +29,9 @@ pub struct Settings {
     pub login: Login,
     /// The provider of user and password, used instead of `login`. Default: none.
     pub provider: Option<CredentialsProvider>,
+    /// The translation of the addresses that sentinels and cluster nodes announce, unless the URL
+    /// has it. Default: none.
+    pub addresses: AddressMap,
     /// For TLS: the trusted authorities and the client's certificate. Default: what the system
     /// trusts, and no certificate.
     #[cfg(feature = "tls")]
@@ -53,11 +57,12 @@ pub fn open(
         ..
     } = context;
     let mut url = StoreUrl::parse(url, settings.replicas)?;
-    settings.login.apply(&mut url.topology)?;
+    let addresses = url.take_addresses(settings.addresses.clone())?;
+    apply(&settings.login, &mut url.topology)?;
     if settings.provider.is_some() {
         expect_nobody(&url.topology)?;
     }
-    let access = access(&url, &settings)?;
+    let access = access(&url, &settings, timeouts)?;
     let namespace = Prefix::new(&namespace);
     let channels = ClientChannels::new(namespace.clone(), client);
     let context = ClientContext {
@@ -70,6 +75,7 @@ pub fn open(
         needs: Needs::Locks(client),
         channels: Some(Arc::new(channels)),
         access: Arc::new(access),
+        addresses,
         provider: settings.provider,
     };
     Ok(match url.topology {
@@ -92,9 +98,11 @@ pub fn open(
 }
 
 /// What the servers require of a connection.
-fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
+fn access(url: &StoreUrl, settings: &Settings, timeouts: Timeouts) -> Result<Access, ConfigError> {
     let access = Access {
+        family: url.family,
         kind: url.kind,
+        connect_timeout: timeouts.connect,
         #[cfg(feature = "tls")]
         tls: connector(url, settings.tls.as_ref())?,
     };
@@ -107,14 +115,14 @@ fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
 /// server, and the redis crate handles that.
 #[cfg(feature = "tls")]
 fn connector(url: &StoreUrl, tls: Option<&Tls>) -> Result<Option<Connector>, ConfigError> {
-    let kind = url.kind;
+    let (family, kind) = (url.family, url.kind);
     let contradiction = match tls {
         Some(_) if url.is_socket() => {
             "`tls` is given, and a Unix socket has no TLS; leave it out".to_owned()
         }
         Some(_) if !url.is_tls => format!(
             "`tls` is given, and the store's URL asks for a connection without TLS; write \
-             `rediss{kind}://` instead of `redis{kind}://`"
+             `{family}s{kind}://` instead of `{family}{kind}://`"
         ),
         Some(_) if url.insecure => {
             "`tls` verifies the servers, and `#insecure` in the store's URL \

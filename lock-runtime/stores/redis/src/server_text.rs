@@ -4,11 +4,7 @@
 //! were sent: Redis repeats the arguments of an unknown command. Where `HELLO` was renamed, these
 //! are user and password.
 
-use crate::secrets;
-
-/// The maximum length. The rest says little and can be megabytes.
-const MAX_BYTES: usize = 300;
-const CUT: &str = "…";
+use lock_store::{escaped, secrets};
 
 /// Here Redis begins to repeat arguments. It cuts long ones, so a search for the whole password
 /// would miss them.
@@ -18,25 +14,6 @@ const ARGUMENTS: &str = "with args beginning with";
 pub(crate) fn shown(text: &str) -> String {
     let said = text.find(ARGUMENTS).map_or(text, |at| &text[..at]);
     escaped(&secrets::strip(said.trim_end_matches([' ', ','])))
-}
-
-/// The text on one line, short, with everything escaped that a terminal acts on.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len().min(MAX_BYTES));
-    let mut piece = String::new();
-    for char in text.chars() {
-        piece.clear();
-        match char {
-            '\'' | '"' | '\\' => piece.push(char),
-            _ => piece.extend(char.escape_debug()),
-        }
-        if escaped.len() + piece.len() > MAX_BYTES - CUT.len() {
-            escaped.push_str(CUT);
-            break;
-        }
-        escaped.push_str(&piece);
-    }
-    escaped
 }
 
 #[cfg(test)]
@@ -60,23 +37,6 @@ mod tests {
             ),
         ] {
             assert_eq!(shown(said), kept);
-        }
-    }
-
-    #[test]
-    fn what_a_terminal_acts_on_is_escaped() {
-        assert_eq!(
-            shown("ERR \"ü\" \\ 'a'\r\nWARN forged \u{1b}[31m\u{202e}\u{7f}\0"),
-            "ERR \"ü\" \\ 'a'\\r\\nWARN forged \\u{1b}[31m\\u{202e}\\u{7f}\\0"
-        );
-    }
-
-    #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        for said in ["x".repeat(10_000_000), "ü".repeat(301), "\n".repeat(301)] {
-            let shown = shown(&said);
-            assert!(shown.len() <= MAX_BYTES && shown.len() > 290, "{shown}");
-            assert!(shown.ends_with(CUT), "{shown}");
         }
     }
 }

@@ -1,9 +1,12 @@
 //! [`Opened`]: an open database, in which requests are carried out, many in one transaction.
 
+use std::os::unix::net::UnixDatagram;
+
 use lock_store::{ClientId, Failure, Link, StoreError};
 
 use crate::database::Database;
-use crate::errors::{is_busy, is_unknown, of_io, of_sqlite};
+use crate::errors::{busy, is_unknown, of_io, of_sqlite, replaced};
+use crate::files::NotBegun;
 use crate::folder::Folder;
 use crate::job::Job;
 use crate::lock::hand_over_freed;
@@ -12,10 +15,7 @@ use crate::mail::Mail;
 use crate::mailbox::{Hearer, LINK, Sender};
 use crate::session::Session;
 use crate::step::{After, Other, Step};
-use crate::sweep::sweep;
-
-/// So many transactions between two sweeps.
-const SWEEPS_AFTER: u32 = 1000;
+use crate::sweep::Sweeps;
 
 /// An open database.
 #[derive(Debug)]
@@ -24,7 +24,11 @@ pub(crate) struct Opened {
     pub(crate) folder: Folder,
     session: Session,
     sender: Sender,
-    sweeps_in: u32,
+    sweeps: Sweeps,
+    /// The last change when the transaction began, and how many rows this connection had changed.
+    begun: (u32, u64),
+    /// The last change that this client knows: its own.
+    seen: Option<u32>,
     /// What came of the last transactions: see [`After::awaited`].
     pub(crate) awaited: Vec<(i64, Other)>,
 }
@@ -41,18 +45,20 @@ pub(crate) fn fail(jobs: Jobs, error: &StoreError, unknown: Option<Link>) {
 
 impl Opened {
     pub(crate) fn new(
-        database: Database,
+        mut database: Database,
         client: ClientId,
         hearer: Hearer,
     ) -> Result<Self, StoreError> {
         let folder = Folder::beside(&database.path);
-        let (session, after) = Session::enter(&database, &folder, client)?;
+        let (session, after) = Session::enter(&mut database, &folder, client)?;
         let opened = Self {
             sender: Sender::new(folder.clone(), hearer),
             database,
             folder,
             session,
-            sweeps_in: SWEEPS_AFTER,
+            sweeps: Sweeps::default(),
+            begun: (0, 0),
+            seen: None,
             awaited: Vec::new(),
         };
         opened.sender.send(after.mails);
@@ -64,14 +70,22 @@ impl Opened {
         Ok(opened)
     }
 
-    /// The path of this client's own socket.
-    pub(crate) fn socket(&self) -> std::path::PathBuf {
-        self.folder.socket(&self.session.own.name)
+    /// A socket of this client's own.
+    pub(crate) fn bind(&self) -> std::io::Result<UnixDatagram> {
+        self.folder.bind(&self.session.own)
     }
 
-    /// See [`Database::is_replaced`].
-    pub(crate) fn is_replaced(&self) -> bool {
-        self.database.is_replaced()
+    /// True if there is work although nobody has asked for anything: its files are gone, or it is
+    /// time to delete what is over.
+    pub(crate) fn has_work(&mut self) -> bool {
+        self.database.look_up();
+        let is_due = |now| self.sweeps.are_due(now);
+        self.database.is_replaced() || machine::boot_nanos().is_ok_and(is_due)
+    }
+
+    /// True if one transaction was not enough for that.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.sweeps.is_behind
     }
 
     fn files(&self) -> Option<std::collections::HashSet<String>> {
@@ -94,25 +108,65 @@ impl Opened {
         of_sqlite(error, &self.database.path)
     }
 
-    /// Carries out all of them and answers each.
-    pub(crate) fn carry_out(&mut self, mut jobs: Jobs, is_late: impl Fn(&dyn Job) -> bool) {
+    /// Carries out all of them and answers each. Gives them back if this database is not there any
+    /// more.
+    pub(crate) fn carry_out(
+        &mut self,
+        jobs: Jobs,
+        is_late: &impl Fn(&dyn Job) -> bool,
+    ) -> Result<(), Jobs> {
+        let Some(mut jobs) = self.begin(jobs, is_late)? else {
+            return Ok(());
+        };
+        jobs.retain(|job| job.starts());
+        self.in_transaction(jobs, is_late);
+        Ok(())
+    }
+
+    /// Begins a transaction for those that it returns.
+    fn begin(
+        &mut self,
+        mut jobs: Jobs,
+        is_late: impl Fn(&dyn Job) -> bool,
+    ) -> Result<Option<Jobs>, Jobs> {
         loop {
-            match self.database.begin() {
-                Ok(()) => break,
-                Err(error) if is_busy(&error) => {
+            match self.begin_as_known() {
+                Ok(()) => return Ok(Some(jobs)),
+                Err(NotBegun::Busy) => {
                     let (late, rest): (Jobs, Jobs) =
                         jobs.into_iter().partition(|job| is_late(&**job));
-                    fail(late, &self.failed(&error), None);
+                    fail(late, &busy(&self.database.path), None);
                     jobs = rest;
                     if jobs.is_empty() {
-                        return;
+                        return Ok(None);
                     }
                 }
-                Err(error) => return fail(jobs, &self.failed(&error), None),
+                Err(NotBegun::Replaced) => return Err(jobs),
+                Err(NotBegun::Failed(error)) => {
+                    fail(jobs, &error, None);
+                    return Ok(None);
+                }
             }
         }
-        jobs.retain(|job| job.starts());
-        self.in_transaction(jobs, &is_late);
+    }
+
+    fn begin_as_known(&mut self) -> Result<(), NotBegun> {
+        let change = self.database.begin()?;
+        let rows = &self.database.connection;
+        let known = match self.seen.take() == Some(change) {
+            // Nobody else has changed anything.
+            true => Ok(true),
+            false => self.session.is_known(rows),
+        };
+        self.begun = (change, rows.total_changes());
+        if !matches!(known, Ok(true)) {
+            self.database.roll_back();
+        }
+        match known {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NotBegun::Replaced),
+            Err(error) => Err(NotBegun::Failed(self.failed(&error))),
+        }
     }
 
     /// The transaction has begun.
@@ -128,13 +182,10 @@ impl Opened {
         }
         // One's failure must not be the others'. Nothing has happened yet.
         for job in jobs {
-            let job = vec![job];
-            loop {
-                match self.database.begin() {
-                    Ok(()) => break self.in_transaction(job, is_late),
-                    Err(error) if is_busy(&error) && !is_late(&*job[0]) => {}
-                    Err(error) => break fail(job, &self.failed(&error), None),
-                }
+            match self.begin(vec![job], is_late) {
+                Ok(Some(job)) => self.in_transaction(job, is_late),
+                Ok(None) => {}
+                Err(job) => fail(job, &replaced(&self.database.path), None),
             }
         }
     }
@@ -142,12 +193,10 @@ impl Opened {
     fn run(&mut self, jobs: &mut Jobs) -> std::io::Result<rusqlite::Result<After>> {
         // Read under the lock: transactions follow each other in time.
         let now = machine::boot_nanos()?;
-        let sweeps = self.sweeps_in == 0;
-        self.sweeps_in = self.sweeps_in.checked_sub(1).unwrap_or(SWEEPS_AFTER);
         let mut step = self
             .session
             .step(&self.database.connection, &self.folder, now);
-        Ok(run(jobs, &mut step, sweeps).map(|()| step.after))
+        Ok(run(jobs, &mut step, &mut self.sweeps).map(|()| step.after))
     }
 
     fn finish(&mut self, jobs: Jobs, after: After) {
@@ -162,6 +211,9 @@ impl Opened {
             let error = of_io(&error, &self.database.path);
             return fail(jobs, &error, Some(LINK));
         }
+        let (change, rows) = self.begun;
+        let wrote = self.database.connection.total_changes() > rows;
+        self.seen = Some(change.wrapping_add(wrote.into()));
         self.sender.send(after.mails);
         for job in jobs {
             job.ends(None);
@@ -174,16 +226,15 @@ impl Opened {
     /// its lock is free.
     pub(crate) fn leave(self) {
         let Self {
-            database,
+            mut database,
             folder,
             session,
             sender,
             ..
         } = self;
-        let ended = end(&database, &folder, &session);
-        drop(database);
-        match ended {
+        match end(&mut database, &folder, &session) {
             Ok(mails) => {
+                database.close();
                 sender.send(mails);
                 folder.leave(session.own);
             }
@@ -194,30 +245,29 @@ impl Opened {
 }
 
 /// Deletes a client's rows.
-fn end(database: &Database, folder: &Folder, session: &Session) -> rusqlite::Result<Vec<Mail>> {
+fn end(
+    database: &mut Database,
+    folder: &Folder,
+    session: &Session,
+) -> Result<Vec<Mail>, StoreError> {
+    // Rolled back when it is closed.
     database.begin_patiently()?;
-    let now = machine::boot_nanos().map_err(|error| {
-        database.roll_back();
-        rusqlite::Error::ToSqlConversionFailure(error.into())
-    })?;
+    let now = machine::boot_nanos().map_err(|error| of_io(&error, &database.path))?;
     let mut step = session.step(&database.connection, folder, now);
     let ended = step
         .bury(session.id)
-        .and_then(|()| hand_over_freed(&mut step))
-        .and_then(|()| database.commit());
-    if ended.is_err() {
-        database.roll_back();
-    }
-    ended.map(|()| step.after.mails)
+        .and_then(|()| hand_over_freed(&mut step));
+    let mails = step.after.mails;
+    let ended = ended.and_then(|()| database.commit());
+    ended.map_err(|error| of_sqlite(&error, &database.path))?;
+    Ok(mails)
 }
 
-fn run(jobs: &mut Jobs, step: &mut Step<'_>, sweeps: bool) -> rusqlite::Result<()> {
+fn run(jobs: &mut Jobs, step: &mut Step<'_>, sweeps: &mut Sweeps) -> rusqlite::Result<()> {
     for job in jobs {
         job.run(step)?;
         hand_over_freed(step)?;
     }
-    if sweeps {
-        sweep(step)?;
-    }
-    Ok(())
+    sweeps.sweep(step)?;
+    hand_over_freed(step)
 }

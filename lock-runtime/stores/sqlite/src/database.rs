@@ -1,181 +1,178 @@
 //! A connection to the database, and what happened at its opening.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::errors::{is_busy, of_sqlite};
-use crate::schema::{APPLICATION, TABLES, VERSION};
+use crate::errors::{busy, is_busy, of_io, of_sqlite, replaced};
+use crate::files::{self, Files, Found, NotBegun, PAUSES, Writing, pause};
+use crate::guard::is_taken;
+use crate::schema;
 
-/// One connection of one thread.
+/// One connection of one thread. It is closed before its files are let go.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) connection: Connection,
+    /// As SQLite names it: the file itself, without links.
     pub(crate) path: PathBuf,
-    /// The write-ahead log.
-    log: Option<File>,
-    /// The file itself: device and number.
-    file: Option<(u64, u64)>,
-}
-
-fn file_at(path: &Path) -> Option<(u64, u64)> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.dev(), found.ino()))
+    files: Files,
+    /// Between two transactions.
+    found: Option<Found>,
+    /// During a transaction.
+    writing: Option<Writing>,
 }
 
 /// More statements than there are.
 const STATEMENTS: usize = 128;
 
-/// The pauses of one attempt to get the write lock. Together about 50 ms: then the thread looks
-/// whether anybody still waits.
-const PAUSES: i32 = 120;
-
-/// So many attempts of a client that starts or ends, about a second.
+/// At most so many attempts of a client that starts or ends, about a second.
 const ATTEMPTS: u32 = 20;
 
-/// Transactions are short. SQLite's own pauses are up to 100 ms long.
-fn pause(count: i32) -> bool {
-    if count >= PAUSES {
-        return false;
+/// After a larger transaction, the log is cut off to this size, in bytes.
+const LOG_SIZE: u32 = 8 << 20;
+
+/// A process that reads the index ends SQLite's locks there, also in the moment in which a
+/// transaction begins.
+const PROOFS: u32 = 5;
+
+fn not_begun(why: NotBegun, path: &Path) -> StoreError {
+    match why {
+        NotBegun::Busy => busy(path),
+        NotBegun::Replaced => replaced(path),
+        NotBegun::Failed(error) => error,
     }
-    let micros = 50 + 10 * u64::try_from(count).unwrap_or(0);
-    std::thread::sleep(Duration::from_micros(micros.min(500)));
-    true
+}
+
+/// Repeats what others keep from it.
+fn patiently<T>(mut attempt: impl FnMut() -> Result<T, NotBegun>) -> Result<T, NotBegun> {
+    for _ in 0..ATTEMPTS {
+        match attempt() {
+            Err(NotBegun::Busy) => {}
+            other => return other,
+        }
+    }
+    attempt()
 }
 
 impl Database {
     /// Opens the database, and makes the tables if the file is new.
-    pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(named: &Path) -> Result<Self, StoreError> {
+        let nobody_writes = patiently(|| files::before_opening(named));
+        let nobody_writes = nobody_writes.map_err(|stopped| not_begun(stopped, named))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let failed = |error: rusqlite::Error| of_sqlite(&error, path);
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        let failed = |error: rusqlite::Error| of_sqlite(&error, named);
+        let connection = Connection::open_with_flags(named, flags).map_err(failed)?;
         connection.busy_handler(Some(pause)).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let database = Self {
+        let path = connection.path().map_or(named, Path::new).to_owned();
+        let is_ours = schema::is_there(&connection, &path)?;
+        prepare(&connection).map_err(failed)?;
+        let files = Files::of(named, &path).map_err(|error| match is_taken(&error) {
+            true => busy(named),
+            false => of_io(&error, named),
+        })?;
+        drop(nobody_writes);
+        let mut database = Self {
             connection,
-            path: path.to_owned(),
-            log: None,
-            file: file_at(path),
+            path,
+            files,
+            found: None,
+            writing: None,
         };
-        let is_new = database.is_new()?;
-        if !is_new {
-            database.check_version()?;
-        }
-        database.prepare().map_err(failed)?;
-        if is_new {
-            database.begin_patiently().map_err(failed)?;
+        if !is_ours {
             database.make_tables()?;
-            database.commit().map_err(failed)?;
         }
         Ok(database)
     }
 
-    fn number(&self, pragma: &str) -> rusqlite::Result<i64> {
-        self.connection.query_row(pragma, (), |row| row.get(0))
-    }
-
-    /// True if the file is empty. An error if it belongs to another program.
-    fn is_new(&self) -> Result<bool, StoreError> {
-        let failed = |error: rusqlite::Error| of_sqlite(&error, &self.path);
-        let application = self.number("PRAGMA application_id").map_err(failed)?;
-        if application == APPLICATION {
-            return Ok(false);
-        }
-        let tables = self.number("SELECT count(*) FROM sqlite_master");
-        if application == 0 && tables.map_err(failed)? == 0 {
-            return Ok(true);
-        }
-        Err(self.misconfigured("is the database of another program; name a file of its own"))
-    }
-
-    fn check_version(&self) -> Result<(), StoreError> {
-        let version = self.number("PRAGMA user_version");
-        let version = version.map_err(|error| of_sqlite(&error, &self.path))?;
-        if version == VERSION {
-            return Ok(());
-        }
-        Err(self.misconfigured(&format!(
-            "has tables of version {version}, and this build of lock-runtime knows version \
-             {VERSION}; use one version in all processes, or name another file"
-        )))
-    }
-
-    fn misconfigured(&self, what: &str) -> StoreError {
-        let path = self.path.display();
-        StoreError::new(StoreErrorKind::Misconfigured, format!("{path} {what}"))
-    }
-
-    /// A committed transaction outlives the process. What a crash of the machine may lose at this
-    /// setting are holds, which end with the machine, and tokens: see [`Self::sync`].
-    fn prepare(&self) -> rusqlite::Result<()> {
-        let mut tries = 0;
-        loop {
-            let mode =
-                self.connection
-                    .pragma_update_and_check(None, "journal_mode", "WAL", |row| {
-                        row.get::<_, String>(0)
-                    });
-            match mode {
-                // Another process is at it. SQLite does not always ask `pause` here.
-                Err(error) if is_busy(&error) && tries < PAUSES => _ = pause(tries),
-                other => break drop(other?),
-            }
-            tries += 1;
-        }
-        self.connection.pragma_update(None, "synchronous", "NORMAL")
-    }
-
-    fn make_tables(&self) -> Result<(), StoreError> {
+    fn make_tables(&mut self) -> Result<(), StoreError> {
+        self.begin_patiently()?;
         // Another process may have made them meanwhile.
-        if !self.is_new()? {
-            return self.check_version();
-        }
-        let make = || {
-            self.connection.execute_batch(TABLES)?;
-            self.connection
-                .pragma_update(None, "application_id", APPLICATION)?;
-            self.connection.pragma_update(None, "user_version", VERSION)
+        let made = match schema::is_there(&self.connection, &self.path) {
+            Ok(false) => schema::make(&self.connection).map_err(|error| self.failed(&error)),
+            other => other.map(drop),
         };
-        make().map_err(|error| of_sqlite(&error, &self.path))
-    }
-
-    /// True if the path leads to another file, or to none: somebody has deleted or replaced it.
-    /// Whoever opens the path now does not see what is written here.
-    pub(crate) fn is_replaced(&self) -> bool {
-        file_at(&self.path) != self.file
-    }
-
-    /// Begins a transaction that may write. Waits a moment for others.
-    pub(crate) fn begin(&self) -> rusqlite::Result<()> {
-        self.run("BEGIN IMMEDIATE")
-    }
-
-    /// The same for a client that starts: it waits longer.
-    pub(crate) fn begin_patiently(&self) -> rusqlite::Result<()> {
-        for _ in 0..ATTEMPTS {
-            match self.begin() {
-                Err(error) if is_busy(&error) => {}
-                other => return other,
-            }
+        let made = made.and_then(|()| self.commit().map_err(|error| self.failed(&error)));
+        if made.is_err() {
+            self.roll_back();
         }
-        self.begin()
+        made
     }
 
-    pub(crate) fn commit(&self) -> rusqlite::Result<()> {
-        self.run("COMMIT")
+    fn failed(&self, error: &rusqlite::Error) -> StoreError {
+        of_sqlite(error, &self.path)
+    }
+
+    /// See [`Files::are_replaced`].
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.files.are_replaced()
+    }
+
+    /// Begins a transaction that may write, in the files that are there. Waits a moment for others.
+    /// The number of the last change, by whomever.
+    pub(crate) fn begin(&mut self) -> Result<u32, NotBegun> {
+        let writing = self.files.lock(self.found.take())?;
+        for _ in 0..PROOFS {
+            // Others of ours do not write now.
+            let change = self.files.fit(&writing)?;
+            match self.run("BEGIN IMMEDIATE") {
+                Ok(()) => {}
+                Err(error) if is_busy(&error) => return Err(NotBegun::Busy),
+                Err(error) if change.is_some() => {
+                    return Err(NotBegun::Failed(self.failed(&error)));
+                }
+                // The log was cut off.
+                Err(_) => continue,
+            }
+            if let Some(change) = change
+                && self.files.are_written(&writing)
+            {
+                self.writing = Some(writing);
+                return Ok(change);
+            }
+            self.roll_back();
+        }
+        Err(self.files.reset())
+    }
+
+    /// The same for a client that starts or ends: it waits longer.
+    pub(crate) fn begin_patiently(&mut self) -> Result<(), StoreError> {
+        let begun = patiently(|| self.begin());
+        begun
+            .map(drop)
+            .map_err(|stopped| not_begun(stopped, &self.path))
+    }
+
+    /// The names of the files are looked up in the next transaction.
+    pub(crate) fn look_up(&mut self) {
+        self.found = None;
+    }
+
+    /// SQLite has put the log into the database if it had become long: nobody else writes
+    /// meanwhile, so that the next transaction begins it anew.
+    pub(crate) fn commit(&mut self) -> rusqlite::Result<()> {
+        self.run("COMMIT")?;
+        self.found = self.writing.take().and_then(Writing::end);
+        Ok(())
+    }
+
+    /// Puts everything that was committed on the disk, so that it outlives a crash of the machine.
+    pub(crate) fn sync(&self) -> std::io::Result<()> {
+        match &self.found {
+            Some(found) => found.log.sync_data(),
+            None => Err(std::io::Error::other("its log can't be reached")),
+        }
     }
 
     /// Undoes the transaction, unless SQLite has done so already.
-    pub(crate) fn roll_back(&self) {
+    pub(crate) fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
             let _ = self.run("ROLLBACK");
         }
+        self.writing = None;
     }
 
     fn run(&self, command: &str) -> rusqlite::Result<()> {
@@ -183,20 +180,32 @@ impl Database {
         Ok(())
     }
 
-    /// Puts everything that was committed on the disk, so that it outlives a crash of the machine.
-    pub(crate) fn sync(&mut self) -> std::io::Result<()> {
-        let log = match self.log.take() {
-            Some(log) => log,
-            None => {
-                let mut path = self.path.as_os_str().to_owned();
-                path.push("-wal");
-                // SQLite has no locks on this file that its closing could end. The file stays as
-                // long as there is a connection.
-                File::open(path)?
-            }
-        };
-        log.sync_data()?;
-        self.log = Some(log);
-        Ok(())
+    /// Lets go of the files first: the last one that closes them tidies up.
+    pub(crate) fn close(self) {
+        let Self {
+            connection, files, ..
+        } = self;
+        drop(files);
+        drop(connection);
     }
+}
+
+/// A committed transaction outlives the process. What a crash of the machine may lose at this
+/// setting are holds, which end with the machine, and tokens, for which the log is put on the disk.
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    let mut tries = 0;
+    loop {
+        let mode = connection
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match mode {
+            // Another program is at it. SQLite does not always ask `pause` here.
+            Err(error) if is_busy(&error) && tries < PAUSES => _ = pause(tries),
+            other => break drop(other?),
+        }
+        tries += 1;
+    }
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_SIZE, |_| Ok(()))?;
+    // SQLite makes the index when it reads.
+    connection.query_row("SELECT count(*) FROM sqlite_master", (), |_| Ok(()))
 }

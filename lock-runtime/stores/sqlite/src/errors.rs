@@ -3,15 +3,31 @@
 use std::path::Path;
 
 use lock_store::{StoreError, StoreErrorKind};
+use nix::libc;
 use rusqlite::ErrorCode;
+
+const STANDS_STILL: &str = "another process writes to it; look for one that stands still";
+
+/// Others keep this client from writing.
+pub(crate) fn busy(path: &Path) -> StoreError {
+    let detail = format!("{} is locked", path.display());
+    StoreError::new(StoreErrorKind::Timeout, detail).advise(STANDS_STILL)
+}
+
+/// Somebody takes the files away again and again.
+pub(crate) fn replaced(path: &Path) -> StoreError {
+    let path = path.display();
+    let detail = format!("{path}, or a file beside it, was deleted or replaced");
+    StoreError::new(StoreErrorKind::Disconnected, detail)
+        .advise("look for the program that does it; a restored copy needs all clients to end first")
+}
 
 /// The error for the user. `path` says which database.
 pub(crate) fn of_sqlite(error: &rusqlite::Error, path: &Path) -> StoreError {
     let (kind, advice) = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
-            StoreErrorKind::Timeout,
-            "another process writes to it; look for one that stands still",
-        ),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            (StoreErrorKind::Timeout, STANDS_STILL)
+        }
         Some(ErrorCode::DiskFull) => (
             StoreErrorKind::ReadOnly,
             "its disk is full; free some space",
@@ -56,6 +72,15 @@ pub(crate) fn of_io(error: &std::io::Error, path: &Path) -> StoreError {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (
             StoreErrorKind::ReadOnly,
             "its disk is full; free some space",
+        ),
+        // In the words of this crate.
+        ErrorKind::InvalidData => (
+            StoreErrorKind::Misconfigured,
+            "correct that, or name another file",
+        ),
+        _ if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => (
+            StoreErrorKind::OutOfMemory,
+            "raise the limit of open files (`ulimit -n`)",
         ),
         _ => (StoreErrorKind::Refused, "see the system's own message"),
     };

@@ -8,20 +8,27 @@
 //! there. So nobody locks a file that is no longer in the folder. A file that is missing proves
 //! nothing: somebody may have cleaned up by hand, and the holds last as long as their leases.
 //!
+//! The folder may be somebody else's, or a link to another. So each use opens it, looks at what it
+//! has opened, and goes on from there. Only files with names that clients make are touched.
+//!
 //! `flock` and no record lock: a record lock is lost as soon as the process closes any handle to
 //! the file, as a copying of the folder does. But a child that was forked has the `flock` of its
 //! parent as well. So a client is also over if its process is gone.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use nix::libc;
 use nix::sys::signal::kill;
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 
+use crate::guard::open_itself;
 use crate::machine;
 
 /// The ends of the names.
@@ -32,9 +39,14 @@ const SOCKET: &str = "sock";
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    database: PathBuf,
     /// Of this process; see [`machine::process_space`].
     space: Option<i64>,
 }
+
+/// The folder itself, whatever its path leads to meanwhile.
+#[derive(Debug)]
+pub(crate) struct OpenFolder(File);
 
 /// The lock file of this client. Its lock ends with this value.
 #[derive(Debug)]
@@ -50,12 +62,61 @@ pub(crate) struct Process {
     pub(crate) space: Option<i64>,
 }
 
+fn refused(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// True for what [`Folder::enter`] makes.
+fn is_name(name: &str) -> bool {
+    i64::from_str_radix(name, 16).is_ok_and(|nanos| nanos > 0 && format!("{nanos:x}") == name)
+}
+
+impl OpenFolder {
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+
+    /// Also shorter than a socket's path may be.
+    pub(crate) fn socket(&self, name: &str) -> PathBuf {
+        self.path().join(name).with_extension(SOCKET)
+    }
+
+    fn lock(&self, name: &str) -> PathBuf {
+        self.path().join(name).with_extension(LOCK)
+    }
+
+    /// Opens a client's lock file.
+    fn open(&self, name: &str) -> Option<File> {
+        let file = open_itself(&self.lock(name), false);
+        let file = file.ok().filter(|_| is_name(name))?;
+        file.metadata()
+            .is_ok_and(|found| found.is_file())
+            .then_some(file)
+    }
+
+    /// Under the lock of the file. What can't be deleted stays: it does no harm.
+    fn delete(&self, name: &str) {
+        let _ = fs::remove_file(self.socket(name));
+        let _ = fs::remove_file(self.lock(name));
+    }
+
+    /// Deletes the files of a client that is over.
+    fn clear(&self, name: &str) {
+        if let Some(file) = self.open(name)
+            && let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+        {
+            self.delete(name);
+        }
+    }
+}
+
 impl Folder {
     pub(crate) fn beside(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-clients");
         Self {
             path: path.into(),
+            database: database.to_owned(),
             space: machine::process_space(),
         }
     }
@@ -64,12 +125,49 @@ impl Folder {
         &self.path
     }
 
-    pub(crate) fn socket(&self, name: &str) -> PathBuf {
-        self.path.join(name).with_extension(SOCKET)
+    /// The rights of the database file, as SQLite's other files have them.
+    fn rights(&self) -> io::Result<u32> {
+        Ok(fs::metadata(&self.database)?.mode() & 0o666)
     }
 
-    fn lock(&self, name: &str) -> PathBuf {
-        self.path.join(name).with_extension(LOCK)
+    /// An error if it is a link, or of a third user.
+    pub(crate) fn open(&self) -> io::Result<OpenFolder> {
+        let folder = match open_itself(&self.path, false) {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(refused(
+                    "it is a link, and a folder is needed; delete the link",
+                ));
+            }
+            folder => folder?,
+        };
+        let found = folder.metadata()?;
+        if !found.is_dir() {
+            return Err(refused("it is no folder, and one is needed; delete it"));
+        }
+        let owner = found.uid();
+        if owner != geteuid().as_raw() && owner != fs::metadata(&self.database)?.uid() {
+            return Err(refused(&format!(
+                "the folder belongs to user {owner}, which is neither this process's nor that of \
+                 the database file; give it to the latter"
+            )));
+        }
+        Ok(OpenFolder(folder))
+    }
+
+    /// The same, and makes it if it is not there.
+    fn make(&self) -> io::Result<OpenFolder> {
+        match fs::create_dir(&self.path) {
+            Ok(()) => {
+                let rights = self.rights()?;
+                let folder = self.open()?;
+                // Who may read files may look for them.
+                let rights = 0o700 | rights | (rights & 0o444) >> 2;
+                folder.0.set_permissions(Permissions::from_mode(rights))?;
+                Ok(folder)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(),
+            Err(error) => Err(error),
+        }
     }
 
     /// This process, as others find it.
@@ -82,35 +180,47 @@ impl Folder {
 
     /// Creates and locks a file of this client's own.
     pub(crate) fn enter(&self) -> io::Result<OwnFile> {
-        match fs::create_dir(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
+        let folder = self.make()?;
+        let rights = Permissions::from_mode(self.rights()?);
         loop {
             // Rises, so that no name comes again in this boot.
             let name = format!("{:x}", machine::boot_nanos()?);
-            let path = self.lock(&name);
+            let path = folder.lock(&name);
             let file = match File::create_new(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             };
+            file.set_permissions(rights.clone())?;
             // Somebody who cleans up may have been faster. Then it is deleted.
             let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => lock,
                 Err((_, Errno::EWOULDBLOCK)) => continue,
                 Err((_, error)) => return Err(error.into()),
             };
-            let there = fs::metadata(&path).map(|there| there.ino()).ok();
+            let there = fs::symlink_metadata(&path).map(|there| there.ino()).ok();
             if there == Some(lock.metadata()?.ino()) {
                 return Ok(OwnFile { name, _lock: lock });
             }
         }
     }
 
+    /// The socket of this client.
+    pub(crate) fn bind(&self, own: &OwnFile) -> io::Result<UnixDatagram> {
+        let folder = self.open()?;
+        let path = folder.socket(&own.name);
+        let socket = UnixDatagram::bind(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(self.rights()?))?;
+        Ok(socket)
+    }
+
+    fn lock_file(&self, name: &str) -> Option<File> {
+        self.open().ok()?.open(name)
+    }
+
     /// True if the client with this file is certainly over.
     pub(crate) fn is_over(&self, name: &str, process: Process) -> bool {
-        if let Ok(file) = File::open(self.lock(name))
+        if let Some(file) = self.lock_file(name)
             && Flock::lock(file, FlockArg::LockSharedNonblock).is_ok()
         {
             return true;
@@ -120,7 +230,7 @@ impl Folder {
 
     /// True if the client with this file is certainly not over.
     pub(crate) fn is_locked(&self, name: &str) -> bool {
-        File::open(self.lock(name)).is_ok_and(|file| {
+        self.lock_file(name).is_some_and(|file| {
             let lock = Flock::lock(file, FlockArg::LockSharedNonblock);
             matches!(lock, Err((_, Errno::EWOULDBLOCK)))
         })
@@ -136,38 +246,31 @@ impl Folder {
 
     /// Deletes the files of a client that is over.
     pub(crate) fn clear(&self, name: &str) {
-        let Ok(file) = File::open(self.lock(name)) else {
-            return;
-        };
-        if let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            self.delete(name);
+        if let Ok(folder) = self.open() {
+            folder.clear(name);
         }
     }
 
     /// Deletes this client's own files.
     pub(crate) fn leave(&self, own: OwnFile) {
-        self.delete(&own.name);
+        if let Ok(folder) = self.open() {
+            folder.delete(&own.name);
+        }
         drop(own);
-    }
-
-    /// Under the lock of the file. What can't be deleted stays: it does no harm.
-    fn delete(&self, name: &str) {
-        let _ = fs::remove_file(self.socket(name));
-        let _ = fs::remove_file(self.lock(name));
     }
 
     /// Deletes the files of clients that are over, if `is_known` has no row of them.
     pub(crate) fn clear_strays(&self, is_known: impl Fn(&str) -> bool) {
-        let Ok(entries) = fs::read_dir(&self.path) else {
+        let Ok(folder) = self.open() else {
             return;
         };
-        for entry in entries.flatten() {
+        for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.extension().is_some_and(|end| end == LOCK)
                 && let Some(name) = path.file_stem().and_then(|name| name.to_str())
                 && !is_known(name)
             {
-                self.clear(name);
+                folder.clear(name);
             }
         }
     }
@@ -185,7 +288,9 @@ mod tests {
 
     fn folder() -> (tempfile::TempDir, Folder) {
         let parent = tempfile::tempdir().unwrap();
-        let folder = Folder::beside(&parent.path().join("locks.db"));
+        let database = parent.path().join("locks.db");
+        fs::write(&database, "").unwrap();
+        let folder = Folder::beside(&database);
         (parent, folder)
     }
 
@@ -215,13 +320,27 @@ mod tests {
         let over = folder.enter().unwrap().name;
         let known = folder.enter().unwrap().name;
         folder.clear_strays(|name| name == known);
-        let there = |name: &str| folder.lock(name).exists();
+        let there = |name: &str| folder.open().unwrap().lock(name).exists();
         assert!(there(&own.name) && !there(&over) && there(&known));
         folder.clear(&own.name);
         let name = own.name.clone();
         assert!(there(&name));
         folder.leave(own);
         assert!(!there(&name));
+    }
+
+    #[test]
+    fn names_that_no_client_makes_are_not_touched() {
+        let (parent, folder) = folder();
+        let own = folder.enter().unwrap();
+        assert!(is_name(&own.name) && is_name("1a2b"));
+        for name in ["", "0", "-1", "+1", "01", "1A", "a.b", "../x", "/x"] {
+            assert!(!is_name(name), "{name}");
+        }
+        fs::write(parent.path().join("x.lock"), "").unwrap();
+        folder.clear("../x");
+        assert!(parent.path().join("x.lock").exists());
+        assert!(!folder.is_over("../x", UNKNOWN));
     }
 
     /// A child that was forked keeps the lock of its parent.

@@ -144,10 +144,12 @@ pub(crate) fn acquire(
         }
     }
     if mine {
+        let token = grant(step, name, &mut holders, request)?;
+        // A hand-over stopped here: those behind may have their turn too.
         if queued {
             queue::leave(step, name, claim.owner)?;
+            hand_over(step, name, &mut holders, None)?;
         }
-        let token = grant(step, name, &mut holders, request)?;
         let mut granted = Granted::new(token, request.tokens);
         granted.limit = limit;
         return Ok(Acquired::Granted(granted));

@@ -2,10 +2,10 @@
 //!
 //! All that goes through them are hints. What is lost costs time: a waiter asks again each second.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::os::unix::net::UnixDatagram as StdDatagram;
-use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use lock_store::{Clock, HandedOver, Link, Listener, Namespace, Trust};
@@ -54,15 +54,13 @@ impl Hearer {
     }
 }
 
-/// Receives until `closed` says so, or is dropped. An error if there can be no socket, as with a
-/// path that is too long for one.
+/// Receives until `closed` says so, or is dropped.
 pub(crate) fn receive(
-    path: &Path,
+    socket: StdDatagram,
     hearer: Hearer,
     clock: &Clock,
     closed: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let socket = StdDatagram::bind(path)?;
     socket.set_nonblocking(true)?;
     let socket = {
         let _entered = clock.handle().enter();
@@ -92,6 +90,8 @@ pub(crate) struct Sender {
     socket: Option<StdDatagram>,
     folder: Folder,
     hearer: Hearer,
+    /// It was told that some can't be reached.
+    warned: Cell<bool>,
 }
 
 impl Sender {
@@ -103,21 +103,46 @@ impl Sender {
             socket,
             folder,
             hearer,
+            warned: Cell::new(false),
         }
     }
 
     pub(crate) fn send(&self, mails: Vec<Mail>) {
+        let mut folder = None;
         for Mail { to, news } in mails {
-            let Some(file) = to else {
+            let Some(name) = to else {
                 self.hearer.hear(news);
                 continue;
             };
             if let Some(socket) = &self.socket
                 && let Some(datagram) = news.write()
             {
-                // It is only a hint.
-                let _ = socket.send_to(&datagram, self.folder.socket(&file));
+                let folder = folder.get_or_insert_with(|| self.folder.open());
+                let sent = match folder {
+                    Ok(folder) => socket.send_to(&datagram, folder.socket(&name)).map(drop),
+                    Err(error) => Err(error.kind().into()),
+                };
+                self.warn(sent);
             }
+        }
+    }
+
+    /// It is only a hint. Who has no socket says so itself, and who stands still hears nothing.
+    fn warn(&self, sent: io::Result<()>) {
+        if let Err(error) = sent
+            && !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::WouldBlock
+            )
+            && !self.warned.replace(true)
+        {
+            tracing::warn!(
+                folder = %self.folder.path().display(), %error,
+                "this client can't tell others of their grants, so they learn of them only when \
+                 they ask again, each second; give all users of the database the same rights there"
+            );
         }
     }
 }

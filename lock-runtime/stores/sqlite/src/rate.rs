@@ -1,5 +1,7 @@
 //! Token buckets of rate limiters, over rows.
 
+use std::time::Duration;
+
 use lock_store::{RateRequest, Rated, TokenBucket};
 use rusqlite::{OptionalExtension as _, params};
 
@@ -12,10 +14,12 @@ pub(crate) fn take(step: &Step<'_>, name: &str, request: &RateRequest) -> rusqli
         .prepare_cached("SELECT at, turn, debt FROM rate WHERE name = ?1")?;
     let known = known.query_row([name], |row| {
         let (turn, debt) = (duration(row.get(1)?), duration(row.get(2)?));
-        let elapsed = duration(step.now - row.get::<_, i64>(0)?);
+        let elapsed = step.now - row.get::<_, i64>(0)?;
+        let elapsed = (elapsed >= 0).then(|| duration(elapsed));
         Ok((elapsed, TokenBucket { turn, debt }))
     });
-    let (elapsed, bucket) = known.optional()?.unwrap_or_default();
+    let full = (Some(Duration::ZERO), TokenBucket::default());
+    let (elapsed, bucket) = known.optional()?.unwrap_or(full);
     let (rated, changed) = bucket.take(elapsed, request);
     if let Some(bucket) = changed {
         let (at, turn, debt) = (step.now, nanos(bucket.turn), nanos(bucket.debt));

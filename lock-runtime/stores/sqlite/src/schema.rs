@@ -4,13 +4,20 @@
 //! latch or a bucket has a name: namespace, `:`, key. A namespace has no `:`. A session is one
 //! client's life. Numbers of requests are stored as signed.
 
+use std::path::Path;
+
+use lock_store::{StoreError, StoreErrorKind};
+use rusqlite::Connection;
+
+use crate::errors::of_sqlite;
+
 /// Says whose database it is: `lock` in ASCII.
-pub(crate) const APPLICATION: i64 = 0x6C6F_636B;
+const APPLICATION: i64 = 0x6C6F_636B;
 
 /// Rises whenever the tables change.
-pub(crate) const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
-pub(crate) const TABLES: &str = "
+const TABLES: &str = "
     -- The boot in which all times of the other tables are, and its clock: `micros` since 1970 at
     -- the boot time `nanos`. No token below `floor` is given again.
     CREATE TABLE machine (
@@ -41,6 +48,7 @@ pub(crate) const TABLES: &str = "
         ends INTEGER NOT NULL,
         PRIMARY KEY (name, client, request, kept)
     ) WITHOUT ROWID;
+    CREATE INDEX rest_by_end ON hold (ends) WHERE session IS NULL;
     CREATE TABLE place (
         name TEXT NOT NULL,
         number INTEGER NOT NULL,
@@ -77,6 +85,7 @@ pub(crate) const TABLES: &str = "
         opened INTEGER NOT NULL,
         ends INTEGER NOT NULL
     ) WITHOUT ROWID;
+    CREATE INDEX latch_by_end ON latch (ends);
     CREATE TABLE latch_place (
         name TEXT NOT NULL,
         client BLOB NOT NULL,
@@ -107,3 +116,41 @@ pub(crate) const END_OF_BOOT: &str = "
     DELETE FROM latch_place;
     DELETE FROM call;
 ";
+
+fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.query_row(pragma, (), |row| row.get(0))
+}
+
+/// False if the database is empty. An error if it is another program's, or of another version.
+pub(crate) fn is_there(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+    let failed = |error: rusqlite::Error| of_sqlite(&error, path);
+    let misconfigured = |what: &str| {
+        let path = path.display();
+        StoreError::new(StoreErrorKind::Misconfigured, format!("{path} {what}"))
+    };
+    let application = number(connection, "PRAGMA application_id").map_err(failed)?;
+    if application != APPLICATION {
+        let tables = number(connection, "SELECT count(*) FROM sqlite_master");
+        return match application == 0 && tables.map_err(failed)? == 0 {
+            true => Ok(false),
+            false => Err(misconfigured(
+                "is the database of another program; name a file of its own",
+            )),
+        };
+    }
+    let version = number(connection, "PRAGMA user_version").map_err(failed)?;
+    if version == VERSION {
+        return Ok(true);
+    }
+    Err(misconfigured(&format!(
+        "has tables of version {version}, and this build of lock-runtime knows version {VERSION}; \
+         use one version in all processes, or name another file"
+    )))
+}
+
+/// In a transaction.
+pub(crate) fn make(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(TABLES)?;
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "user_version", VERSION)
+}

@@ -38,15 +38,17 @@ impl Session {
     /// Writes the client's row, when its file is locked. Ends what clients have left whose
     /// processes are gone, and everything if the machine has started again.
     pub(crate) fn enter(
-        database: &Database,
+        database: &mut Database,
         folder: &Folder,
         client: ClientId,
     ) -> Result<(Self, After), StoreError> {
         let of_file = |error: std::io::Error| of_io(&error, folder.path());
         let own = folder.enter().map_err(of_file)?;
         let boot = machine::boot_id().map_err(of_file)?;
-        let failed = |error: rusqlite::Error| of_sqlite(&error, &database.path);
-        database.begin_patiently().map_err(failed)?;
+        let path = database.path.clone();
+        let failed = |error: rusqlite::Error| of_sqlite(&error, &path);
+        // Rolled back when it is closed.
+        database.begin_patiently()?;
         let now = machine::boot_nanos().map_err(of_file)?;
         let rows = &database.connection;
         let entered = (|| {
@@ -57,7 +59,7 @@ impl Session {
                 None => new_boot(rows, &boot, now)?,
             };
             let mut step = Step::new(rows, folder, 0, now, clock.at(now));
-            for session in sessions(rows)? {
+            for session in step.sessions()? {
                 step.lives(session)?;
             }
             hand_over_freed(&mut step)?;
@@ -78,7 +80,7 @@ impl Session {
                     format!(
                         "{} is in use by another machine, or by a container with a kernel of its \
                          own; give each machine a file of its own, or use a server",
-                        database.path.display()
+                        path.display()
                     ),
                 ));
             }
@@ -93,6 +95,13 @@ impl Session {
             return Err(failed(error));
         }
         Ok((Self { id, own, clock }, after))
+    }
+
+    /// False if the row of this client is gone, as with an older state of the database that
+    /// somebody has brought back. To others it is over.
+    pub(crate) fn is_known(&self, rows: &Connection) -> rusqlite::Result<bool> {
+        rows.prepare_cached("SELECT 1 FROM client WHERE session = ?1 AND file = ?2")?
+            .exists(params![self.id, self.own.name])
     }
 
     /// A transaction of this client at that boot time.
@@ -144,9 +153,4 @@ fn new_boot(rows: &Connection, boot: &str, now: i64) -> rusqlite::Result<StoreCl
         params![boot, clock.micros, clock.nanos, floor],
     )?;
     Ok(clock)
-}
-
-fn sessions(rows: &Connection) -> rusqlite::Result<Vec<i64>> {
-    let mut sessions = rows.prepare("SELECT session FROM client")?;
-    sessions.query_map((), |row| row.get(0))?.collect()
 }

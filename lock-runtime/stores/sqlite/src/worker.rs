@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::batch::{Jobs, Opened, fail};
 use crate::database::Database;
+use crate::errors::replaced;
 use crate::job::{Begun, Call, Job};
 use crate::mailbox::{Hearer, receive};
 use crate::step::{Other, Step};
@@ -20,6 +21,15 @@ const AT_ONCE: usize = 256;
 
 /// How often the thread looks whether the clients live that its own places wait for.
 pub(crate) const LOOKS_EACH: Duration = Duration::from_millis(50);
+
+/// How often it looks whether its files are still there, and whether something is to be cleaned.
+const CHECKS_EACH: Duration = Duration::from_secs(1);
+
+/// The same if there is more to be cleaned than fits into one transaction.
+const CLEANS_ON: Duration = Duration::from_millis(10);
+
+/// At most so many databases in a row.
+const ATTEMPTS: u32 = 3;
 
 /// A place asks each second. What was not asked for so long is not waited for any more.
 const AWAITED: Duration = Duration::from_millis(2500);
@@ -43,6 +53,8 @@ pub(crate) struct Worker {
     awaited: HashMap<i64, (Other, Instant)>,
     /// When to look for them.
     looks_at: Instant,
+    /// When to look at the files and at what is to be cleaned.
+    checks_at: Instant,
 }
 
 /// An open database, and a client that receives news until this ends.
@@ -60,7 +72,7 @@ impl Worker {
         jobs: Receiver<Box<dyn Job>>,
         state: Arc<State>,
     ) -> Self {
-        let looks_at = clock.now();
+        let now = clock.now();
         Self {
             path,
             client,
@@ -69,7 +81,8 @@ impl Worker {
             jobs,
             state,
             awaited: HashMap::new(),
-            looks_at,
+            looks_at: now,
+            checks_at: now,
         }
     }
 
@@ -78,31 +91,9 @@ impl Worker {
         // If this fails, the first request tries again, and is told why.
         let mut open = self.open().ok();
         while let Some(jobs) = self.next(open.as_ref()) {
-            if jobs.is_empty() {
-                continue;
-            }
-            if open.as_ref().is_some_and(|open| open.opened.is_replaced()) {
-                tracing::error!(
-                    path = %self.path.display(),
-                    "the database of the locks was deleted or replaced while it was in use: what \
-                     is held is lost, and others may hold it already"
-                );
-                open = None;
-            }
-            let Open { opened, .. } = match &mut open {
-                Some(open) => open,
-                None => match self.open() {
-                    Ok(opened) => open.insert(opened),
-                    Err(error) => {
-                        fail(jobs, &error, None);
-                        continue;
-                    }
-                },
-            };
-            opened.carry_out(jobs, |job| self.clock.now() >= job.by());
-            let until = self.clock.now() + AWAITED;
-            for (session, other) in opened.awaited.drain(..) {
-                self.awaited.insert(session, (other, until));
+            let has_work = self.checks(&mut open);
+            if has_work || !jobs.is_empty() {
+                self.carry_out(&mut open, jobs);
             }
         }
         *self.state.opened.lock() = None;
@@ -111,14 +102,60 @@ impl Worker {
         }
     }
 
+    /// Now and then: true if the database has work although nobody has asked for anything.
+    fn checks(&mut self, open: &mut Option<Open>) -> bool {
+        let now = self.clock.now();
+        if now < self.checks_at {
+            return false;
+        }
+        self.checks_at = now + CHECKS_EACH;
+        open.as_mut().is_some_and(|open| open.opened.has_work())
+    }
+
+    /// In another database, if this one was taken away.
+    fn carry_out(&mut self, open: &mut Option<Open>, mut jobs: Jobs) {
+        for _ in 0..ATTEMPTS {
+            let Open { opened, .. } = match open {
+                Some(open) => open,
+                None => match self.open() {
+                    Ok(opened) => open.insert(opened),
+                    Err(error) => return fail(jobs, &error, None),
+                },
+            };
+            let done = opened.carry_out(jobs, &|job: &dyn Job| self.clock.now() >= job.by());
+            let Err(again) = done else {
+                let now = self.clock.now();
+                if opened.is_behind() {
+                    self.checks_at = self.checks_at.min(now + CLEANS_ON);
+                }
+                let until = now + AWAITED;
+                for (session, other) in opened.awaited.drain(..) {
+                    self.awaited.insert(session, (other, until));
+                }
+                return;
+            };
+            tracing::error!(
+                path = %self.path.display(),
+                "the database of the locks, or a file that SQLite keeps beside it, was deleted or \
+                 replaced while it was in use: what is held is lost, and others may hold it already"
+            );
+            *open = None;
+            *self.state.opened.lock() = None;
+            jobs = again;
+        }
+        fail(jobs, &replaced(&self.path), None);
+    }
+
     fn open(&self) -> Result<Open, StoreError> {
         let database = Database::open(&self.path)?;
         let opened = Opened::new(database, self.client, self.hearer.clone())?;
         let (receives, closed) = oneshot::channel();
-        let socket = opened.socket();
-        if let Err(error) = receive(&socket, self.hearer.clone(), &self.clock, closed) {
+        let received = opened
+            .bind()
+            .and_then(|socket| receive(socket, self.hearer.clone(), &self.clock, closed));
+        if let Err(error) = received {
             tracing::warn!(
-                socket = %socket.display(), %error,
+                folder = %opened.folder.path().display(), %error,
                 "a client has no socket, so its waiting requests learn of their grants only when \
                  they ask again, each second"
             );
@@ -133,25 +170,26 @@ impl Worker {
         })
     }
 
-    /// The next requests, or none if there is nothing to do. `None` at the end.
+    /// The next requests, or none if there are none for a while. `None` at the end.
     fn next(&mut self, open: Option<&Open>) -> Option<Jobs> {
-        let first = if self.awaited.is_empty() {
-            self.jobs.recv().ok()?
+        let now = self.clock.now();
+        let wakes_at = match self.awaited.is_empty() {
+            true => self.checks_at,
+            false => self.checks_at.min(self.looks_at),
+        };
+        let left = wakes_at.saturating_duration_since(now);
+        let mut jobs = if left.is_zero() {
+            self.looks_at = now + LOOKS_EACH;
+            open.map_or_else(Vec::new, |open| self.looks(open, now))
         } else {
-            let now = self.clock.now();
-            let left = self.looks_at.saturating_duration_since(now);
-            if left.is_zero() {
-                self.looks_at = now + LOOKS_EACH;
-                return Some(open.map_or_else(Vec::new, |open| self.looks(open, now)));
-            }
             match self.jobs.recv_timeout(left) {
-                Ok(first) => first,
-                Err(RecvTimeoutError::Timeout) => return Some(Vec::new()),
+                Ok(first) => vec![first],
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         };
-        let mut jobs = vec![first];
-        jobs.extend(self.jobs.try_iter().take(AT_ONCE - 1));
+        let more = AT_ONCE.saturating_sub(jobs.len());
+        jobs.extend(self.jobs.try_iter().take(more));
         Some(jobs)
     }
 

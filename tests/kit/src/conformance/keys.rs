@@ -148,6 +148,12 @@ async fn options_outside_their_limits_are_config_errors(store: Backend) {
             .connect()
             .await
             .unwrap_err(),
+        store
+            .builder()
+            .namespace("n".repeat(129))
+            .connect()
+            .await
+            .unwrap_err(),
         store.builder().lease(short).connect().await.unwrap_err(),
         store
             .builder()

@@ -6,10 +6,10 @@ use lock_store::{Capabilities, Wish};
 
 use super::engine::Engine;
 use super::{
-    Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, losing,
-    multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, runtimes, rw_lock,
-    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, turns, verbs, views,
-    waiting,
+    Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaving,
+    losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, runtimes,
+    rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks,
+    together, turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -39,6 +39,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (keys::BEHAVIOURS, keys::WITHOUT_A_QUEUE, ALL),
     (latch::BEHAVIOURS, &[], LATCH),
     (latch_verbs::BEHAVIOURS, &[], LATCH),
+    (leaving::BEHAVIOURS, leaving::WITHOUT_A_QUEUE, QUEUE),
     (losing::BEHAVIOURS, losing::WITHOUT_A_QUEUE, QUEUE),
     (multi_hold::BEHAVIOURS, multi_hold::WITHOUT_A_QUEUE, QUEUE),
     (multi_lock::BEHAVIOURS, multi_lock::WITHOUT_A_QUEUE, QUEUE),
@@ -53,7 +54,10 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (semaphore::BEHAVIOURS, &[], SHARES),
     (semaphore_holds::BEHAVIOURS, &[], SHARES),
     (shares::BEHAVIOURS, &[], SHARES),
+    (tasks::BEHAVIOURS, tasks::WITHOUT_A_QUEUE, QUEUE),
+    (together::BEHAVIOURS, &[], SHARES),
     (turns::BEHAVIOURS, turns::WITHOUT_A_QUEUE, QUEUE),
+    (unpolled::BEHAVIOURS, unpolled::WITHOUT_A_QUEUE, QUEUE),
     (verbs::BEHAVIOURS, verbs::WITHOUT_A_QUEUE, QUEUE),
     (views::BEHAVIOURS, views::WITHOUT_A_QUEUE, QUEUE),
     (waiting::BEHAVIOURS, waiting::WITHOUT_A_QUEUE, QUEUE),

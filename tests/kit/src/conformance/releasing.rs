@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Backend, eventually};
 use lock_runtime::observe::{Event, Observer, What};
-use lock_runtime::{LockClient, LockError};
+use lock_runtime::{Guard, LockClient, LockError};
 
 super::on_every_store!(
     a_dropped_guard_is_released_before_later_requests_of_its_client,
@@ -19,6 +19,9 @@ super::on_every_store!(
     a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
     shutdown_ends_waiting_requests_and_holds,
     observers_are_told_of_the_end_of_each_connection,
+    a_body_that_awaits_closing_ends_a_shutdown_long_before_its_timeout,
+    a_shutdown_in_a_body_waits_for_others_only,
+    a_shutdown_in_a_scope_of_several_holds_waits_for_none_of_them,
 );
 
 super::without_a_queue!(
@@ -28,6 +31,8 @@ super::without_a_queue!(
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
     shutdown_ends_waiting_requests_and_holds,
     observers_are_told_of_the_end_of_each_connection,
+    a_shutdown_in_a_body_waits_for_others_only,
+    a_shutdown_in_a_scope_of_several_holds_waits_for_none_of_them,
     a_panic_in_the_body_releases,
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
     a_runtime_shut_down_with_a_thousand_guards_held_releases_them_all,
@@ -93,7 +98,7 @@ async fn hold_at_least_keeps_the_key_after_return_failure_and_panic(store: Backe
     let (client, other) = (store.client().await, store.client().await);
     let keep = Duration::from_secs(2);
     let job = |client: &LockClient, key: &str| client.lock(key).hold_at_least(keep);
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     job(&client, "returns").run(async {}).await.unwrap();
     job(&client, "fails")
         .run(async { Err::<(), _>("on purpose") })
@@ -179,6 +184,28 @@ async fn shutdown_ends_waiting_requests_and_holds(store: Backend) {
     }
 }
 
+async fn a_body_that_awaits_closing_ends_a_shutdown_long_before_its_timeout(store: Backend) {
+    let client = store.client().await;
+    let (guard, view) = (
+        client.lock("guard").acquire().await.unwrap(),
+        client.clone(),
+    );
+    let body = tokio::spawn(client.lock("k").run(async move {
+        tokio::join!(view.closing(), guard.closing());
+        assert!(guard.is_held(), "a hold stays until the timeout");
+        guard.release().await
+    }));
+    eventually("the body runs", async || {
+        client.health().await.unwrap().held == 2
+    })
+    .await;
+    let started = Instant::now();
+    client.shutdown(Duration::from_secs(60)).await;
+    assert!(started.elapsed() < Duration::from_secs(30));
+    body.await.unwrap().unwrap().unwrap();
+    client.closing().await;
+}
+
 async fn a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends(store: Backend) {
     let (client, other) = (store.client().await, store.client().await);
     let nested = client
@@ -220,4 +247,75 @@ async fn observers_are_told_of_the_end_of_each_connection(store: Backend) {
     })
     .await;
     assert_eq!(connections.0.load(Ordering::SeqCst), 0);
+}
+
+async fn a_shutdown_in_a_body_waits_for_others_only(store: Backend) {
+    for nested in [false, true] {
+        let (client, other) = (store.client().await, store.client().await);
+        let others = client.lock("other").acquire().await.unwrap();
+        let (ends, its_end) = tokio::sync::oneshot::channel::<()>();
+        let body = async |guard: &Guard| {
+            let (took, ()) = tokio::join!(shuts_down(&client), async {
+                while !matches!(client.lock("new").acquire().await, Err(LockError::Shutdown)) {}
+                others.release().await.unwrap();
+            });
+            assert!(took < LONG, "it waits for itself: {took:?}");
+            assert!(guard.is_held());
+            assert!(other.lock("k").try_acquire().await.unwrap().is_none());
+            let _ = its_end.await;
+            assert!(guard.is_held());
+        };
+        let run = async {
+            match nested {
+                false => client.lock("k").run_with(body).await,
+                true => {
+                    let nested = client.lock("k").run_with(body);
+                    client.lock("k").run(nested).await.unwrap()
+                }
+            }
+        };
+        let (ended, next) = tokio::join!(run, async {
+            ends.send(()).unwrap();
+            let next = other.lock("k").wait(LONG).acquire().await;
+            next.unwrap().release().await
+        });
+        ended.unwrap();
+        next.unwrap();
+        // From outside of its call chain, it waits until all is over.
+        assert!(shuts_down(&client).await < LONG);
+        drop((client, other));
+        store.until_empty().await;
+    }
+}
+
+const LONG: Duration = Duration::from_secs(20);
+
+async fn shuts_down(client: &LockClient) -> Duration {
+    let started = std::time::Instant::now();
+    client.shutdown(LONG).await;
+    started.elapsed()
+}
+
+async fn a_shutdown_in_a_scope_of_several_holds_waits_for_none_of_them(store: Backend) {
+    let (client, other) = (store.client().await, store.client().await);
+    let guard = client.lock("a").acquire().await.unwrap();
+    let body = async {
+        let nested = client.lock("a").acquire().await.unwrap();
+        let several = client.multi_lock(["b", "c"]);
+        let took = several
+            .run(nested.scope(shuts_down(&client)))
+            .await
+            .unwrap();
+        nested.release().await.unwrap();
+        took
+    };
+    assert!(guard.scope(body).await < LONG);
+    for key in ["b", "c"] {
+        other.lock(key).wait(LONG).run(async {}).await.unwrap();
+    }
+    assert!(guard.is_held() && other.lock("a").try_acquire().await.unwrap().is_none());
+    drop(guard);
+    other.lock("a").wait(LONG).run(async {}).await.unwrap();
+    drop((client, other));
+    store.until_empty().await;
 }

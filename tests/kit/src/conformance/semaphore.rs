@@ -21,6 +21,7 @@ super::on_every_store!(
     a_big_request_is_not_starved_and_the_small_ones_behind_it_wait,
     a_waiting_big_request_that_gives_up_or_is_dropped_lets_the_smaller_ones_in_at_once,
     a_waiting_big_request_whose_client_is_gone_delays_no_other,
+    a_waiting_big_request_whose_client_is_shut_down_lets_the_smaller_ones_in_at_once,
     each_request_is_admitted_by_its_own_number,
     a_request_with_a_smaller_number_is_not_starved_by_larger_ones,
     a_nested_request_may_say_another_number,
@@ -309,6 +310,29 @@ async fn a_waiting_big_request_whose_client_is_gone_delays_no_other(store: Backe
     let started = Instant::now();
     assert!(small.await.unwrap().unwrap().is_held());
     assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+async fn a_waiting_big_request_whose_client_is_shut_down_lets_the_smaller_ones_in_at_once(
+    store: Backend,
+) {
+    let (a, ends, c) = three(&store).await;
+    let _holder = permits(&a, 1, 3).acquire().await.unwrap();
+    let big = queued(&a, permits(&ends, 3, 3), 1).await;
+    let small = [
+        queued(&a, permits(&c, 1, 3), 2).await,
+        queued(&a, permits(&c, 1, 3), 3).await,
+    ];
+    ends.shutdown(Duration::ZERO).await;
+    let ended = Instant::now();
+    for one in small {
+        assert!(one.await.unwrap().unwrap().is_held());
+    }
+    assert!(
+        ended.elapsed() < Duration::from_millis(700),
+        "{:?}: not by a poll",
+        ended.elapsed()
+    );
+    assert!(big.await.unwrap().is_err());
 }
 
 async fn each_request_is_admitted_by_its_own_number(store: Backend) {

@@ -15,6 +15,7 @@ super::on_every_store!(
     a_share_repeated_by_its_owner_counts_once,
     a_waiting_writer_is_not_overtaken_by_later_readers,
     readers_that_wait_next_to_each_other_enter_together_in_their_order,
+    an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it,
     a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in,
     a_waiting_writer_whose_client_is_gone_is_passed_over_at_the_next_look,
     a_share_vanishes_with_its_own_lease_while_others_are_renewed,
@@ -212,6 +213,45 @@ async fn readers_that_wait_next_to_each_other_enter_together_in_their_order(back
         two.frees(*reader, READ).await;
     }
     two.takes(last, WRITE).await;
+}
+
+async fn an_acquire_that_is_served_at_its_place_goes_on_to_those_behind_it(backend: Backend) {
+    let two = Two::new(&backend);
+    let (writer, first, next, other) = (owner(0, 1), owner(0, 2), owner(0, 3), owner(1, 1));
+    let (late, behind) = (owner(1, 2), owner(1, 3));
+    two.takes(writer, WRITE).await;
+    for reader in [first, next, other] {
+        let mut fenced = request(reader, READ, Queue::Join);
+        fenced.tokens = 1;
+        assert!(matches!(two.ask(fenced).await, Acquired::Busy(_)));
+    }
+    two.queues(late, WRITE).await;
+    two.queues(behind, READ).await;
+    // What is kept ends by itself, and nobody is told.
+    let keep = Duration::from_millis(20);
+    assert_eq!(two.ends(writer, WRITE, keep).await, Released::Released);
+    eventually("it ends", async || two.found().await.holders == 0).await;
+    let mut fenced = request(first, READ, Queue::Join);
+    fenced.tokens = 1;
+    let granted = two.ask(fenced).await;
+    let Acquired::Granted(Granted { token, .. }) = granted else {
+        panic!("{granted:?}");
+    };
+    two.hears(0, &[next]).await;
+    two.hears(1, &[other]).await;
+    let found = two.found().await;
+    assert_eq!((found.holders, found.waiting), (3, 2));
+    for heard in &two.heard {
+        let heard = heard.0.lock().unwrap();
+        assert!(
+            heard.iter().all(|(_, later)| *later > token),
+            "{heard:?} after {token:?}"
+        );
+    }
+    for reader in [first, next, other] {
+        two.frees(reader, READ).await;
+    }
+    two.hears(1, &[other, late]).await;
 }
 
 async fn a_writer_that_leaves_the_queue_lets_the_readers_behind_it_in(backend: Backend) {

@@ -508,7 +508,7 @@ async fn a_request_inside_a_hold_that_has_ended_is_refused(store: Backend) {
             matches!(
                 result,
                 Err(LockError::Lost {
-                    reason: LostReason::Gone,
+                    reason: LostReason::OuterEnded,
                     ..
                 })
             ),

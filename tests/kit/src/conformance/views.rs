@@ -258,7 +258,7 @@ async fn a_view_has_defaults_of_its_own(store: Backend) {
 
 async fn a_namespace_that_can_not_be_used_is_told_with_every_key(store: Backend) {
     let client = store.client().await;
-    for bad in ["a:b", "a b", "{a}", "50%"] {
+    for bad in ["a:b", "a b", "{a}", "50%", &"n".repeat(129)] {
         let view = client.namespaced(bad);
         match view.lock("k").acquire().await {
             Err(LockError::InvalidKey { key, fault, .. }) => {

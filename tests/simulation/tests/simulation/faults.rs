@@ -17,6 +17,13 @@ pub(crate) struct Faults {
     pub(crate) short_leases: bool,
     /// Requests that are not polled for a while, per mille.
     pub(crate) unpolled: u64,
+    /// Nested requests leave their body, are made by other tasks, or are not polled.
+    pub(crate) leaving: bool,
+    /// So many requests of one client wait for shares behind one holder.
+    pub(crate) group_of: Option<u32>,
+    /// Ends of holds whose reply is lost, if it has a list of those whose turn has come: the client
+    /// that ended its hold would tell them.
+    pub(crate) lost_list: u64,
     /// A server is silent for a while.
     pub(crate) silence_every: Option<Duration>,
     /// A server has no memory, or takes a right away.
@@ -108,8 +115,26 @@ impl Faults {
             placement: rng.below(u64::MAX),
             short_leases,
             unpolled: rng.pick(&[0, 70, 70]),
+            leaving: false,
             delay: rng.pick(delays),
+            ..Self::default()
         }
+        .with_groups()
+    }
+
+    /// In some worlds. Drawn apart: without a group, a seed is the run that it was before.
+    fn with_groups(mut self) -> Self {
+        let mut rng = Rng::new(self.placement);
+        if rng.chance(250) {
+            self.group_of = Some(rng.pick(&[4, 8, 12]));
+            self.lost_list = rng.pick(&[0, 0, 300, 600]);
+        }
+        self
+    }
+
+    /// True if clients may not hear of their grants.
+    pub(crate) fn loses_grants(&self) -> bool {
+        self.lost_grant + self.lost_list > 0
     }
 
     /// True if no fault lets two hold at once.
@@ -128,6 +153,8 @@ impl Faults {
             (self.short_leases, "worlds: short leases"),
             (self.pause_every.is_some(), "worlds: stopped clients"),
             (self.unpolled > 0, "worlds: tasks that are not polled"),
+            (self.leaving, "worlds: nested requests that leave"),
+            (self.group_of.is_some(), "worlds: groups behind one holder"),
         ];
         for (_, kind) in kinds.iter().filter(|(is_so, _)| *is_so) {
             counts.add(kind);

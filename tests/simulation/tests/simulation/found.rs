@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use lock_runtime::LockError;
+use lock_testkit::polled;
+
 use crate::faults::Faults;
 use crate::rng::Rng;
 use crate::run::{clean_up, connect, in_simulation};
@@ -69,6 +72,38 @@ fn a_short_wait_behind_a_release_that_is_not_answered_gets_the_lock() {
         let request = service.client.lock("k").wait(Duration::from_millis(20));
         let guard = request.acquire().await.unwrap();
         drop(guard);
+        clean_up(&world, vec![service]).await;
+        assert_eq!(world.violations(), []);
+    });
+}
+
+/// Seed 700,019,489. A try for several locks waited for a release of its process, and was not
+/// polled until its time was over. It still sent its command, which had no time to be answered. Its
+/// failure was taken for the store's, and a latch was unavailable that the store had answered for
+/// all the time.
+#[test]
+fn a_command_that_had_no_time_says_nothing_about_a_latch() {
+    in_simulation(async {
+        let faults = Faults {
+            delay: (60, 60),
+            ..Faults::none()
+        };
+        let world = World::new(faults, None, false);
+        let (timeout, lease) = (Duration::from_secs(1), Duration::from_secs(30));
+        let service = connect(&world, 0, &mut Rng::new(1), timeout, lease).await;
+        let held = service.client.lock("a").acquire().await.unwrap();
+        let latch = service.client.latch("latch");
+        let mut several = Box::pin(service.client.multi_lock(["a", "b"]).try_acquire());
+        let (waited, ()) = tokio::join!(latch.wait(Duration::from_millis(3500)), async {
+            drop(held);
+            assert!(polled(1, &mut several).await.is_none());
+            sleep(Duration::from_millis(3200)).await;
+            let refused = several.await.unwrap_err();
+            assert!(refused.is_unavailable(), "{refused}");
+        });
+        let error = waited.unwrap_err();
+        assert!(matches!(error, LockError::LatchClosed { .. }), "{error}");
+        drop(latch);
         clean_up(&world, vec![service]).await;
         assert_eq!(world.violations(), []);
     });

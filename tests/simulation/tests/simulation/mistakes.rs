@@ -115,3 +115,28 @@ fn holds_of_a_half_moved_slot_that_are_renewed_only_together_are_found_by_their_
 fn an_extension_that_outlives_its_release_is_found_by_leftovers() {
     is_found(Mistake::ForgetsExtensionsUnheardOf, Check::Leftover);
 }
+
+#[test]
+fn a_nested_body_that_outlives_its_outer_one_is_found_by_what_bodies_do() {
+    is_found(Mistake::LendsForEver, Check::Body);
+}
+
+#[test]
+fn a_hold_that_every_polled_task_shares_is_found_by_exclusion() {
+    is_found(Mistake::SharesWithEveryTask, Check::Exclusion);
+}
+
+#[test]
+fn an_unpolled_nested_request_that_is_not_passed_over_is_found_by_the_waiting() {
+    is_found(Mistake::PassesNobodyOverInside, Check::Waiting);
+}
+
+#[test]
+fn an_acquire_that_does_not_tell_those_behind_it_is_found_by_the_waiting() {
+    is_found(Mistake::ServesThoseBehindSilently, Check::Waiting);
+}
+
+#[test]
+fn a_group_that_polls_one_after_the_other_is_found_by_the_waiting() {
+    is_found(Mistake::PollsOneAfterTheOther, Check::Waiting);
+}

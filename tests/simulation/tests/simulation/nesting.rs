@@ -11,6 +11,9 @@ use crate::world::{Check, now, sleep};
 
 impl User {
     pub(crate) async fn nest(&mut self, guard: &Guard, keys: &[&str]) {
+        if self.service.world.faults.leaving && self.rng.chance(700) {
+            return self.leave(guard, keys).await;
+        }
         match keys {
             ["rw"] => self.read_or_write(guard).await,
             ["sem"] => {}

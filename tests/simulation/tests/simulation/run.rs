@@ -34,7 +34,9 @@ pub(crate) struct Report {
 pub(crate) fn run(seed: u64, mistake: Option<Mistake>, traced: bool) -> Report {
     in_simulation(async {
         let mut rng = Rng::new(seed);
-        let faults = Faults::draw(&mut rng);
+        let mut faults = Faults::draw(&mut rng);
+        // By a number of its own: the other worlds stay as they were.
+        faults.leaving = Rng::new(!seed).chance(300);
         let world = World::new(faults, mistake, traced);
         world.faults.count(&world.counts);
         world.note(format_args!("seed {seed}: {:?}", world.faults));
@@ -129,7 +131,8 @@ async fn play(world: &Arc<World>, rng: &mut Rng) {
         }
         services.push(service);
     }
-    let troubles = crate::troubles::start(world, &services, rng);
+    let mut troubles = crate::troubles::start(world, &services, rng);
+    troubles.extend(crate::groups::start(world, &services));
     let users = async {
         for task in tasks {
             if let Err(error) = task.await

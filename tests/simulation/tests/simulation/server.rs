@@ -1,6 +1,6 @@
 //! One server: the embedded store with a clock that jumps, restarts, silences and refusals.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -24,6 +24,10 @@ pub(crate) struct Server {
     silence: Mutex<Silence>,
     pub(crate) refusals: Refusals,
     wrong: Arc<Wrong>,
+    /// What it carries out now is told to nobody.
+    mute: AtomicBool,
+    /// So many messages of what it has carried out last were not told.
+    untold: AtomicUsize,
 }
 
 /// A period in which a server is not heard.
@@ -61,6 +65,8 @@ impl Server {
             }),
             refusals: Refusals::default(),
             wrong: Arc::new(Wrong::new(mistake)),
+            mute: AtomicBool::new(false),
+            untold: AtomicUsize::new(0),
         }
     }
 
@@ -117,16 +123,35 @@ impl Server {
         }
     }
 
-    /// Carries the request out, or refuses it.
+    /// Carries the request out, or refuses it. `silently` tells nobody of a grant that comes of it.
     pub(crate) fn carry_out(
         &self,
         request: &Request,
         served: &dyn Store,
+        silently: bool,
     ) -> Result<Reply, StoreError> {
-        match self.refusals.refuses(request) {
-            Some(error) => Err(error),
-            None => Ok(answer(request.clone().send(served, now()))),
+        if let Some(error) = self.refusals.refuses(request) {
+            return Err(error);
         }
+        let serves_silently = matches!(request, Request::Acquire(_))
+            && self.wrong.is(Mistake::ServesThoseBehindSilently);
+        self.untold.store(0, Ordering::Relaxed);
+        self.mute
+            .store(silently || serves_silently, Ordering::Relaxed);
+        let reply = answer(request.clone().send(served, now()));
+        self.mute.store(false, Ordering::Relaxed);
+        Ok(reply)
+    }
+
+    /// Whether a message that comes of what it carries out now is told to nobody.
+    pub(crate) fn keeps_to_itself(&self) -> bool {
+        let mute = self.mute.load(Ordering::Relaxed);
+        self.untold.fetch_add(usize::from(mute), Ordering::Relaxed);
+        mute
+    }
+
+    pub(crate) fn untold(&self) -> usize {
+        self.untold.load(Ordering::Relaxed)
     }
 
     /// Loses everything, and cannot be reached for a while.

@@ -49,6 +49,16 @@ pub(crate) enum Mistake {
     JudgesAllKeysAsOne,
     /// In the client: a release does not cover an extension that was not answered.
     ForgetsExtensionsUnheardOf,
+    /// In the client: what a guard has lent to nested requests outlives it.
+    LendsForEver,
+    /// In the client: whatever is polled in a body shares its hold.
+    SharesWithEveryTask,
+    /// In the client: a nested request that is not polled keeps its place.
+    PassesNobodyOverInside,
+    /// An acquire that goes on to those behind it does not tell them.
+    ServesThoseBehindSilently,
+    /// In the client: who follows one that was granted a share waits for its own poll.
+    PollsOneAfterTheOther,
     /// In the client's store: holds of a slot that has half moved are renewed together or not at
     /// all.
     RenewsOnlyTogether,
@@ -78,9 +88,13 @@ impl Mistake {
     pub(crate) fn mend(self) -> Option<Mend> {
         match self {
             Self::PassesNobodyOver => Some(Mend::Patrol),
+            Self::LendsForEver => Some(Mend::OuterEnds),
+            Self::SharesWithEveryTask => Some(Mend::ChainOfOneTask),
+            Self::PassesNobodyOverInside => Some(Mend::PatrolOfNested),
             Self::IsPatientWithAllKeysAsOne => Some(Mend::PatienceOfTheKey),
             Self::JudgesAllKeysAsOne => Some(Mend::VerdictOfTheKey),
             Self::ForgetsExtensionsUnheardOf => Some(Mend::ReleaseOfWhatMayBeStored),
+            Self::PollsOneAfterTheOther => Some(Mend::TurnOfTheNext),
             _ => None,
         }
     }

@@ -94,13 +94,21 @@ fn a_shutdown_ends_the_wait_for_a_sibling() {
             let first = store.asks(WAIT, client.lock("k").acquire()).await.unwrap();
             let (second, ()) = tokio::join!(store.asks(WAIT, client.lock("k").acquire()), async {
                 ms(100).await;
+                // It does not wait for the holds of its own call chain.
                 client.shutdown(of(50)).await;
             });
             assert!(matches!(second, Err(lock_runtime::LockError::Shutdown)));
             drop(first);
         };
         guard.scope(body).await;
-        assert_eq!(store.now(), 150);
+        assert_eq!(store.now(), 100);
+        assert!(guard.is_held());
+        ms(60_000).await;
+        assert!(guard.is_held());
+        assert!(store.noted("the store is closed").is_empty());
+        guard.release().await.unwrap();
+        ms(10).await;
+        assert_eq!(store.noted("the store is closed").len(), 1);
     });
 }
 

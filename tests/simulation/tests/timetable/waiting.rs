@@ -449,6 +449,57 @@ fn a_new_first_asks_a_second_after_the_last_one_that_had_a_place() {
     });
 }
 
+/// The message of its own grant may be lost. Whoever has an exclusive lock has all of it.
+#[test]
+fn who_follows_one_that_was_granted_a_share_when_it_asked_asks_at_once() {
+    simulated(async {
+        for (is_shared, expected) in [
+            (true, [0, 1, 1000, 1000, 2000].as_slice()),
+            (false, &[0, 1, 1000, 2000]),
+        ] {
+            let (store, client) = RecordingStore::open().await;
+            store.title(if is_shared { "readers" } else { "exclusive" });
+            let lock = |client: &LockClient, write| match (is_shared, write) {
+                (false, _) => client.lock("k").fair(),
+                (true, true) => client.rw_lock("k").write(),
+                (true, false) => client.rw_lock("k").read(),
+            };
+            let _held = lock(&store.other().await, true).acquire().await.unwrap();
+            let request = || store.asks(9000, lock(&client, false).wait(of(9000)).acquire());
+            let first = tokio::spawn(request());
+            ms(1).await;
+            let second = tokio::spawn(request());
+            ms(1).await;
+            store.answers(Reply::Acquire(Acquired::granted(None)));
+            ms(2400).await;
+            assert!(first.is_finished() && !second.is_finished());
+            assert_eq!(store.when("acquire"), expected);
+            second.abort();
+            drop(first.await);
+            ms(100).await;
+        }
+    });
+}
+
+/// Its own command was sent after that of the one before it: the store has said how things stand.
+#[test]
+fn who_has_asked_later_than_the_one_before_does_not_ask_again() {
+    simulated(async {
+        let (store, client) = RecordingStore::open().await;
+        let permits = |count| client.semaphore("k", 2).permits(count).wait(of(9000));
+        let other = store.other().await.semaphore("k", 2);
+        let _held = other.permits(1).acquire().await.unwrap();
+        store.next("acquire", &[Fate::Replies(300, 0), Fate::Replies(0, 0)]);
+        let first = tokio::spawn(store.asks(9000, permits(1).acquire()));
+        ms(1).await;
+        let second = tokio::spawn(store.asks(9000, permits(1).acquire()));
+        ms(900).await;
+        assert!(first.is_finished() && !second.is_finished());
+        assert_eq!(store.when("acquire"), [0, 1]);
+        second.abort();
+    });
+}
+
 #[test]
 fn a_grant_is_counted_from_the_newest_change_that_was_confirmed_before_it_over_its_link() {
     simulated(async {

@@ -239,3 +239,17 @@ fn a_look_tells_who_holds_the_key() {
     key.looked(0, start, false, &found(Some("somebody")));
     assert!(matches!(key.holder(), Some(Holder::Foreign(_))));
 }
+
+/// The store answers, and nothing is said of the key. Whoever was told that it is taken goes by
+/// that.
+#[test]
+fn a_key_that_others_keep_one_from_is_contended_until_a_command_gets_at_it() {
+    let (key, start) = (KeyLiveness::default(), Instant::now());
+    key.note(start, false, false, &failed(StoreErrorKind::Contended));
+    assert!(matches!(known(&key, start), Some(Said::Contended(_))));
+    assert!(key.failing(start).is_none() && key.silent_since().is_none());
+    assert_eq!(key.answered(), Some(start));
+    key.note(start + MS, false, false, &busy());
+    assert!(matches!(known(&key, start + MS), Some(Said::Taken)));
+    assert!(known(&key, start + 2 * MS).is_none());
+}

@@ -187,6 +187,37 @@ fn one_that_reacts_between_two_looks_is_counted_anew() {
 }
 
 #[test]
+fn a_row_that_nobody_polls_is_passed_over_in_growing_groups_and_who_reacts_stays() {
+    let (all, key) = (Queues::new(), key("k"));
+    let join = |at| {
+        let (waiter, _) = all.joins(&key, at);
+        waiter.signal.doing(Doing::Sleeps(all.start + 1000 * MS));
+        waiter
+    };
+    let row: Vec<_> = (0..30).map(join).collect();
+    let polled = &row[3];
+    all.queues.patrols(polled.queue());
+    polled.queue().wake_first();
+    let mut groups = Vec::new();
+    for _ in 0..3 * (LOOKS_UNTIL_PASSED_OVER + 1) {
+        groups.extend(all.queues.look(all.start).map(|found| found.len()));
+        assert!(!polled.signal.take().passed_over);
+    }
+    groups.retain(|found| *found > 0);
+    // The second group is of eight, one of which is polled. The third has all the others.
+    assert_eq!(groups, [1, 7, 21]);
+    assert!(polled.standing().is_first);
+    drop(row);
+    // A new row begins with one.
+    let row: Vec<_> = (0..3).map(join).collect();
+    row[0].queue().wake_first();
+    all.queues.patrols(row[0].queue());
+    let looks = (0..2 * (LOOKS_UNTIL_PASSED_OVER + 1)).filter_map(|_| all.queues.look(all.start));
+    let found = looks.map(|found| found.len()).filter(|found| *found > 0);
+    assert_eq!(found.collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
 fn what_nobody_uses_is_forgotten_and_nothing_else() {
     let all = Queues::new();
     let (waits, holds, releases) = (key("waits"), key("holds"), key("releases"));

@@ -12,9 +12,10 @@ use crate::config::{CLUSTER_MAP_PAUSE, SLOT_MOVES};
 use crate::context::ClientContext;
 use crate::errors::{self, without_effect};
 use crate::names::Prefix;
+use crate::topology::address::ServerAddress;
 use crate::topology::endpoint::Endpoint;
-use crate::topology::progress::Step;
-use crate::topology::server::{ServerAddress, client_at};
+use crate::topology::progress::{AnnouncedAddress, AnnouncedBy, Step};
+use crate::topology::server::client_at;
 use crate::topology::unreached;
 use crate::transport::connected::Connected;
 use crate::transport::connection::Connection;
@@ -39,19 +40,13 @@ pub(crate) struct Cluster {
 #[derive(Debug, Default)]
 struct ClusterState {
     /// Empty until the map is known.
-    slots: SlotMap,
+    map: SlotMap,
     /// Counts the maps.
     version: u64,
     nodes: HashMap<Arc<ServerAddress>, Arc<Connection>>,
     /// Slots with keys that were seen moving to another node, and when.
     moving: HashMap<u16, Instant>,
     closed: bool,
-}
-
-impl ClusterState {
-    fn owner(&self, slot: u16) -> Option<&Arc<ServerAddress>> {
-        self.slots.get(usize::from(slot))?.as_ref()
-    }
 }
 
 impl Cluster {
@@ -77,6 +72,7 @@ impl Cluster {
     pub(crate) fn link(&self, slot: u16) -> Link {
         let state = self.state.lock();
         let node = state
+            .map
             .owner(slot)
             .and_then(|address| state.nodes.get(address));
         node.map_or(Link(0), |node| node.link())
@@ -121,7 +117,7 @@ impl Cluster {
         by: Instant,
     ) -> Result<Vec<(String, Arc<Connection>)>, StoreError> {
         self.learn(0, by).await?;
-        let mut owners: Vec<_> = self.state.lock().slots.iter().flatten().cloned().collect();
+        let mut owners: Vec<_> = self.state.lock().map.owners().cloned().collect();
         owners.sort();
         owners.dedup();
         let owners = owners.iter();
@@ -153,13 +149,13 @@ impl Cluster {
     ) -> Result<Arc<ServerAddress>, Failure> {
         let version = {
             let state = self.state.lock();
-            if let Some(address) = state.owner(slot) {
+            if let Some(address) = state.map.owner(slot) {
                 return Ok(Arc::clone(address));
             }
             state.version
         };
         self.learn(version, by).await.map_err(without_effect)?;
-        let known = self.state.lock().owner(slot).cloned();
+        let known = self.state.lock().map.owner(slot).cloned();
         known.ok_or_else(|| {
             let text = format!("CLUSTERDOWN no node serves the slot {slot}");
             without_effect(StoreError::new(StoreErrorKind::Loading, text))
@@ -180,14 +176,64 @@ impl Cluster {
             let cluster = cluster.upgrade();
             cluster.is_some_and(|cluster| cluster.believes(&own, channel))
         };
+        let announced = self.announcement(&state.map, address);
         let node = supervisor::open(
-            Endpoint::Node(client_at(&self.template, address)?),
+            Endpoint::Node(client_at(&self.template, address)?, announced),
             self.context.clone(),
             Arc::clone(&self.links),
             Some(Arc::new(believes)),
         );
         state.nodes.insert(Arc::clone(address), Arc::clone(&node));
         Ok(node)
+    }
+
+    /// The word of the cluster for an address, unless that is in the URL.
+    fn announcement(
+        &self,
+        map: &SlotMap,
+        address: &Arc<ServerAddress>,
+    ) -> Option<AnnouncedAddress> {
+        (!self.seeds.contains(address)).then(|| AnnouncedAddress {
+            by: AnnouncedBy::ClusterMap,
+            announced: map.announced(address).unwrap_or(address).clone(),
+            reachable: ServerAddress::clone(address),
+        })
+    }
+
+    /// Where a node sends a command that it does not carry out itself. `None` if it names no host,
+    /// and the port tells nothing.
+    pub(super) fn redirected(
+        &self,
+        host: Option<&str>,
+        port: u16,
+        asked: &ServerAddress,
+    ) -> Option<Arc<ServerAddress>> {
+        let reachable = |host: &str| {
+            let host = host.to_owned();
+            let announced = ServerAddress { host, port };
+            Arc::new(self.context.addresses.reachable(&announced))
+        };
+        if let Some(host) = host {
+            return Some(reachable(host));
+        }
+        let state = self.state.lock();
+        let mut known = state.map.with_port(port);
+        match (known.next(), known.next()) {
+            (Some(only), None) => Some(Arc::clone(only)),
+            (Some(_), Some(_)) => None,
+            (None, _) => Some(reachable(&asked.host)).filter(|to| **to != *asked),
+        }
+    }
+
+    /// The node that has a slot, by a map that is newer than the present one.
+    pub(super) async fn next_owner(
+        &self,
+        slot: u16,
+        by: Instant,
+    ) -> Result<Arc<ServerAddress>, Failure> {
+        let version = self.state.lock().version;
+        self.learn(version, by).await.map_err(without_effect)?;
+        self.owner(slot, by).await
     }
 
     /// True if no other node can have granted the locks of this channel.
@@ -199,7 +245,7 @@ impl Cluster {
         let now = self.context.clock.now();
         let state = self.state.lock();
         let moves = state.moving.get(&slot);
-        state.owner(slot) == Some(node) && moves.is_none_or(|seen| now > *seen + SLOT_MOVES)
+        state.map.owner(slot) == Some(node) && moves.is_none_or(|seen| now > *seen + SLOT_MOVES)
     }
 
     /// Records that keys of a slot are moving to another node.
@@ -208,19 +254,15 @@ impl Cluster {
     }
 
     /// Records a node's reply that a slot has moved. The reply is newer than the map.
-    pub(super) fn moved(&self, slot: u16, to: ServerAddress) -> Arc<ServerAddress> {
-        let to = Arc::new(to);
+    pub(super) fn moved(&self, slot: u16, to: &Arc<ServerAddress>) {
         let mut state = self.state.lock();
-        if let Some(owner) = state.slots.get_mut(usize::from(slot)) {
-            *owner = Some(Arc::clone(&to));
-        }
+        state.map.set_owner(slot, to);
         // From now on only the new node's messages count, and they come in the order of its
         // replies.
         state.moving.remove(&slot);
         drop(state);
         // A slot seldom moves alone.
         self.learn_soon();
-        to
     }
 
     /// Asks for the map in the background, unless a task does so already.
@@ -272,8 +314,7 @@ impl Cluster {
             let mut nodes = state.nodes.values().map(|node| node.progress());
             nodes.find(|progress| progress.step() != Step::Reaching)
         };
-        let (progress, limit) = (progress.unwrap_or_default(), self.context.timeouts.connect);
-        unreached::slow(&self.context.access, &progress, limit).of(&seeds.join(", "))
+        unreached::slow(&self.context.access, &progress.unwrap_or_default()).of(&seeds.join(", "))
     }
 
     /// Gets a map newer than this version. One task at a time asks, and not too often.
@@ -298,38 +339,39 @@ impl Cluster {
             let up = nodes.map(|(address, node)| (Arc::clone(address), Arc::clone(node)));
             up.collect()
         };
+        let addresses = &self.context.addresses;
         // Half of the time, which leaves the other half for the nodes in the URL.
         let half = clock.now() + by.saturating_duration_since(clock.now()) / 2;
         let known = match up.is_empty() {
             true => None,
-            false => cluster_slots::ask(up, half).await.ok(),
+            false => cluster_slots::ask(up, half, addresses).await.ok(),
         };
-        let slots = match known {
-            Some(slots) => slots,
+        let map = match known {
+            Some(map) => map,
             None => {
                 let seeds = self.seeds.iter();
                 let seeds = seeds.map(|seed| Ok((Arc::clone(seed), self.node(seed)?)));
-                cluster_slots::ask(seeds.collect::<Result<_, StoreError>>()?, by).await?
+                cluster_slots::ask(seeds.collect::<Result<_, StoreError>>()?, by, addresses).await?
             }
         };
-        let gone = self.replace_map(slots);
+        let gone = self.replace_map(map);
         // Commands under way there keep their connection until they are answered.
         drop(gone);
         Ok(())
     }
 
     /// Stores a new map. Returns the connections to nodes that have no slots any more.
-    fn replace_map(&self, slots: SlotMap) -> Vec<Arc<Connection>> {
+    fn replace_map(&self, map: SlotMap) -> Vec<Arc<Connection>> {
         let mut state = self.state.lock();
-        if state.slots != slots {
+        if state.map != map {
             state.moving.clear();
         }
-        state.slots = slots;
+        state.map = map;
         state.version += 1;
-        let ClusterState { slots, nodes, .. } = &mut *state;
+        let ClusterState { map, nodes, .. } = &mut *state;
         let mut gone = Vec::new();
         nodes.retain(|address, node| {
-            let stays = slots.iter().flatten().any(|owner| owner == address);
+            let stays = map.owners().any(|owner| owner == address);
             if !stays {
                 gone.push(Arc::clone(node));
             }

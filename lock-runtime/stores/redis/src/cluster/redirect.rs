@@ -11,9 +11,10 @@ use std::time::Duration;
 use lock_store::{Failure, Instant};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
+use super::cluster_slots::is_host;
 use super::nodes::Cluster;
 use crate::errors::{self, without_effect};
-use crate::topology::server::ServerAddress;
+use crate::topology::address::ServerAddress;
 use crate::transport::connection::Answered;
 use crate::transport::request::Request;
 
@@ -23,9 +24,11 @@ const REDIRECT_PAUSE: Duration = Duration::from_millis(5);
 /// The node to send a command to instead.
 enum Redirect {
     /// The slot has moved there.
-    Moved(ServerAddress),
+    Moved(Arc<ServerAddress>),
     /// This key may already be there.
-    Ask(ServerAddress),
+    Ask(Arc<ServerAddress>),
+    /// There is such a node, and its address is not said.
+    Elsewhere,
     /// The keys of the lock are not all on one node at the moment.
     TryAgain,
 }
@@ -51,7 +54,7 @@ impl Cluster {
             let Err(error) = &answered.result else {
                 return Ok(answered);
             };
-            let Some(redirect) = Redirect::of(error, &address) else {
+            let Some(redirect) = self.redirect(error, &address) else {
                 if errors::is_cluster_down(error) {
                     self.learn_soon();
                 }
@@ -63,17 +66,27 @@ impl Cluster {
                 return Ok(answered);
             }
             if now + pause >= by {
-                return Ok(answered);
+                return match redirect {
+                    Redirect::TryAgain => Ok(answered),
+                    _ => Err(without_effect(errors::moving(error))),
+                };
             }
             if !pause.is_zero() {
                 clock.sleep_until(now + pause).await;
             }
             pause = (2 * pause).max(REDIRECT_PAUSE);
             match redirect {
-                Redirect::Moved(to) => (address, asking) = (self.moved(slot, to), false),
+                Redirect::Moved(to) => {
+                    self.moved(slot, &to);
+                    (address, asking) = (to, false);
+                }
                 Redirect::Ask(to) => {
                     self.moves(slot, now);
-                    (address, asking) = (Arc::new(to), true);
+                    (address, asking) = (to, true);
+                }
+                Redirect::Elsewhere => {
+                    self.moves(slot, now);
+                    (address, asking) = (self.next_owner(slot, by).await?, false);
                 }
                 // Ask the slot's owner in the map: it may have all keys by now, or may still have
                 // them.
@@ -84,24 +97,19 @@ impl Cluster {
             }
         }
     }
-}
 
-impl Redirect {
-    fn of(error: &RedisError, asked: &ServerAddress) -> Option<Self> {
+    fn redirect(&self, error: &RedisError, asked: &ServerAddress) -> Option<Redirect> {
         if errors::is_try_again(error) {
-            return Some(Self::TryAgain);
+            return Some(Redirect::TryAgain);
         }
         let (addr, _) = error.redirect_node()?;
-        let (host, port) = addr.rsplit_once(':')?;
-        // An empty host means the node that was asked.
-        let host = if host.is_empty() { &asked.host } else { host };
-        let to = ServerAddress {
-            host: host.to_owned(),
-            port: port.parse().ok()?,
-        };
-        match error.kind() {
-            ErrorKind::Server(ServerErrorKind::Ask) => Some(Self::Ask(to)),
-            _ => Some(Self::Moved(to)),
-        }
+        let ServerAddress { host, port } = ServerAddress::read(addr)?;
+        let host = Some(host.as_str()).filter(|host| is_host(host));
+        let is_ask = matches!(error.kind(), ErrorKind::Server(ServerErrorKind::Ask));
+        Some(match self.redirected(host, port, asked) {
+            None => Redirect::Elsewhere,
+            Some(to) if is_ask => Redirect::Ask(to),
+            Some(to) => Redirect::Moved(to),
+        })
     }
 }

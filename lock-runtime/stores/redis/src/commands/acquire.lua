@@ -1,8 +1,9 @@
 -- ARGV: owner, lease ms, the rest of its place (see lib.lua), mode barge|respect|join, channel
 -- prefix, queue TTL ms, and optionally the owner of an exclusive hold that this request replaces.
--- Reply: {1, token or '', of} granted; {0, ms until the first lease ends, queued 0|1, holder, of}
--- busy. The ms are 0 if others must have their turn first and there are many of them. `of` is the
--- limit that the present holders of permits use, if it differs from the request's.
+-- Reply: {1, token or '', of, rest} granted; {0, ms until the first lease ends, queued 0|1, holder,
+-- of} busy. The ms are 0 if others must have their turn first and there are many of them. `of` is
+-- the limit that the present holders of permits use, if it differs from the request's. `rest` is 2
+-- if more waiters can have their turn now.
 -- O(log n) in the waiters, and once for each hold that expired and each waiter that gets its turn.
 local owner, lease, channels, instead_of = ARGV[1], tonumber(ARGV[2]), ARGV[5], ARGV[7]
 local me = owner .. ':' .. ARGV[3]
@@ -51,9 +52,13 @@ if mine then
     enter(at, state, owner, has, state.of, lease, time)
   end
   if token ~= '' then keep_tokens(at, token, tokens) end
-  if redis.pcall('ZREM', at.queue, me) == 1 then tidy(at) end
+  -- A hand-over stopped here: those behind may have their turn too.
+  if redis.pcall('ZREM', at.queue, me) == 1 then
+    tidy(at)
+    hand_over(at, state, channels, time)
+  end
   settle(at, state)
-  return {1, token, others}
+  return {1, token, others or false, state.rest}
 end
 settle(at, state)
 local queued = since or redis.call('ZSCORE', at.queue, me)

@@ -45,6 +45,9 @@ impl RedisStore {
         let acquire = acquire.repeated().patient(self.patience(request));
         let acquire = acquire.listening(listens.then(|| self.channel(key)));
         let reply: Reply<Vec<Value>> = self.call_via(Some(request.via), key, by, &acquire).await?;
+        if let Ok([Value::Int(1), _, _, Value::Int(rest)]) = reply.value.as_deref() {
+            self.serve_the_rest(key, *rest, by).await;
+        }
         let answer = reply
             .map(|value| value.map_or(Acquired::Conflict, |reply| acquired(reply, request.tokens)));
         self.confirmed(request, answer, by).await

@@ -16,7 +16,9 @@ use crate::config::Needs;
 use crate::errors::{self, Missing};
 use crate::names::Prefix;
 use crate::scripts;
-use crate::topology::server::ServerAddress;
+use crate::topology::address::ServerAddress;
+use crate::topology::address_map::AddressMap;
+use crate::topology::slots::SLOTS;
 
 /// A connection, and the namespace in which it is tried.
 pub(crate) struct Tried<'c> {
@@ -67,9 +69,10 @@ impl Tried<'_> {
             port: 0,
         };
         let mut first_slots = BTreeMap::new();
-        let map = cluster_slots::read(&ranges.unwrap_or_default(), &nobody);
-        for (slot, master) in (0..).zip(map) {
-            if let Some(master) = master {
+        let ranges = ranges.unwrap_or_default();
+        let map = cluster_slots::read(&ranges, &nobody, &AddressMap::default());
+        for slot in 0..SLOTS {
+            if let Some(master) = map.owner(slot) {
                 first_slots.entry(master).or_insert(slot);
             }
         }

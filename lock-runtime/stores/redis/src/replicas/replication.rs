@@ -26,7 +26,7 @@ use crate::config::Replicas;
 use crate::errors::{self, maybe_carried_out};
 use crate::names::Prefix;
 use crate::servers::Servers;
-use crate::topology::server::ServerAddress;
+use crate::topology::address::ServerAddress;
 use crate::transport::connected::Connected;
 use crate::transport::request::Request;
 
@@ -307,7 +307,9 @@ impl Confirmed {
 /// text, or to another node.
 fn may_go_alone(error: &RedisError) -> bool {
     use StoreErrorKind::{Loading, ReadOnly};
-    errors::is_no_script(error) || matches!(errors::kind(error), Loading | ReadOnly)
+    errors::is_no_script(error)
+        || errors::is_redirect(error)
+        || matches!(errors::kind(error), Loading | ReadOnly)
 }
 
 fn unknown(error: &RedisError) -> Failure {

@@ -4,25 +4,27 @@
 //! the client's thread and in the attempt's time. It does not tell how far an attempt has come.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use futures_util::future::select_ok;
 use lock_store::{Instant, StoreError};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::SockRef;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 
 use super::driver::Driver;
 use super::in_parts::InParts;
 use super::progress::{Progress, Step};
+use super::resp2;
 use super::traffic::Traffic;
 use super::unreached;
 use crate::access::Access;
-use crate::credentials::{Asking, Session};
+use crate::server_text::shown;
+use crate::session::{Asking, Session};
 
 /// A connection, and the task that reads and writes it.
 #[derive(Clone, Debug)]
@@ -35,15 +37,18 @@ pub(crate) struct Dialed {
     pub(crate) renew_at: Option<Instant>,
 }
 
-/// Connects, on the current runtime, which also drives the connection.
+/// Connects on the current runtime, which also drives the connection: at this address of the
+/// server's name, if it has several.
 pub(crate) async fn dial(
     client: &Client,
+    at: Option<SocketAddr>,
     config: &AsyncConnectionConfig,
     access: &Access,
     asking: Option<Asking<'_>>,
     progress: &Progress,
 ) -> Result<Dialed, StoreError> {
-    dial_for(&Handle::current(), client, config, access, asking, progress).await
+    let driven_by = Handle::current();
+    dial_for(&driven_by, client, at, config, access, asking, progress).await
 }
 
 /// Connects on the current runtime, which needs I/O. Another one, which needs none, drives the
@@ -51,6 +56,7 @@ pub(crate) async fn dial(
 pub(crate) async fn dial_for(
     driven_by: &Handle,
     client: &Client,
+    at: Option<SocketAddr>,
     config: &AsyncConnectionConfig,
     access: &Access,
     asking: Option<Asking<'_>>,
@@ -66,8 +72,8 @@ pub(crate) async fn dial_for(
     };
     let (session, dialed) = match info.addr() {
         ConnectionAddr::Tcp(host, port) => {
-            let stream = reach(host, *port, info.tcp_settings()).await;
-            let stream = stream.map_err(unreached::unreachable)?;
+            let stream = reach(host, *port, at, info.tcp_settings()).await;
+            let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
             let session = begin().await?;
             progress.at(Step::Greeting);
             let dialed = greet(driven_by, &session, config, stream).await;
@@ -75,11 +81,12 @@ pub(crate) async fn dial_for(
         }
         #[cfg(feature = "tls")]
         ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
-            let stream = reach(host, *port, info.tcp_settings()).await;
-            let stream = stream.map_err(unreached::unreachable)?;
+            let stream = reach(host, *port, at, info.tcp_settings()).await;
+            let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
             progress.at(Step::Handshake);
             let stream = access.handshake(host, stream).await;
-            let stream = stream.map_err(|error| unreached::handshake_failed(&error, access))?;
+            let stream =
+                stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
             let session = begin().await?;
             progress.at(Step::GreetingOverTls);
             let dialed = greet(driven_by, &session, config, stream).await;
@@ -95,12 +102,41 @@ pub(crate) async fn dial_for(
     };
     let dialed = match dialed {
         Err(error) if !unreached::is_reply(&error) => {
+            if !progress.has_replied() && speaks_resp2(info, at, access).await {
+                let text = "it closes the connection at `HELLO 3`, and answers `PING`";
+                return Err(unreached::without_resp3(text));
+            }
             return Err(unreached::not_greeted(&error, access, progress));
+        }
+        Err(error) if unreached::is_without_hello(&error) => {
+            return Err(unreached::without_resp3(&shown(&error.to_string())));
         }
         dialed => dialed.map_err(|error| unreached::refused(&error, &session)),
     };
     progress.replied();
     dialed
+}
+
+/// Whether there is a Redis that does not know `HELLO`.
+async fn speaks_resp2(info: &ConnectionInfo, at: Option<SocketAddr>, access: &Access) -> bool {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port) => {
+            match reach(host, *port, at, info.tcp_settings()).await {
+                Ok(stream) => resp2::speaks(stream).await,
+                Err(_) => false,
+            }
+        }
+        #[cfg(feature = "tls")]
+        ConnectionAddr::TcpTls { host, port, .. } if access.tls.is_some() => {
+            let stream = reach(host, *port, at, info.tcp_settings()).await;
+            let Ok(stream) = stream else { return false };
+            match access.handshake(host, stream).await {
+                Ok(stream) => resp2::speaks(stream).await,
+                Err(_) => false,
+            }
+        }
+        _ => false,
+    }
 }
 
 async fn by_the_redis_crate(
@@ -119,15 +155,16 @@ async fn by_the_redis_crate(
     })
 }
 
-/// Connects to the first of a name's addresses that accepts.
-async fn reach(host: &str, port: u16, settings: &TcpSettings) -> io::Result<TcpStream> {
-    let attempts = lookup_host((host, port)).await?;
-    let attempts = attempts.map(|address| Box::pin(TcpStream::connect(address)));
-    let attempts: Vec<_> = attempts.collect();
-    if attempts.is_empty() {
-        return Err(io::Error::other("its name has no address"));
-    }
-    let (stream, _) = select_ok(attempts).await?;
+async fn reach(
+    host: &str,
+    port: u16,
+    at: Option<SocketAddr>,
+    settings: &TcpSettings,
+) -> io::Result<TcpStream> {
+    let stream = match at {
+        Some(at) => TcpStream::connect(at).await?,
+        None => TcpStream::connect((host, port)).await?,
+    };
     stream.set_nodelay(settings.nodelay())?;
     if let Some(keepalive) = settings.keepalive() {
         SockRef::from(&stream).set_tcp_keepalive(keepalive)?;

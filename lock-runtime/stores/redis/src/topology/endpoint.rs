@@ -6,12 +6,13 @@ use std::time::Duration;
 use lock_store::{ConfigError, Instant, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 
-use super::dial::Dialed;
+use super::address::name_of;
+use super::dial::{Dialed, dial};
 use super::hello::Hello;
-use super::members::Member;
-use super::progress::{Progress, Step};
-use super::sentinel::Sentinels;
-use super::server::{self, ServerAddress};
+use super::members::{Member, ServerRun};
+use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
+use super::sentinel::{NamedMaster, Sentinels};
+use super::server::{self, Addresses, OneAddress};
 use crate::config::MASTER_CHECK;
 use crate::context::ClientContext;
 use crate::errors;
@@ -20,8 +21,8 @@ use crate::errors;
 pub(crate) enum Endpoint {
     /// One server.
     Server(Client),
-    /// One node of a cluster.
-    Node(Client),
+    /// One node of a cluster, with its address in the cluster's map unless the URL has it.
+    Node(Client, Option<AnnouncedAddress>),
     /// The server that the sentinels name as master.
     Master(Sentinels),
     /// One server of a quorum.
@@ -33,7 +34,7 @@ pub(crate) struct Reached {
     pub(crate) dialed: Dialed,
     /// Makes another connection to the same server.
     pub(crate) client: Arc<Client>,
-    master: Option<ServerAddress>,
+    master: Option<NamedMaster>,
     /// For a server of a quorum: the time from which it counts.
     pub(crate) counts_from: Option<Instant>,
 }
@@ -64,65 +65,100 @@ impl Endpoint {
     /// Its name in errors.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
-                server::name_of(client.get_connection_info())
+            Self::Server(client) | Self::Node(client, _) | Self::Member(client, _) => {
+                name_of(client.get_connection_info())
             }
             Self::Master(sentinels) => sentinels.names(),
         }
     }
 
-    /// Connects as this client.
-    pub(crate) async fn connect(
+    /// Connects as this client, at the first of the server's addresses where the right server
+    /// answers. `prepare` gives each attempt its settings, and what belongs to them.
+    pub(crate) async fn connect<P>(
         &self,
-        config: &AsyncConnectionConfig,
+        prepare: &impl Fn() -> (AsyncConnectionConfig, P),
+        addresses: &Addresses,
         context: &ClientContext,
-        progress: &Progress,
-    ) -> Result<Reached, StoreError> {
+        progress: &Arc<Progress>,
+    ) -> Result<(Reached, P), StoreError> {
+        let by = context.clock.now() + context.timeouts.connect;
         progress.at(Step::Reaching);
         let (client, master) = match self {
-            Self::Server(client) | Self::Node(client) | Self::Member(client, _) => {
+            Self::Server(client) | Self::Member(client, _) => (client.clone(), None),
+            Self::Node(client, announced) => {
+                progress.leads_to(announced.clone());
                 (client.clone(), None)
             }
             Self::Master(sentinels) => {
-                let master = sentinels.master(&context.access).await?;
-                let client = server::client_at(sentinels.template(), &master)?;
+                progress.leads_to(None);
+                let master = sentinels.master(context).await?;
+                let reachable = context.addresses.reachable(&master.announced);
+                let client = server::client_at(sentinels.template(), &reachable)?;
+                progress.leads_to(Some(AnnouncedAddress {
+                    by: AnnouncedBy::Sentinels,
+                    announced: master.announced.clone(),
+                    reachable,
+                }));
                 (client, Some(master))
             }
         };
-        let reached = self.connect_to(&client, master, config, context, progress);
-        let reached = reached.await;
-        reached.map_err(|error| error.of(&server::name_of(client.get_connection_info())))
+        let attempt = |one: OneAddress| {
+            let client = &client;
+            async move {
+                let (config, prepared) = prepare();
+                let (reached, run) = self.attempt(client, &one, &config, context).await?;
+                Ok((reached, run, prepared))
+            }
+        };
+        let made = server::at_one_address(&client, addresses, context, progress, by, attempt);
+        let admitted = made.await.and_then(|(mut reached, run, prepared)| {
+            if let (Self::Member(_, member), Some(run)) = (self, run) {
+                reached.counts_from = Some(member.admit(run)?);
+            }
+            reached.master = master;
+            Ok((reached, prepared))
+        });
+        admitted.map_err(|error| error.of(&name_of(client.get_connection_info())))
     }
 
-    async fn connect_to(
+    /// Connects at one address, and looks whether the right server is there. One that stands still
+    /// accepts connections, too.
+    async fn attempt(
         &self,
         client: &Client,
-        master: Option<ServerAddress>,
+        one: &OneAddress,
         config: &AsyncConnectionConfig,
         context: &ClientContext,
-        progress: &Progress,
-    ) -> Result<Reached, StoreError> {
-        let (client, mut dialed) = server::connect(client, config, context, progress).await?;
+    ) -> Result<(Reached, Option<ServerRun>), StoreError> {
+        let (asking, access) = (context.asking(), &context.access);
+        let mut dialed = dial(client, one.at, config, access, asking, &one.progress).await?;
         let connection = &mut dialed.connection;
         let hello = Hello::greet(connection, &context.name).await;
         let hello = hello.map_err(|error| errors::store_error(&error))?;
         match self {
-            Self::Node(_) => hello.expect_cluster()?,
-            Self::Server(_) | Self::Master(_) | Self::Member(..) => hello.expect_standalone()?,
+            Self::Node(..) => hello.expect_cluster(connection).await?,
+            _ => hello.expect_standalone(connection).await?,
         }
-        if master.is_some() && hello.is_replica {
-            return Err(demoted());
+        match self {
+            Self::Master(_) if hello.is_replica => return Err(demoted()),
+            // Without another address it is what the URL names.
+            Self::Server(_) | Self::Member(..) if hello.is_replica && !one.is_only => {
+                let error = StoreError::new(StoreErrorKind::ReadOnly, "it is a replica");
+                return Err(errors::advised(error));
+            }
+            _ => {}
         }
-        let counts_from = match self {
-            Self::Member(_, member) => Some(member.admit(connection).await?),
+        let run = match self {
+            Self::Member(_, member) => Some(member.run(connection).await?),
             _ => None,
         };
-        Ok(Reached {
+        let reached = Reached {
             dialed,
-            client: Arc::new(client),
-            master,
-            counts_from,
-        })
+            client: Arc::new(server::pinned(client, one.at)?),
+            master: None,
+            counts_from: None,
+        };
+        Ok((reached, run))
     }
 
     /// Resolves when a working connection should be given up: the sentinels have chosen another
@@ -137,30 +173,35 @@ impl Endpoint {
         let (Self::Master(sentinels), Some(master)) = (self, &reached.master) else {
             return std::future::pending().await;
         };
-        let mut silent = false;
+        let (reachable, mut silent) = (context.addresses.reachable(&master.announced), false);
         loop {
             clock.sleep_until(clock.now() + MASTER_CHECK).await;
             let by = clock.now() + command_timeout;
             let hello = clock.by(by, Hello::of(&mut reached.dialed.connection));
-            let named = clock.by(by, sentinels.master(&context.access));
+            let named = clock.by(by, sentinels.master(context));
             let (hello, named) = tokio::join!(hello, named);
             match named {
-                Some(Ok(named)) if named != *master => {
-                    return StoreError::new(
-                        StoreErrorKind::Disconnected,
-                        format!("the sentinels have a new master, {named}, instead of {master}"),
-                    );
+                Some(Ok(named)) if !named.is(master) => {
+                    let address = context.addresses.reachable(&named.announced);
+                    let same = clock.by(by, server::is_one_server(&address, &reachable));
+                    // One that can't be resolved is another one.
+                    if same.await != Some(true) {
+                        let (new, old) = (named.announced, &master.announced);
+                        let text =
+                            format!("the sentinels have a new master, {new}, instead of {old}");
+                        return StoreError::new(StoreErrorKind::Disconnected, text);
+                    }
                 }
                 // Unless a sentinel names another master, the connection may be good.
                 _ => {}
             }
             match hello {
-                Some(Ok(hello)) if hello.is_replica => return demoted().of(&master.to_string()),
+                Some(Ok(hello)) if hello.is_replica => return demoted().of(&reachable.to_string()),
                 Some(Err(error)) if errors::kind(&error) == StoreErrorKind::Disconnected => {
-                    return errors::store_error(&error).of(&master.to_string());
+                    return errors::store_error(&error).of(&reachable.to_string());
                 }
                 None if silent => {
-                    let text = format!("the master {master} does not answer");
+                    let text = format!("the master {reachable} does not answer");
                     return StoreError::new(StoreErrorKind::Timeout, text);
                 }
                 None => silent = true,

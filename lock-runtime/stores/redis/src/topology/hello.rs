@@ -6,6 +6,8 @@ use lock_store::{StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, Value};
 
+use super::unreached;
+use crate::errors;
 use crate::server_text::shown;
 
 /// What a server says about itself.
@@ -13,6 +15,8 @@ pub(crate) struct Hello {
     mode: String,
     pub(crate) version: String,
     pub(crate) is_replica: bool,
+    /// The version of the protocol from now on.
+    protocol: Option<i64>,
 }
 
 impl Hello {
@@ -45,17 +49,36 @@ impl Hello {
             mode: word("mode"),
             version: word("version"),
             is_replica: matches!(word("role").as_str(), "replica" | "slave"),
+            protocol: match said.get("proto") {
+                Some(Value::Int(version)) => Some(*version),
+                _ => None,
+            },
         })
     }
 
     /// An error unless the server stands alone, as the URL says.
-    pub(super) fn expect_standalone(&self) -> Result<(), StoreError> {
-        self.require_mode("standalone")
+    pub(super) async fn expect_standalone(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<(), StoreError> {
+        self.expect_no_sentinel()?;
+        // Some vendors' servers say the wrong thing about themselves.
+        match self.mode == "cluster" && has_slots(connection).await? != Some(false) {
+            true => Err(errors::cluster_node()),
+            false => self.expect_resp3(),
+        }
     }
 
     /// An error unless the server is a node of a cluster, and can send a message to one node only.
-    pub(super) fn expect_cluster(&self) -> Result<(), StoreError> {
-        self.require_mode("cluster")?;
+    pub(super) async fn expect_cluster(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<(), StoreError> {
+        self.expect_no_sentinel()?;
+        let is_said = matches!(self.mode.as_str(), "" | "cluster");
+        if !is_said && has_slots(connection).await? == Some(false) {
+            return Err(errors::no_cluster_node());
+        }
         let major = self.version.split('.').next().unwrap_or_default();
         if major.parse::<u32>().is_ok_and(|major| major < 7) {
             let text = format!(
@@ -64,27 +87,42 @@ impl Hello {
             );
             return Err(StoreError::new(StoreErrorKind::Misconfigured, text));
         }
-        Ok(())
+        self.expect_resp3()
     }
 
-    fn require_mode(&self, mode: &str) -> Result<(), StoreError> {
-        if self.mode.is_empty() || self.mode == mode {
-            return Ok(());
-        }
-        let (is, instead) = match self.mode.as_str() {
-            "cluster" => (
-                "a node of a Redis Cluster",
-                "`redis-cluster://host:port,…` (its nodes)",
-            ),
-            "sentinel" => (
+    fn expect_no_sentinel(&self) -> Result<(), StoreError> {
+        match self.mode.as_str() {
+            "sentinel" => Err(errors::other_kind(
                 "a sentinel",
                 "`redis-sentinel://host:port,…/master-name` (all sentinels)",
-            ),
-            _ => ("a server of its own", "`redis://host:port`"),
-        };
-        Err(StoreError::new(
-            StoreErrorKind::Misconfigured,
-            format!("it is {is}; the URL for it is {instead}"),
-        ))
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn expect_resp3(&self) -> Result<(), StoreError> {
+        match self.protocol {
+            Some(older @ ..3) => Err(unreached::without_resp3(&format!(
+                "it answers `HELLO 3` in version {older} of the protocol"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether `CLUSTER SLOTS` is answered; `None` if the user may not ask. A node of a cluster knows
+/// what it is, whatever its `HELLO` says.
+async fn has_slots(connection: &mut MultiplexedConnection) -> Result<Option<bool>, StoreError> {
+    let slots = redis::cmd("CLUSTER")
+        .arg("SLOTS")
+        .query_async::<Value>(connection)
+        .await;
+    match slots {
+        Ok(_) => Ok(Some(true)),
+        Err(error) => match errors::kind(&error) {
+            StoreErrorKind::Refused => Ok(Some(false)),
+            StoreErrorKind::Denied => Ok(None),
+            _ => Err(errors::store_error(&error)),
+        },
     }
 }

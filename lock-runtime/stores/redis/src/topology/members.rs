@@ -46,7 +46,7 @@ pub(crate) struct Member {
 }
 
 /// One run of a server, from its start to its end.
-struct ServerRun {
+pub(super) struct ServerRun {
     id: String,
     /// The server was started at least this long ago.
     uptime: Duration,
@@ -86,13 +86,18 @@ impl Members {
         let _ = self.enter(at, run);
     }
 
+    /// The other member that is known to have this run.
+    fn other_with(&self, at: usize, run: &ServerRun) -> Option<&str> {
+        let known = self.known.lock();
+        let other = other_with(&known, at, run)?;
+        Some(self.name(other))
+    }
+
     /// Records a member's run, and returns the time from which it counts. If another member has the
     /// same run, returns that member's name as the error.
     fn enter(&self, at: usize, run: ServerRun) -> Result<Instant, &str> {
         let mut known = self.known.lock();
-        let has_it = |one: &Option<KnownRun>| one.as_ref().is_some_and(|one| one.id == run.id);
-        let mut others = known.iter().enumerate();
-        if let Some((other, _)) = others.find(|(other, one)| *other != at && has_it(one)) {
+        if let Some(other) = other_with(&known, at, &run) {
             return Err(self.name(other));
         }
         let left = match known.get(at).and_then(Option::as_ref) {
@@ -115,14 +120,20 @@ impl Members {
     }
 }
 
+/// Which other member has this run.
+fn other_with(known: &[Option<KnownRun>], at: usize, run: &ServerRun) -> Option<usize> {
+    let has_it = |one: &Option<KnownRun>| one.as_ref().is_some_and(|one| one.id == run.id);
+    let mut others = known.iter().enumerate();
+    let other = others.find(|(other, one)| *other != at && has_it(one));
+    other.map(|(other, _)| other)
+}
+
 impl Member {
-    /// The time from which the server of a new connection counts. An error if it can't be this
-    /// member.
-    pub(super) async fn admit(
+    /// The run of the server that was reached. An error if that is another member.
+    pub(super) async fn run(
         &self,
         connection: &mut MultiplexedConnection,
-    ) -> Result<Instant, StoreError> {
-        let (members, name) = (&self.members, self.members.name(self.at));
+    ) -> Result<ServerRun, StoreError> {
         let info = Info::section(connection, "server").await;
         let info = info.map_err(|error| errors::store_error(&error))?;
         let run = ServerRun::read(&info).ok_or_else(|| {
@@ -130,13 +141,27 @@ impl Member {
                 "its INFO has no run_id or uptime, by which a quorum tells its servers apart";
             StoreError::new(StoreErrorKind::Misconfigured, text)
         })?;
-        let counts_from = members.enter(self.at, run).map_err(|other| {
-            let text = format!(
-                "{other} and {name} are the same server, which would have two votes in the \
-                 quorum; list each server once"
-            );
-            StoreError::new(StoreErrorKind::Misconfigured, text)
-        })?;
+        match self.members.other_with(self.at, &run) {
+            None => Ok(run),
+            Some(other) => Err(self.is_another(other)),
+        }
+    }
+
+    fn is_another(&self, other: &str) -> StoreError {
+        let name = self.members.name(self.at);
+        let text = format!(
+            "{other} and {name} are the same server, which would have two votes in the quorum; \
+             list each server once"
+        );
+        StoreError::new(StoreErrorKind::Misconfigured, text)
+    }
+
+    /// The time from which the server of a new connection counts. An error if it can't be this
+    /// member.
+    pub(super) fn admit(&self, run: ServerRun) -> Result<Instant, StoreError> {
+        let (members, name) = (&self.members, self.members.name(self.at));
+        let counts_from = members.enter(self.at, run);
+        let counts_from = counts_from.map_err(|other| self.is_another(other))?;
         let left = counts_from.saturating_duration_since(members.clock.now());
         if !left.is_zero() {
             tracing::warn!(

@@ -1,5 +1,7 @@
 //! The servers' addresses, and what each server says about itself.
 
+pub(crate) mod address;
+pub(crate) mod address_map;
 pub(crate) mod dial;
 pub(crate) mod driver;
 pub(crate) mod endpoint;
@@ -8,6 +10,7 @@ mod in_parts;
 pub(crate) mod info;
 pub(crate) mod members;
 pub(crate) mod progress;
+mod resp2;
 mod sentinel;
 pub(crate) mod server;
 pub(crate) mod slots;

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lock_store::{Mutex, StoreError, StoreErrorKind};
+use lock_store::{Instant, Mutex, StoreError, StoreErrorKind};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo};
 use tokio::task::JoinSet;
 
+use super::address::{ServerAddress, name_of};
 use super::dial::{Dialed, dial};
 use super::progress::Progress;
-use super::server::{ServerAddress, name_of};
+use super::server::{self, Addresses, OneAddress};
 use super::unreached;
-use crate::access::Access;
+use crate::context::ClientContext;
 use crate::errors;
 
 /// The sentinels of one master.
@@ -37,13 +38,25 @@ pub(crate) struct Sentinels {
 struct Sentinel {
     client: Client,
     connection: Mutex<Option<Dialed>>,
-    progress: Progress,
+    addresses: Addresses,
+    progress: Arc<Progress>,
 }
 
 /// A sentinel's answer.
-struct NamedMaster {
-    master: ServerAddress,
+#[derive(Clone, Debug)]
+pub(crate) struct NamedMaster {
+    /// The address, as the sentinel announces it.
+    pub(crate) announced: ServerAddress,
+    /// The run id of the server there, if the sentinel knows it.
+    run: Option<String>,
     epoch: u64,
+}
+
+impl NamedMaster {
+    /// True if both are certainly the same server, whatever it is called.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.announced == other.announced || (self.run.is_some() && self.run == other.run)
+    }
 }
 
 impl Sentinels {
@@ -57,7 +70,8 @@ impl Sentinels {
             Arc::new(Sentinel {
                 client,
                 connection: Mutex::default(),
-                progress: Progress::default(),
+                addresses: Addresses::default(),
+                progress: Arc::default(),
             })
         };
         Self {
@@ -83,22 +97,26 @@ impl Sentinels {
     }
 
     /// Asks for the present master.
-    pub(crate) async fn master(&self, access: &Arc<Access>) -> Result<ServerAddress, StoreError> {
+    pub(crate) async fn master(&self, context: &ClientContext) -> Result<NamedMaster, StoreError> {
         let mut asked = JoinSet::new();
         for sentinel in &self.sentinels {
             let (sentinel, name, limit) =
                 (Arc::clone(sentinel), Arc::clone(&self.name), self.limit);
-            let access = Arc::clone(access);
-            asked.spawn(async move { sentinel.ask(&name, limit, &access).await });
+            let context = context.clone();
+            asked.spawn(async move { sentinel.ask(&name, limit, &context).await });
         }
         let majority = self.sentinels.len() / 2 + 1;
         let (mut best, mut answers, mut errors) = (None::<NamedMaster>, 0, Vec::new());
+        // Once one has answered, silent ones are not waited for much longer.
+        let clock = &context.clock;
+        let mut until = clock.now() + 2 * self.limit;
         while answers < majority
-            && let Some(answer) = asked.join_next().await
+            && let Some(Some(answer)) = clock.by(until, asked.join_next()).await
         {
             match answer {
                 Ok(Ok(word)) => {
                     answers += 1;
+                    until = until.min(clock.now() + self.limit / 2);
                     if best.as_ref().is_none_or(|best| best.epoch < word.epoch) {
                         best = Some(word);
                     }
@@ -107,18 +125,18 @@ impl Sentinels {
                 Err(_) => {}
             }
         }
-        let Some(NamedMaster { master, epoch }) = best else {
+        let Some(best) = best else {
             return Err(self.nobody_knows(errors));
         };
         // A majority is right even if it has forgotten every epoch, as after a new setup.
-        if answers < majority && epoch < self.epoch.load(Ordering::Relaxed) {
+        if answers < majority && best.epoch < self.epoch.load(Ordering::Relaxed) {
             return Err(StoreError::new(
                 StoreErrorKind::Disconnected,
                 "too few sentinels can be reached, and those name an outdated master",
             ));
         }
-        self.epoch.store(epoch, Ordering::Relaxed);
-        Ok(master)
+        self.epoch.store(best.epoch, Ordering::Relaxed);
+        Ok(best)
     }
 
     /// Picks the most helpful of the errors.
@@ -148,11 +166,17 @@ impl Sentinel {
         &self,
         name: &str,
         limit: Duration,
-        access: &Access,
+        context: &ClientContext,
     ) -> Result<NamedMaster, StoreError> {
-        let answer = tokio::time::timeout(limit, self.ask_now(name, access)).await;
-        let answer =
-            answer.unwrap_or_else(|_| Err(unreached::silent(access, &self.progress, limit)));
+        let kept = self.connection.lock().clone();
+        let by = context.clock.now() + limit;
+        let answer = match &kept {
+            Some(dialed) => {
+                let answer = context.clock.by(by, named_by(dialed, name)).await;
+                answer.unwrap_or_else(|| Err(unreached::silent(&context.access, &self.progress)))
+            }
+            None => self.ask_anew(name, by, context).await,
+        };
         answer.map_err(|error| {
             // After any error, the next question uses a new connection.
             *self.connection.lock() = None;
@@ -160,44 +184,59 @@ impl Sentinel {
         })
     }
 
-    async fn ask_now(&self, name: &str, access: &Access) -> Result<NamedMaster, StoreError> {
-        let kept = self.connection.lock().clone();
-        let failed = |error| match errors::store_error(&error) {
-            error if error.kind() == StoreErrorKind::Refused => {
-                // A server that is no sentinel does not know the command.
-                StoreError::new(
-                    StoreErrorKind::Misconfigured,
-                    format!("it is no sentinel of {name:?}: {}", error.detail()),
-                )
-            }
-            error => error,
+    /// Asks over a new connection, at the first of its addresses where a sentinel answers.
+    async fn ask_anew(
+        &self,
+        name: &str,
+        by: Instant,
+        context: &ClientContext,
+    ) -> Result<NamedMaster, StoreError> {
+        let ask = |one: OneAddress| async move {
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(None)
+                .set_response_timeout(None);
+            let access = &context.access;
+            let dialed = dial(&self.client, one.at, &config, access, None, &one.progress).await?;
+            let named = named_by(&dialed, name).await?;
+            Ok((dialed, named))
         };
-        let Dialed { mut connection, .. } = match kept {
-            Some(dialed) => dialed,
-            None => {
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(None)
-                    .set_response_timeout(None);
-                let dialed = dial(&self.client, &config, access, None, &self.progress).await?;
-                *self.connection.lock() = Some(dialed.clone());
-                dialed
-            }
-        };
-        // Ask for the epoch first: a change between the two replies must not make an old address
-        // look new.
-        let (mut same, mut state) = (connection.clone(), redis::cmd("SENTINEL"));
-        let state = state.arg("MASTER").arg(name).query_async(&mut same);
-        let mut addr = redis::cmd("SENTINEL");
-        addr.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
-        let (state, addr) = tokio::join!(state, addr.query_async(&mut connection));
-        let state: HashMap<String, String> = state.map_err(failed)?;
-        let (host, port) = addr.map_err(failed)?;
-        let epoch = state
-            .get("config-epoch")
-            .and_then(|epoch| epoch.parse().ok());
-        Ok(NamedMaster {
-            master: ServerAddress { host, port },
-            epoch: epoch.unwrap_or(0),
-        })
+        let (client, addresses, progress) = (&self.client, &self.addresses, &self.progress);
+        let made = server::at_one_address(client, addresses, context, progress, by, ask);
+        let (dialed, named) = made.await?;
+        *self.connection.lock() = Some(dialed);
+        Ok(named)
     }
+}
+
+/// Asks the sentinel of this connection.
+async fn named_by(dialed: &Dialed, name: &str) -> Result<NamedMaster, StoreError> {
+    let failed = |error| match errors::store_error(&error) {
+        error if error.kind() == StoreErrorKind::Refused => {
+            // A server that is no sentinel does not know the command.
+            StoreError::new(
+                StoreErrorKind::Misconfigured,
+                format!("it is no sentinel of {name:?}: {}", error.detail()),
+            )
+        }
+        error => error,
+    };
+    let mut connection = dialed.connection.clone();
+    // Ask for the epoch first: a change between the two replies must not make an old address
+    // look new.
+    let (mut same, mut state) = (connection.clone(), redis::cmd("SENTINEL"));
+    let state = state.arg("MASTER").arg(name).query_async(&mut same);
+    let mut addr = redis::cmd("SENTINEL");
+    addr.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
+    let (state, addr) = tokio::join!(state, addr.query_async(&mut connection));
+    let state: HashMap<String, String> = state.map_err(failed)?;
+    let (host, port) = addr.map_err(failed)?;
+    let epoch = state
+        .get("config-epoch")
+        .and_then(|epoch| epoch.parse().ok());
+    let run = state.get("runid").filter(|run| !run.is_empty());
+    Ok(NamedMaster {
+        announced: ServerAddress { host, port },
+        run: run.cloned(),
+        epoch: epoch.unwrap_or(0),
+    })
 }

@@ -1,35 +1,18 @@
-//! [`ServerAddress`], and how to connect to the server there.
+//! How to connect to the server at an address.
 
-use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
-use lock_store::{StoreError, StoreErrorKind};
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo};
+use lock_store::{Instant, Staggered, StoreError, StoreErrorKind};
+use redis::{Client, ConnectionAddr, ConnectionInfo};
+use tokio::net::lookup_host;
 
-use super::dial::{Dialed, dial};
+use super::address::ServerAddress;
 use super::progress::Progress;
+use super::unreached;
 use crate::context::ClientContext;
 use crate::errors;
-use crate::server_text::escaped;
-
-/// The address of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct ServerAddress {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl fmt::Display for ServerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The host may come from a sentinel or a cluster node, so escape it.
-        write!(f, "{}:{}", escaped(&self.host), self.port)
-    }
-}
-
-/// A server's name in errors: `host:port`, or the path of its socket. Never user or password.
-pub(crate) fn name_of(info: &ConnectionInfo) -> String {
-    // The host may come from a sentinel or a cluster node, so escape it.
-    escaped(&info.addr().to_string())
-}
 
 /// The same settings, with another address.
 pub(crate) fn client_at(
@@ -53,40 +36,111 @@ pub(crate) fn client_at(
     Client::open(template.clone().set_addr(addr)).map_err(|error| errors::store_error(&error))
 }
 
-/// Connects to the first of a name's addresses that accepts. The returned client leads to that
-/// address only.
-pub(crate) async fn connect(
+/// Which of a server's addresses worked last.
+pub(crate) type Addresses = Staggered<Option<SocketAddr>>;
+
+/// One of a server's addresses.
+pub(super) struct OneAddress {
+    /// A socket has none.
+    pub(super) at: Option<SocketAddr>,
+    /// The server has no other.
+    pub(super) is_only: bool,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// Tries the addresses of a server's name, each soon after the one before, until an attempt
+/// succeeds. The first has until `by`, and the others have the same time from their beginning.
+pub(super) async fn at_one_address<T, F>(
     client: &Client,
-    config: &AsyncConnectionConfig,
+    addresses: &Addresses,
     context: &ClientContext,
-    progress: &Progress,
-) -> Result<(Client, Dialed), StoreError> {
-    let info = client.get_connection_info();
-    let mut clients = Vec::new();
-    if let ConnectionAddr::Tcp(host, port) = info.addr()
-        && !is_pinned(client)
-    {
-        let found = tokio::net::lookup_host((host.as_str(), *port)).await;
-        let found = found.map_err(|error| errors::store_error(&error.into()))?;
-        for address in found {
-            let (host, port) = (address.ip().to_string(), address.port());
-            clients.push(client_at(info, &ServerAddress { host, port })?);
+    progress: &Arc<Progress>,
+    by: Instant,
+    attempt: impl Fn(OneAddress) -> F,
+) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let (clock, access) = (&context.clock, &context.access);
+    let found = clock.by(by, resolve(client.get_connection_info())).await;
+    let found = match found {
+        Some(found) => found.map_err(|error| unreached::unreachable(error, progress))?,
+        None => return Err(unreached::silent(access, progress)),
+    };
+    let limit = by.saturating_duration_since(clock.now());
+    let is_only = found.len() == 1;
+    let attempt = |at: Option<SocketAddr>| {
+        let one = OneAddress {
+            at,
+            is_only,
+            progress: Arc::new(Progress::of_one(progress)),
+        };
+        let progress = Arc::clone(&one.progress);
+        let made = clock.by(clock.now() + limit, attempt(one));
+        async move {
+            let made = made.await;
+            let made = made.unwrap_or_else(|| Err(unreached::silent(access, &progress)));
+            made.map_err(|error| match at {
+                Some(at) if !is_only => error.of(&at.to_string()),
+                _ => error,
+            })
         }
-    }
-    if clients.is_empty() {
-        clients.push(client.clone());
-    }
-    let mut failed = None;
-    for client in clients {
-        match dial(&client, config, &context.access, context.asking(), progress).await {
-            Ok(dialed) => return Ok((client, dialed)),
-            Err(error) => failed = Some(error),
+    };
+    addresses
+        .connect(found, limit, clock, attempt)
+        .await
+        .map_err(|failed| {
+            StoreError::of_all(failed).unwrap_or_else(|| {
+                let text = "its name has no address";
+                StoreError::new(StoreErrorKind::Disconnected, text)
+            })
+        })
+}
+
+/// The addresses of a server. A socket has none, and the redis crate resolves a name whose
+/// certificate is not verified.
+async fn resolve(info: &ConnectionInfo) -> io::Result<Vec<Option<SocketAddr>>> {
+    match info.addr() {
+        ConnectionAddr::Tcp(host, port)
+        | ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: false,
+            ..
+        } => {
+            let mut addresses: Vec<_> = lookup_host((host.as_str(), *port)).await?.collect();
+            // Resolvers shuffle, and all clients should find the same of two servers. Which of both
+            // protocols comes first is the system's choice.
+            let first = addresses.first().is_some_and(SocketAddr::is_ipv6);
+            addresses.sort_by_key(|address| (address.is_ipv6() != first, *address));
+            addresses.dedup();
+            Ok(addresses.into_iter().map(Some).collect())
         }
+        _ => Ok(vec![None]),
     }
-    Err(failed.unwrap_or_else(|| {
-        let text = "its name has no address";
-        StoreError::new(StoreErrorKind::Disconnected, text)
-    }))
+}
+
+/// A client that leads to one address. A certificate that is verified needs the name.
+pub(super) fn pinned(client: &Client, at: Option<SocketAddr>) -> Result<Client, StoreError> {
+    match (client.get_connection_info(), at) {
+        (info, Some(at)) if matches!(info.addr(), ConnectionAddr::Tcp(..)) => {
+            let (host, port) = (at.ip().to_string(), at.port());
+            client_at(info, &ServerAddress { host, port })
+        }
+        _ => Ok(client.clone()),
+    }
+}
+
+/// True if two addresses are those of one server: a server may have several names.
+pub(super) async fn is_one_server(one: &ServerAddress, other: &ServerAddress) -> bool {
+    let found = |address: &ServerAddress| {
+        let address = (address.host.clone(), address.port);
+        async move { lookup_host(address).await.map(Vec::from_iter) }
+    };
+    match tokio::join!(found(one), found(other)) {
+        (Ok(one), Ok(other)) => one.iter().any(|address| other.contains(address)),
+        _ => false,
+    }
 }
 
 /// True if every connection of a client leads to the same address. A TLS server's name stays a

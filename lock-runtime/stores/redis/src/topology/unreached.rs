@@ -1,34 +1,33 @@
 //! Why there is no connection. If only one side expects TLS, neither side says so.
 
 use std::io;
-use std::time::Duration;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{StoreError, StoreErrorKind, escaped};
 use redis::{ErrorKind, RedisError};
 
-use super::progress::{Progress, Step};
+use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
 use crate::access::Access;
-use crate::credentials::Session;
 use crate::errors;
-use crate::secrets::DEFAULT_USER;
-use crate::server_text::{escaped, shown};
+use crate::server_text::shown;
+use crate::session::Session;
 
 /// The error when an attempt's time is over: what it was waiting for.
-pub(crate) fn silent(access: &Access, progress: &Progress, limit: Duration) -> StoreError {
-    late("it does not answer in time", access, progress, limit)
+pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
+    late("it does not answer in time", access, progress)
 }
 
 /// The same for a caller that has less time than the attempt.
-pub(crate) fn slow(access: &Access, progress: &Progress, limit: Duration) -> StoreError {
-    late("connecting takes too long", access, progress, limit)
+pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
+    late("connecting takes too long", access, progress)
 }
 
-fn late(reaching: &str, access: &Access, progress: &Progress, limit: Duration) -> StoreError {
+fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
     let text = match progress.step() {
-        Step::Reaching => reaching.to_owned(),
+        Step::Reaching => with_origin(reaching, progress),
         Step::Credentials => format!(
-            "the credentials provider does not answer in time: an attempt to connect has {limit:?} \
-             (`connect_timeout`); the next one waits for the same answer"
+            "the credentials provider does not answer in time: an attempt to connect has {:?} \
+             (`connect_timeout`); the next one waits for the same answer",
+            access.connect_timeout
         ),
         Step::Handshake => {
             let write = access.other_scheme(true);
@@ -42,12 +41,36 @@ fn late(reaching: &str, access: &Access, progress: &Progress, limit: Duration) -
             "it accepts the connection and does not answer".to_owned()
         }
     };
-    StoreError::new(StoreErrorKind::Timeout, text)
+    let error = StoreError::new(StoreErrorKind::Timeout, text);
+    match progress.announced() {
+        Some(AnnouncedAddress { reachable, .. }) => error.of(&reachable.to_string()),
+        None => error,
+    }
 }
 
 /// The error if the server can't be reached.
-pub(super) fn unreachable(error: io::Error) -> StoreError {
-    errors::store_error(&error.into())
+pub(super) fn unreachable(error: io::Error, progress: &Progress) -> StoreError {
+    let error = errors::store_error(&error.into());
+    StoreError::new(error.kind(), with_origin(error.detail(), progress))
+}
+
+/// The text, and who named the address if the URL does not: it may be another one from here.
+fn with_origin(text: &str, progress: &Progress) -> String {
+    let Some(address) = progress.announced() else {
+        return text.to_owned();
+    };
+    let (announced, reachable) = (&address.announced, &address.reachable);
+    let who = match address.by {
+        AnnouncedBy::Sentinels => "the sentinels name",
+        AnnouncedBy::ClusterMap => "the cluster's map names",
+    };
+    match announced == reachable {
+        true => format!(
+            "{text}; {who} this address: if the server has another one from here, add \
+             `?map={announced}>host:port` to the URL"
+        ),
+        false => format!("{text}; {who} {announced}, and `map` leads from there to this address"),
+    }
 }
 
 /// True if the server sent this error as a reply of the Redis protocol. A TLS alert can't be
@@ -76,13 +99,31 @@ pub(super) fn not_greeted(error: &RedisError, access: &Access, progress: &Progre
     StoreError::new(kind, text)
 }
 
+/// True if the server refuses `HELLO 3` since it does not know the command, or not that version.
+pub(super) fn is_without_hello(error: &RedisError) -> bool {
+    const WORDS: [&str; 4] = ["hello", "unknown command", "unsupported", "noproto"];
+    let said = error.to_string().to_lowercase();
+    let is_reply = error.code().is_some() || error.kind() == ErrorKind::RESP3NotSupported;
+    let is_refused = is_reply && errors::kind(error) == StoreErrorKind::Refused;
+    is_refused && WORDS.iter().any(|word| said.contains(word))
+}
+
+/// The error for a server, or a proxy before it, that speaks an older protocol.
+pub(super) fn without_resp3(text: &str) -> StoreError {
+    let text = format!("{text}; this client speaks RESP3 (Redis 6)");
+    StoreError::new(StoreErrorKind::Misconfigured, text).advise(
+        "connect to the server itself, or by a proxy that passes on `HELLO 3` and `SUBSCRIBE`, as \
+         one for TCP does",
+    )
+}
+
 /// The server's error reply to the first command, which may refuse the user.
 pub(super) fn refused(error: &RedisError, session: &Session) -> StoreError {
     let error = errors::store_error(error);
     if error.kind() != StoreErrorKind::Denied {
         return error;
     }
-    let user = escaped(session.settings.username().unwrap_or(DEFAULT_USER));
+    let user = escaped(session.settings.username().unwrap_or("default"));
     let whose = match session.is_asked {
         true => "; the user and password are those of the credentials provider",
         false => "",
@@ -93,14 +134,21 @@ pub(super) fn refused(error: &RedisError, session: &Session) -> StoreError {
 
 /// The error if the TLS handshake failed.
 #[cfg(feature = "tls")]
-pub(super) fn handshake_failed(error: &io::Error, access: &Access) -> StoreError {
+pub(super) fn handshake_failed(
+    error: &io::Error,
+    access: &Access,
+    progress: &Progress,
+) -> StoreError {
     use rustls::{AlertDescription as Alert, CertificateError, Error};
 
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     let todo = match inner {
         Some(Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        )) => "connect to a name that the certificate has".to_owned(),
+        )) => match progress.announced() {
+            Some(address) => announce_names(&address),
+            None => "connect to a name that the certificate has".to_owned(),
+        },
         Some(Error::InvalidCertificate(_)) => {
             "if it is the right server, trust the CA of its certificate (`Tls::ca_file`)".to_owned()
         }
@@ -123,4 +171,34 @@ pub(super) fn handshake_failed(error: &io::Error, access: &Access) -> StoreError
     let text = shown(&error.to_string());
     let text = format!("the TLS handshake failed: {text}; {todo}");
     StoreError::new(StoreErrorKind::Disconnected, text)
+}
+
+/// What to do about a certificate without the host that others announced.
+#[cfg(feature = "tls")]
+fn announce_names(address: &AnnouncedAddress) -> String {
+    let (announced, by) = (&address.announced, address.by);
+    let is_ip = announced.host.parse::<std::net::IpAddr>().is_ok();
+    let (who, how) = match by {
+        AnnouncedBy::Sentinels => (
+            "the sentinels",
+            "set `resolve-hostnames yes` and `announce-hostnames yes` at all sentinels, and \
+             monitor the servers by their names (`replica-announce-ip NAME` at the servers)",
+        ),
+        AnnouncedBy::ClusterMap => (
+            "the cluster's map",
+            "set `cluster-announce-hostname NAME` and `cluster-preferred-endpoint-type hostname` \
+             at all nodes",
+        ),
+    };
+    match is_ip {
+        true => format!(
+            "{who} named {announced} by its IP address, which the certificate lacks: {how}; or add \
+             the address to the certificate, or map it to a name that the certificate has \
+             (`?map={announced}>name:port`)"
+        ),
+        false => format!(
+            "{who} named {announced}: announce a name that the certificate has, or map it to one \
+             (`?map={announced}>name:port`)"
+        ),
+    }
 }

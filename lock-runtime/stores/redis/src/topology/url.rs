@@ -7,14 +7,17 @@ use lock_store::ConfigError;
 use lock_store::timing::MAX_LEASE;
 use redis::{ConnectionAddr, ConnectionInfo};
 
-use super::server::ServerAddress;
+use super::address::ServerAddress;
+use super::address_map::AddressMap;
 use super::unescaped;
 use super::url_options::{UrlOptions, duration};
 use super::url_parts::{FORMS, UrlParts, connection_info};
 use crate::config::{REJOIN_AFTER, Replicas};
 
-/// The options in the URL of one server or a cluster.
+/// The options in the URL of one server.
 const REPLICAS: [&str; 2] = ["replicas", "replicas_timeout"];
+/// The options in the URL of a cluster.
+const OF_CLUSTER: [&str; 3] = ["replicas", "replicas_timeout", "map"];
 /// The default port of sentinels.
 const SENTINEL_PORT: u16 = 26379;
 
@@ -26,11 +29,15 @@ pub(crate) struct StoreUrl {
     /// The URL ends in `#insecure`.
     #[cfg(feature = "tls")]
     pub(crate) insecure: bool,
+    /// `redis`, or its twin `valkey`.
+    pub(crate) family: &'static str,
     /// The part of the scheme after `redis` or `rediss`: `-cluster`, for example, or nothing.
     pub(crate) kind: &'static str,
     pub(crate) topology: Topology,
     /// The replicas that must confirm each hold.
     pub(crate) replicas: Option<Replicas>,
+    /// The translation of announced addresses.
+    addresses: Option<AddressMap>,
 }
 
 /// The servers and their roles.
@@ -69,10 +76,15 @@ impl StoreUrl {
     /// `replicas` is the builder's setting; the URL may have it instead.
     pub(crate) fn parse(url: &str, replicas: Option<Replicas>) -> Result<Self, ConfigError> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let (family, scheme) = match scheme.strip_prefix("valkey") {
+            Some(rest) => ("valkey", format!("redis{rest}")),
+            None => ("redis", scheme.to_owned()),
+        };
+        let scheme = scheme.as_str();
         if scheme.starts_with("rediss") && !cfg!(feature = "tls") {
             return Err(ConfigError::new(
-                "the store's URL asks for TLS (`rediss…://`), and lock-runtime was built without \
-                 it: enable its feature `tls`",
+                "the store's URL asks for TLS (`rediss…://`, `valkeys…://`), and lock-runtime was \
+                 built without it: enable its feature `tls`",
             ));
         }
         unescaped::check(scheme, rest)?;
@@ -90,10 +102,15 @@ impl StoreUrl {
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut options = UrlOptions::of(query);
         let in_url = options.take_replicas()?;
-        let (each, kind) = match scheme.split_once('-') {
-            Some((each, kind)) => (each, Some(kind)),
-            None => (scheme, None),
+        let announces = matches!(kind_of(scheme), Some("sentinel" | "cluster"));
+        let map = if announces {
+            options.take_one("map")?
+        } else {
+            None
         };
+        let addresses = map.map(AddressMap::read).transpose()?;
+        let each = scheme.split('-').next().unwrap_or_default();
+        let kind = kind_of(scheme);
         let is_quorum = matches!((each, kind), ("redis" | "rediss", Some("quorum")));
         if is_quorum && replicas.or(in_url).is_some() {
             return Err(ConfigError::new(
@@ -124,6 +141,7 @@ impl StoreUrl {
             is_tls: each == "rediss",
             #[cfg(feature = "tls")]
             insecure,
+            family,
             kind: match topology {
                 Topology::Server(_) => "",
                 Topology::Sentinels { .. } => "-sentinel",
@@ -132,8 +150,34 @@ impl StoreUrl {
             },
             topology,
             replicas: replicas.or(in_url),
+            addresses,
         })
     }
+
+    /// The translation of the addresses that the servers announce: the URL's, or the builder's.
+    pub(crate) fn take_addresses(&mut self, given: AddressMap) -> Result<AddressMap, ConfigError> {
+        let announces = matches!(
+            self.topology,
+            Topology::Sentinels { .. } | Topology::Cluster { .. }
+        );
+        match self.addresses.take() {
+            None if given.is_empty() || announces => Ok(given),
+            None => Err(ConfigError::new(
+                "`address_map` translates the addresses that sentinels and the nodes of a cluster \
+                 announce, and this URL has its servers' addresses itself; leave it out",
+            )),
+            Some(in_url) if given.is_empty() => Ok(in_url),
+            Some(_) => Err(ConfigError::new(
+                "`address_map` is given by the builder, and `map` in the store's URL; leave one of \
+                 them out",
+            )),
+        }
+    }
+}
+
+/// What a scheme has behind its `-`.
+fn kind_of(scheme: &str) -> Option<&str> {
+    scheme.split_once('-').map(|(_, kind)| kind)
 }
 
 fn server(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topology, ConfigError> {
@@ -183,6 +227,7 @@ fn sentinels(parts: &UrlParts<'_>, mut options: UrlOptions<'_>) -> Result<Topolo
         "sentinel_password",
         "replicas",
         "replicas_timeout",
+        "map",
     ])?;
     let credentials = match (user, password) {
         ("", "") => String::new(),
@@ -203,7 +248,7 @@ fn cluster(parts: &UrlParts<'_>, options: &UrlOptions<'_>) -> Result<Topology, C
              `redis-cluster://[user:password@]host[:port],host[:port],…`",
         ));
     }
-    options.expect_no_more(&REPLICAS)?;
+    options.expect_no_more(&OF_CLUSTER)?;
     let infos = parts.each("")?;
     let address = |info: &ConnectionInfo| match info.addr() {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {

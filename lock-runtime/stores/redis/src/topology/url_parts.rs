@@ -7,7 +7,7 @@ use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 use crate::config::{KEEPALIVE, KEEPALIVE_AGAIN};
-use crate::secrets;
+use crate::secrets::remember;
 
 /// The form of each kind of URL.
 pub(super) const FORMS: &str = "\
@@ -16,7 +16,8 @@ pub(super) const FORMS: &str = "\
     `redis-sentinel://[user:password@]host[:port],host[:port],…/master-name[/db]`, \
     `redis-cluster://[user:password@]host[:port],host[:port],…`, \
     `redis-quorum://[user:password@]host[:port],host[:port],…[/db]`, \
-    any but the socket with `rediss` for TLS, `sqlite:///path/to/file`, or `memory:`";
+    any but the socket with `rediss` for TLS, any with `valkey` in place of `redis`, \
+    `sqlite:///path/to/file`, or `memory:`";
 
 /// The parts of a URL that names hosts.
 pub(super) struct UrlParts<'u> {
@@ -113,7 +114,7 @@ pub(super) fn connection_info(url: &str) -> Result<ConnectionInfo, ConfigError> 
         .set_protocol(ProtocolVersion::RESP3)
         // Saves one command at connecting, and one permission.
         .set_skip_set_lib_name();
-    secrets::remember(&redis);
+    remember(&redis);
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE)
         .with_interval(KEEPALIVE_AGAIN);

@@ -5,12 +5,12 @@ use std::convert::Infallible;
 use std::future::pending;
 
 use lock_store::timing::backoff;
-use lock_store::{Instant, StoreError, StoreErrorKind};
+use lock_store::{Instant, MIN_PAUSE, StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 
 use crate::context::ClientContext;
-use crate::credentials::{Asking, MIN_PAUSE};
 use crate::errors;
+use crate::session::Asking;
 
 /// Authenticates a connection anew before its credentials end, as long as this is polled.
 pub(crate) async fn keep_authenticated(
@@ -63,7 +63,10 @@ async fn authenticate(
     Asking { provider, clock }: Asking<'_>,
 ) -> Result<Option<Instant>, StoreError> {
     let (credentials, again) = provider.ask(clock).await?;
-    let reply = credentials.auth().query_async::<()>(&mut connection).await;
+    let (username, password) = credentials.both();
+    let mut auth = redis::cmd("AUTH");
+    auth.arg(username).arg(password);
+    let reply = auth.query_async::<()>(&mut connection).await;
     reply.map_err(|error| errors::store_error(&error))?;
     Ok(again)
 }

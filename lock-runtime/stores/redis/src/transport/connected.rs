@@ -7,8 +7,8 @@ use redis::Client;
 use redis::aio::MultiplexedConnection;
 
 use super::subscribe::Subscriptions;
+use crate::topology::address::name_of;
 use crate::topology::driver::Driver;
-use crate::topology::server::name_of;
 use crate::topology::traffic::{Mark, Traffic};
 
 /// The connection of one link; commands over it are carried out in order.

@@ -164,11 +164,9 @@ impl Connection {
         Link(self.links.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// The link for the next attempt to connect.
-    pub(super) fn renewed_link(&self) -> Link {
-        let link = self.next_link();
-        self.newest.store(link.0, Ordering::Release);
-        link
+    /// From now on nothing is current that comes over the link before.
+    pub(super) fn leave_link(&self) {
+        self.newest.store(self.next_link().0, Ordering::Release);
     }
 
     /// Reads the connection of the client's own thread, if it is up.
@@ -302,8 +300,7 @@ impl Connection {
 
     /// No attempt to connect has ended yet.
     pub(crate) fn slow(&self) -> StoreError {
-        let limit = self.context.timeouts.connect;
-        unreached::slow(&self.context.access, &self.progress, limit).of(&self.server)
+        unreached::slow(&self.context.access, &self.progress).of(&self.server)
     }
 
     /// Waits until the first attempt to connect has succeeded or failed, a little longer than `by`:

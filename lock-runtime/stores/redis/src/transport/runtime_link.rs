@@ -22,10 +22,11 @@ use super::push::PushHandler;
 use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
 use crate::errors;
+use crate::topology::address::name_of;
 use crate::topology::dial::{Dialed, dial_for};
 use crate::topology::hello::Hello;
 use crate::topology::progress::Progress;
-use crate::topology::server::{is_pinned, name_of};
+use crate::topology::server::is_pinned;
 
 impl Connection {
     /// The link for a command of the caller's: that of its own runtime, if there is one. A request
@@ -165,9 +166,12 @@ async fn dial_and_greet(
     context: &ClientContext,
 ) -> Result<Dialed, StoreError> {
     let (config, progress) = (handler.config(), Progress::default());
+    // It is another connection of this client.
+    progress.replied();
     let dialed = dial_for(
         caller,
         client,
+        None,
         &config,
         &context.access,
         context.asking(),

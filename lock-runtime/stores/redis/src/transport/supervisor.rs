@@ -17,9 +17,10 @@ use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
 use crate::commands::needs::Tried;
 use crate::context::ClientContext;
+use crate::topology::address::name_of;
 use crate::topology::endpoint::{Endpoint, Reached};
 use crate::topology::progress::Progress;
-use crate::topology::server::name_of;
+use crate::topology::server::Addresses;
 use crate::topology::unreached;
 use crate::{errors, random};
 
@@ -49,6 +50,7 @@ pub(crate) fn open(
         connection: Arc::downgrade(&connection),
         believes,
         progress,
+        addresses: Addresses::default(),
     };
     let task = runtime.spawn(supervisor.run(reports));
     connection.set_supervisor(task.abort_handle());
@@ -62,6 +64,8 @@ struct Supervisor {
     /// Only in a cluster.
     believes: Option<Believes>,
     progress: Arc<Progress>,
+    /// Those of the server's name.
+    addresses: Addresses,
 }
 
 /// Why a connection is left.
@@ -85,7 +89,10 @@ impl Supervisor {
             };
             let attempt = match replacement.take() {
                 Some(made) => Ok(made),
-                None => self.attempt(shared.renewed_link(), &channels).await,
+                None => {
+                    shared.leave_link();
+                    self.attempt(&channels).await
+                }
             };
             let error = match attempt {
                 Ok((up, reached)) => {
@@ -174,37 +181,37 @@ impl Supervisor {
         }
     }
 
-    /// One attempt to connect, in its time.
-    async fn attempt(&self, link: Link, channels: &[String]) -> Result<Made, StoreError> {
-        let clock = &self.context.clock;
-        let by = clock.now() + self.context.timeouts.connect;
-        let made = clock.by(by, self.connect(link, channels)).await;
-        made.unwrap_or_else(|| {
-            let limit = self.context.timeouts.connect;
-            let error = unreached::silent(&self.context.access, &self.progress, limit);
-            Err(error.of(&self.endpoint.name()))
-        })
-    }
-
-    async fn connect(&self, link: Link, channels: &[String]) -> Result<Made, StoreError> {
-        let clock = &self.context.clock;
-        let subscriptions =
-            Subscriptions::new(clock, &self.context.namespace, self.believes.is_some());
-        let handler = PushHandler {
-            link,
-            of_runtime: false,
-            listener: self.context.listener.clone(),
-            messages_are_hints: self.context.messages_are_hints,
-            connection: self.connection.clone(),
-            believes: self.believes.clone(),
-            subscriptions: Arc::clone(&subscriptions),
-            channels: self.context.channels.clone(),
+    /// One attempt to connect, in its time: at one of the server's addresses.
+    async fn attempt(&self, channels: &[String]) -> Result<Made, StoreError> {
+        let prepare = || {
+            let subscriptions = Subscriptions::new(
+                &self.context.clock,
+                &self.context.namespace,
+                self.believes.is_some(),
+            );
+            let shared = self.connection.upgrade();
+            // Each has its own, so that what is said of one that failed concerns no other.
+            let link = shared.map_or(Link(0), |shared| shared.next_link());
+            let handler = PushHandler {
+                link,
+                of_runtime: false,
+                listener: self.context.listener.clone(),
+                messages_are_hints: self.context.messages_are_hints,
+                connection: self.connection.clone(),
+                believes: self.believes.clone(),
+                subscriptions: Arc::clone(&subscriptions),
+                channels: self.context.channels.clone(),
+            };
+            (handler.config(), (link, subscriptions))
         };
+        let (context, addresses, progress) = (&self.context, &self.addresses, &self.progress);
         let reached = self
             .endpoint
-            .connect(&handler.config(), &self.context, &self.progress)
-            .await?;
-        self.expect_what_is_needed(&reached).await?;
+            .connect(&prepare, addresses, context, progress);
+        let (reached, (link, subscriptions)) = reached
+            .await
+            .map_err(|error| error.of(&self.endpoint.name()))?;
+        let clock = &context.clock;
         let up = Connected {
             link,
             connection: reached.dialed.connection.clone(),
@@ -215,17 +222,13 @@ impl Supervisor {
             subscriptions,
             traffic: Arc::clone(&reached.dialed.traffic),
         };
-        for channel in channels {
-            let subscribed = up.subscriptions.subscribe(&up.connection, channel, false);
-            let subscribed = subscribed
-                .await
-                .map_err(|error| errors::store_error(&error));
-            match subscribed {
-                // Whoever waits there is told so; others are not concerned.
-                Err(error) if error.kind() == StoreErrorKind::Denied => {}
-                subscribed => subscribed?,
-            }
-        }
+        let by = clock.now() + context.timeouts.connect;
+        let ready = async {
+            self.expect_what_is_needed(&reached).await?;
+            listen_again(&up, channels).await
+        };
+        let subscribed = clock.by(by, ready).await;
+        subscribed.unwrap_or_else(|| Err(unreached::silent(&context.access, progress)))?;
         Ok((up, reached))
     }
 
@@ -271,11 +274,10 @@ impl Supervisor {
                         if another.is_none() && clock.now() >= trusted_until {
                             let shared = self.connection.upgrade()?;
                             let doubted = shared.connected_of(over);
-                            let next = shared.next_link();
                             let channels = self.channels(subscriptions);
                             another = doubted.map(|doubted| {
                                 Box::pin(async move {
-                                    self.replacement(&doubted, over != main, next, &channels).await
+                                    self.replacement(&doubted, over != main, &channels).await
                                 })
                             });
                         }
@@ -302,7 +304,6 @@ impl Supervisor {
         &self,
         doubted: &Connected,
         of_runtime: bool,
-        link: Link,
         channels: &[String],
     ) -> Option<Made> {
         let (clock, began) = (&self.context.clock, self.context.clock.now());
@@ -311,7 +312,7 @@ impl Supervisor {
         let made = tokio::select! {
             biased;
             () = &mut alive => None,
-            made = self.attempt(link, channels) => made.ok(),
+            made = self.attempt(channels) => made.ok(),
         }?;
         // This process may be slow itself.
         let took = clock.now() - began;
@@ -335,6 +336,20 @@ impl Supervisor {
             tell(&*listener);
         }
     }
+}
+
+/// Listens on what an earlier connection listened on.
+async fn listen_again(up: &Connected, channels: &[String]) -> Result<(), StoreError> {
+    for channel in channels {
+        let subscribed = up.subscriptions.subscribe(&up.connection, channel, false);
+        let subscribed = subscribed.await;
+        match subscribed.map_err(|error| errors::store_error(&error)) {
+            // Whoever waits there is told so; others are not concerned.
+            Err(error) if error.kind() == StoreErrorKind::Denied => {}
+            subscribed => subscribed?,
+        }
+    }
+    Ok(())
 }
 
 fn stayed_silent() -> StoreError {

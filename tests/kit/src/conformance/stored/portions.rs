@@ -58,6 +58,20 @@ async fn readers_that_can_all_have_their_turn_get_it_in_portions(backend: Backen
     assert_eq!(reply, at_once);
     let used = stored.number(&format!("ZSCORE {LOCK} used")).await;
     assert_eq!(used, -500);
+    // The first of them asks: it is served at its own place, and all behind it are.
+    stored.command("FLUSHALL").await;
+    stored.takes(first, write).await;
+    stored.readers_queue(100..100 + READERS).await;
+    stored.command(&format!("DEL {LOCK}")).await;
+    let before = stored.server().command_calls("evalsha").await;
+    let mut reader = request(owner(0, 100), read, Queue::Join);
+    (reader.first_lease, reader.wait) = (Duration::from_secs(2), None);
+    let reply = stored.ask(reader).await;
+    assert!(matches!(reply, Acquired::Granted(_)), "{reply:?}");
+    let scripts = stored.server().command_calls("evalsha").await - before;
+    assert_eq!(scripts, 3);
+    let used = stored.number(&format!("ZSCORE {LOCK} used")).await;
+    assert_eq!(used, -i64::try_from(READERS).unwrap());
 }
 
 impl Stored {

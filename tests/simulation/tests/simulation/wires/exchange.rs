@@ -79,8 +79,10 @@ impl Wires {
             let reply = Arc::new(Mutex::new(Some(reply)));
             let (world, client, number) = (Arc::clone(&wires.world), wires.client, wires.number);
             let mut was_open = false;
+            let loses_list = wires.loses_list(&request);
+            let sender = Arc::clone(&wires);
             wires.send(&wire, expires, is_try, move |served| {
-                let value = world.servers[number].carry_out(&request, served);
+                let value = world.servers[number].carry_out(&request, served, loses_list);
                 if let (Request::LatchWait(_), Ok(Reply::LatchWait(found))) = (&request, &value) {
                     let is_open = matches!(found, LatchFound::Is(latch) if latch.count == 0);
                     // If the first reply counts, nobody gives this place up.
@@ -100,6 +102,11 @@ impl Wires {
                     world.witness.disturbed(client, number, until);
                 }
                 world.witness.saw(&request, served);
+                if loses_list && world.servers[number].untold() > 0 {
+                    world.counts.add("lost replies with a list");
+                    sender.disturbed(AFTERMATH);
+                    return Box::new(|| {});
+                }
                 let reply = Arc::clone(&reply);
                 Box::new(move || {
                     let reply = reply.lock().unwrap().take();
@@ -163,6 +170,13 @@ impl Wires {
                 }
             }
         }
+    }
+
+    /// Whether the reply to an end of a hold is lost if it lists those whose turn has come.
+    fn loses_list(&self, request: &Request) -> bool {
+        let per_mille = self.world.faults.lost_list;
+        let ends = matches!(request, Request::Release(_) | Request::Abandon(_));
+        ends && per_mille > 0 && self.state().rng.chance(per_mille) && !self.world.is_calm()
     }
 
     fn send(

@@ -34,6 +34,7 @@ impl Wires {
         let (from, to) = faults.delay;
         let delay = state.rng.ms(from..=to);
         let lost = state.rng.chance(faults.lost_grant) && !self.world.is_calm();
+        let lost = lost || self.server().keeps_to_itself();
         let Some(wire) = &state.wire else { return };
         self.world
             .note(format_args!("c{} push {owner:?} lost={lost}", self.client));

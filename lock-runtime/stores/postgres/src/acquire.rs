@@ -1,0 +1,156 @@
+//! The acquire of one key: alone, or with others of its client.
+
+use std::time::Duration;
+
+use lock_store::timing::{FALLBACK_POLL, backoff};
+use lock_store::{Acquire, Acquired, Busy, Granted, Instant, Owner, Queue};
+use tokio_postgres::Row;
+
+use crate::batch::Batched;
+use crate::locks::{Told, of_claim};
+use crate::rows::{Read, Values, holder_of, micros, of_micros, unsigned};
+use crate::statement::{Param, Statement, owner, part, tokens};
+use crate::store::{PostgresStore, one};
+use crate::together::{Reply, Together};
+
+/// A lease is over so long after its end, for sure.
+const LEASE_IS_OVER: Duration = Duration::from_millis(1);
+/// A request that has not looked for so long does not look any more.
+const FORGETS_LOOKS: Duration = Duration::from_secs(10);
+
+impl Batched for Acquire {
+    type Replied = Acquired;
+
+    fn together(store: &PostgresStore) -> &Together<Self, Acquired> {
+        &store.acquiring
+    }
+
+    async fn carry_out(
+        store: &PostgresStore,
+        requests: Vec<Self>,
+        by: Instant,
+    ) -> Reply<Vec<Acquired>> {
+        store.acquires_many(&requests, by).await
+    }
+}
+
+fn queue(request: &Acquire) -> i32 {
+    match request.queue {
+        Queue::Barge => 0,
+        Queue::Respect => 1,
+        Queue::Join => 2,
+    }
+}
+
+impl PostgresStore {
+    pub(crate) async fn acquires(&self, request: Acquire, by: Instant) -> Reply<Acquired> {
+        if request.queue == Queue::Join {
+            self.waits();
+        }
+        if request.queue == Queue::Join && request.instead_of.is_none() {
+            let name = self.name(&request.claim.key);
+            return self.together(name, request, by).await;
+        }
+        let mut params = of_claim(self.name(&request.claim.key), &request.claim);
+        params.extend([
+            Param::long(micros(request.lease)),
+            Param::long(micros(request.first_lease)),
+            Param::Long(request.wait.map(micros)),
+            Param::Int(Some(tokens(&request))),
+            Param::Int(Some(queue(&request))),
+            Param::Bytes(request.instead_of.map(owner)),
+            Param::Deadline,
+        ]);
+        // A function in FROM has its result stored and read again, even if that is one row.
+        let statement = Statement::new(
+            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
+                 (it).told, (it).tokens \
+             FROM (SELECT lock_store.acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) AS it \
+                 OFFSET 0) AS one",
+            params,
+        );
+        let read = |row: Values<'_>| Ok((self.acquired(&row, &request)?, row.told()?));
+        let none = || (Acquired::busy(None, false), Told::new());
+        let answer = self.call(by, statement, one(read, none));
+        Ok(self.tell(answer.await?))
+    }
+
+    /// Several that have or want places in the queue of one key. If nobody gets the lock, a crash
+    /// may undo it: the row is not kept from others until it is on disk.
+    async fn acquires_many(&self, requests: &[Acquire], by: Instant) -> Reply<Vec<Acquired>> {
+        let all = requests.iter();
+        let parts = all.clone().map(|one| part(&one.claim));
+        let name = requests.first().map(|one| self.name(&one.claim.key));
+        let wait = |one: &Acquire| one.wait.map_or(i64::MAX, micros);
+        let statement = Statement::new(
+            "SELECT (it).code, (it).token, (it).lim, (it).remaining, (it).queued, (it).holder, \
+                 (it).told, (it).tokens, \
+                 CASE WHEN bool_and((it).code IN (0, 3) AND (it).told IS NULL) OVER () \
+                     THEN set_config('synchronous_commit', 'off', true) END \
+             FROM (SELECT lock_store.acquire($1, owner, count, capacity, lease, first_lease, \
+                     nullif(wait, 9223372036854775807), tokens, 2, NULL, $9) AS it \
+                 FROM unnest($2::bytea[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], \
+                     $7::bigint[], $8::int[]) \
+                     AS one (owner, count, capacity, lease, first_lease, wait, tokens) \
+                 OFFSET 0) AS many",
+            vec![
+                Param::Bytes(name),
+                Param::ManyBytes(all.clone().map(|one| owner(one.claim.owner)).collect()),
+                Param::ManyInts(parts.clone().map(|(count, _)| count).collect()),
+                Param::ManyInts(parts.map(|(_, of)| of).collect()),
+                Param::ManyLongs(all.clone().map(|one| micros(one.lease)).collect()),
+                Param::ManyLongs(all.clone().map(|one| micros(one.first_lease)).collect()),
+                Param::ManyLongs(all.clone().map(wait).collect()),
+                Param::ManyInts(all.map(|one| Some(tokens(one))).collect()),
+                Param::Deadline,
+            ],
+        );
+        let read = |rows: &[Row]| -> Read<(Vec<Acquired>, Told)> {
+            let (mut acquired, mut told) = (Vec::new(), Told::new());
+            for (row, request) in rows.iter().map(Values).zip(requests) {
+                acquired.push(self.acquired(&row, request)?);
+                told.extend(row.told()?);
+            }
+            Ok((acquired, told))
+        };
+        let answer = self.call_for_many(by, statement, read);
+        Ok(self.tell(answer.await?))
+    }
+
+    fn acquired(&self, row: &Values<'_>, request: &Acquire) -> Read<Acquired> {
+        let limit: Option<i32> = row.get("lim")?;
+        let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+        let code: i32 = row.get("code")?;
+        Ok(match code {
+            1 => {
+                let token: Option<i64> = row.get("token")?;
+                let mut granted = Granted::new(token.map(unsigned), request.tokens);
+                granted.limit = limit;
+                Acquired::Granted(granted)
+            }
+            2 => Acquired::Conflict,
+            _ => {
+                let remaining: Option<i64> = row.get("remaining")?;
+                let mut busy = Busy::new(remaining.map(of_micros), row.get("queued")?);
+                busy.holder = row.get::<Option<&[u8]>>("holder")?.and_then(holder_of);
+                busy.limit = limit;
+                if code == 3 || !self.hearing.borrow().is_proved() {
+                    busy.look_in = Some(self.looks_in(request.claim.owner, busy.remaining));
+                }
+                Acquired::Busy(busy)
+            }
+        })
+    }
+
+    /// How soon a request asks again where nothing tells of the end: an open `lock_check`, or
+    /// nobody listens.
+    fn looks_in(&self, owner: Owner, remaining: Option<Duration>) -> Duration {
+        let now = self.pool.clock.now();
+        let mut looks = self.looks.lock();
+        looks.sweep(|(_, last)| now < *last + FORGETS_LOOKS);
+        let (times, last) = looks.entry(owner).or_insert((0, now));
+        (*times, *last) = (times.saturating_add(1), now);
+        let until_free = remaining.map_or(FALLBACK_POLL, |left| left + LEASE_IS_OVER);
+        backoff(*times).min(FALLBACK_POLL).min(until_free)
+    }
+}

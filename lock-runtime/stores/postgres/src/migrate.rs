@@ -1,0 +1,41 @@
+//! The migration is applied.
+
+use lock_store::{Clock, StoreError};
+use tokio_postgres::Client;
+
+use crate::connection::{drive, expect_writable};
+use crate::errors::of_migration;
+use crate::route::Route;
+
+/// Applies it over a session of its own. A user who may not is told so only if there is something
+/// to do.
+pub(crate) async fn migrate(route: &Route, clock: &Clock) -> Result<(), StoreError> {
+    let greet = async |session| {
+        let (client, open, server) = drive(session, clock);
+        expect_writable(&client, &server).await?;
+        Ok((client, open, server))
+    };
+    let (client, _open, server) = route.connect(clock, greet).await?;
+    let Err(error) = client.batch_execute(crate::MIGRATION).await else {
+        return Ok(());
+    };
+    match is_applied(&client).await {
+        true => Ok(()),
+        false => Err(of_migration(&error, &server)),
+    }
+}
+
+/// Whether the functions are there, are of this version, and may be used. Runs nothing that is
+/// there: a stranger may have made it.
+async fn is_applied(client: &Client) -> bool {
+    // The migration begins a transaction.
+    let _ = client.batch_execute("ROLLBACK").await;
+    let found = "SELECT p.prosrc FROM pg_catalog.pg_proc p \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+                 WHERE n.nspname = 'lock_store' AND p.proname = 'version' AND p.pronargs = 0 \
+                     AND pg_catalog.has_schema_privilege(n.oid, 'USAGE') \
+                     AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE')";
+    let rows = client.query_typed(found, &[]).await;
+    let source: Option<String> = rows.ok().and_then(|rows| rows.first()?.try_get(0).ok());
+    source.is_some_and(|source| source.trim() == format!("SELECT {}", crate::VERSION))
+}

@@ -1,0 +1,209 @@
+//! [`Route`]: the hosts of a URL, their addresses, and how connections to them are made.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lock_store::{Clock, CredentialsProvider, Instant, Staggered, StoreError, StoreErrorKind};
+use tokio_postgres::config::Host;
+use tokio_postgres::{Client, Config};
+
+use crate::errors::of_postgres;
+use crate::identity::KnownIdentity;
+use crate::transport::{Messages, Transport};
+
+const SLOW: &str = "connecting takes too long";
+
+/// A host of the URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// What certificates must name, and what people read.
+    pub(crate) host: Host,
+    /// Where it is, if the URL says that apart from its name.
+    pub(crate) at: Option<IpAddr>,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Tcp(host) if host.contains(':') => write!(f, "[{host}]:{}", self.port),
+            Host::Tcp(host) => write!(f, "{host}:{}", self.port),
+            #[cfg(unix)]
+            Host::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// One address of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    place: Place,
+    /// `None` for a socket of this machine.
+    ip: Option<IpAddr>,
+}
+
+/// For people.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.place.fmt(f)?;
+        match (self.ip, &self.place.host) {
+            (Some(ip), Host::Tcp(host)) if *host != ip.to_string() => write!(f, " ({ip})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An open session.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) messages: Messages,
+    /// For people.
+    pub(crate) server: String,
+    /// When there should be another one with new credentials.
+    pub(crate) renew_at: Option<Instant>,
+}
+
+/// Where to, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) places: Vec<Place>,
+    /// Without hosts.
+    pub(crate) config: Config,
+    pub(crate) transport: Transport,
+    /// Of user and password, if the configuration has none.
+    pub(crate) provider: Option<CredentialsProvider>,
+    /// How long one attempt may take.
+    pub(crate) limit: Duration,
+    pub(crate) known: Arc<KnownIdentity>,
+    pub(crate) staggered: Arc<Staggered<Address>>,
+}
+
+impl Route {
+    /// Connects at one of the addresses. `greet` makes sure that it is the right server.
+    pub(crate) async fn connect<T, F>(
+        &self,
+        clock: &Clock,
+        greet: impl Fn(Session) -> F,
+    ) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let (config, renew_at) = &self.with_credentials(clock).await?;
+        let (addresses, mut errors) = self.addresses(clock).await;
+        let attempt = |address: Address| {
+            let server = address.to_string();
+            let greeted = async {
+                let session = self.connect_at(address, config.clone(), *renew_at).await?;
+                greet(session).await
+            };
+            let greeted = clock.by(clock.now() + self.limit, greeted);
+            async move {
+                let slow = || StoreError::new(StoreErrorKind::Timeout, format!("{server}: {SLOW}"));
+                greeted.await.unwrap_or_else(|| Err(slow()))
+            }
+        };
+        let connected = self
+            .staggered
+            .connect(addresses, self.limit, clock, attempt);
+        connected.await.map_err(|failed| {
+            self.known.none_is_left();
+            errors.extend(failed);
+            let none = || StoreError::new(StoreErrorKind::Disconnected, "there is no address");
+            StoreError::of_all(errors).unwrap_or_else(none)
+        })
+    }
+
+    /// Whether there may be several servers.
+    pub(crate) fn is_list(&self) -> bool {
+        self.places.len() > 1
+    }
+
+    /// Of all hosts, in their order; and the errors of those that have none.
+    async fn addresses(&self, clock: &Clock) -> (Vec<Address>, Vec<StoreError>) {
+        let (mut addresses, mut errors) = (Vec::new(), Vec::new());
+        // A name that can't be resolved keeps the others waiting as short as a silent host does.
+        let by = clock.now() + self.limit / 4;
+        for place in &self.places {
+            match clock.by(by, resolve(place)).await {
+                Some(Ok(found)) => addresses.extend(found),
+                Some(Err(error)) => errors.push(unresolved(place, &error.to_string())),
+                None => errors.push(unresolved(place, "its name server does not answer")),
+            }
+        }
+        (addresses, errors)
+    }
+
+    /// The provider has a time limit of its own.
+    async fn with_credentials(
+        &self,
+        clock: &Clock,
+    ) -> Result<(Config, Option<Instant>), StoreError> {
+        let mut config = self.config.clone();
+        let Some(provider) = &self.provider else {
+            return Ok((config, None));
+        };
+        let given = clock.by(clock.now() + self.limit, provider.ask(clock));
+        let (credentials, renew_at) = given.await.unwrap_or_else(|| {
+            let limit = self.limit;
+            let text = format!(
+                "the credentials provider did not answer within the connect timeout of {limit:?}"
+            );
+            let error = StoreError::new(StoreErrorKind::Timeout, text);
+            Err(error.advise(
+                "its answer is kept for the next attempt; make it faster, or raise \
+                 `connect_timeout`",
+            ))
+        })?;
+        let (user, password) = credentials.both();
+        config.user(user).password(password);
+        Ok((config, renew_at))
+    }
+
+    async fn connect_at(
+        &self,
+        address: Address,
+        mut config: Config,
+        renew_at: Option<Instant>,
+    ) -> Result<Session, StoreError> {
+        let server = address.to_string();
+        match &address.place.host {
+            Host::Tcp(host) => config.host(host),
+            #[cfg(unix)]
+            Host::Unix(path) => config.host_path(path),
+        };
+        config.port(address.place.port);
+        if let Some(ip) = address.ip {
+            config.hostaddr(ip);
+        }
+        let connected = self.transport.connect(&config).await;
+        let (client, messages) = connected.map_err(|error| of_postgres(&error, &server))?;
+        Ok(Session {
+            client,
+            messages,
+            server,
+            renew_at,
+        })
+    }
+}
+
+async fn resolve(place: &Place) -> std::io::Result<Vec<Address>> {
+    let of = |ip| Address {
+        place: place.clone(),
+        ip,
+    };
+    Ok(match (&place.host, place.at) {
+        (_, Some(ip)) => vec![of(Some(ip))],
+        #[cfg(unix)]
+        (Host::Unix(_), None) => vec![of(None)],
+        (Host::Tcp(host), None) => {
+            let found = tokio::net::lookup_host((&**host, place.port)).await?;
+            found.map(|at| of(Some(SocketAddr::ip(&at)))).collect()
+        }
+    })
+}
+
+fn unresolved(place: &Place, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Disconnected, format!("{place}: {why}"))
+}

@@ -1,0 +1,100 @@
+//! [`Together`]: requests of one kind for one key that wait for each other.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lock_store::{Answer, Failure, Instant, Mutex};
+use tokio::sync::oneshot;
+
+/// At most so many go as one statement: a commit of more takes too long.
+const AT_ONCE: usize = 64;
+
+pub(crate) type Reply<T> = Result<Answer<T>, Failure>;
+type Line<R, T> = VecDeque<Waiting<R, T>>;
+
+/// The requests of one kind that wait, by their key's name. A name that is there has a statement
+/// under way.
+pub(crate) struct Together<R, T> {
+    keys: Mutex<HashMap<Vec<u8>, Line<R, T>>>,
+    numbers: AtomicU64,
+}
+
+pub(crate) struct Waiting<R, T> {
+    number: u64,
+    pub(crate) request: R,
+    pub(crate) by: Instant,
+    pub(crate) reply: oneshot::Sender<Reply<T>>,
+}
+
+/// A request that waits. Dropped before it was sent, it is not sent.
+pub(crate) struct Place<'s, R, T> {
+    together: &'s Together<R, T>,
+    name: &'s [u8],
+    number: u64,
+    pub(crate) replied: oneshot::Receiver<Reply<T>>,
+    /// Nobody has a statement under way: this one begins it.
+    pub(crate) begins: bool,
+}
+
+impl<R, T> Default for Together<R, T> {
+    fn default() -> Self {
+        Self {
+            keys: Mutex::default(),
+            numbers: AtomicU64::default(),
+        }
+    }
+}
+
+impl<R, T> Together<R, T> {
+    pub(crate) fn join<'s>(&'s self, name: &'s [u8], request: R, by: Instant) -> Place<'s, R, T> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let (reply, replied) = oneshot::channel();
+        let mut keys = self.keys.lock();
+        let begins = !keys.contains_key(name);
+        keys.entry(name.to_vec()).or_default().push_back(Waiting {
+            number,
+            request,
+            by,
+            reply,
+        });
+        Place {
+            together: self,
+            name,
+            number,
+            replied,
+            begins,
+        }
+    }
+
+    /// The next to go. Without any, nothing is under way any more.
+    pub(crate) fn next(&self, name: &[u8]) -> Vec<Waiting<R, T>> {
+        let mut keys = self.keys.lock();
+        let Some(waiting) = keys.get_mut(name) else {
+            return Vec::new();
+        };
+        let many = waiting.len().min(AT_ONCE);
+        let next: Vec<_> = waiting.drain(..many).collect();
+        if next.is_empty() {
+            keys.remove(name);
+        }
+        next
+    }
+}
+
+impl<R, T> Place<'_, R, T> {
+    /// True if it was not sent.
+    pub(crate) fn leave(&self) -> bool {
+        let mut keys = self.together.keys.lock();
+        let Some(waiting) = keys.get_mut(self.name) else {
+            return false;
+        };
+        let at = waiting.iter().position(|one| one.number == self.number);
+        at.and_then(|at| waiting.remove(at)).is_some()
+    }
+}
+
+impl<R, T> Drop for Place<'_, R, T> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

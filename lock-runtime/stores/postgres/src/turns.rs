@@ -1,0 +1,74 @@
+//! [`Turns`]: a session that may be a pooler's carries out one statement at a time.
+//!
+//! A pooler gives each transaction to any session. There, a name stands for whatever some other
+//! process prepared under it, so no statement has a name. One without a name is sent with its text,
+//! its parameters and its end at once, which a pooler leaves together as long as nothing else is
+//! under way: before 1.21, pgbouncer lets a session go at the end of one statement although a part
+//! of the next one is in it already.
+
+use std::sync::Arc;
+
+use lock_store::Clock;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::Client;
+
+#[derive(Clone)]
+pub(crate) struct Turns {
+    /// `None` if the session is the client's own.
+    one: Option<Arc<Semaphore>>,
+    client: Arc<Client>,
+    clock: Clock,
+}
+
+/// The right to send a statement. If it is dropped before it has [ended](Self::end), the next one
+/// waits until the server has answered all.
+pub(crate) struct Turn {
+    permit: Option<OwnedSemaphorePermit>,
+    client: Arc<Client>,
+    clock: Clock,
+}
+
+impl Turns {
+    pub(crate) fn new(is_own: bool, client: &Arc<Client>, clock: &Clock) -> Self {
+        Self {
+            one: (!is_own).then(|| Arc::new(Semaphore::new(1))),
+            client: Arc::clone(client),
+            clock: clock.clone(),
+        }
+    }
+
+    /// In the order of asking.
+    pub(crate) async fn next(&self) -> Turn {
+        let permit = match &self.one {
+            // It is never closed.
+            Some(one) => Arc::clone(one).acquire_owned().await.ok(),
+            None => None,
+        };
+        Turn {
+            permit,
+            client: Arc::clone(&self.client),
+            clock: self.clock.clone(),
+        }
+    }
+}
+
+impl Turn {
+    /// The server has answered, to the end.
+    pub(crate) fn end(mut self) {
+        self.permit = None;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(permit) = self.permit.take() else {
+            return;
+        };
+        let client = Arc::clone(&self.client);
+        self.clock.spawn(async move {
+            // One message, which is never taken apart. Without an answer, the session is gone.
+            let _ = client.batch_execute("").await;
+            drop(permit);
+        });
+    }
+}

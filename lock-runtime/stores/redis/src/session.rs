@@ -1,0 +1,40 @@
+//! [`Session`]: the identity of a connection, from the URL or from a provider.
+
+use lock_store::{Clock, CredentialsProvider, Instant, StoreError};
+
+/// A provider, and the client's clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'c> {
+    pub(crate) provider: &'c CredentialsProvider,
+    pub(crate) clock: &'c Clock,
+}
+
+/// The identity of a connection, and how long it is valid.
+pub(crate) struct Session {
+    pub(crate) settings: redis::RedisConnectionInfo,
+    /// True if a provider was asked.
+    pub(crate) is_asked: bool,
+    pub(crate) renew_at: Option<Instant>,
+}
+
+impl Session {
+    /// The settings with credentials for one more connection.
+    pub(crate) async fn begin(
+        settings: &redis::RedisConnectionInfo,
+        asking: Option<Asking<'_>>,
+    ) -> Result<Self, StoreError> {
+        let mut session = Self {
+            settings: settings.clone(),
+            is_asked: asking.is_some(),
+            renew_at: None,
+        };
+        if let Some(Asking { provider, clock }) = asking {
+            let (credentials, again) = provider.ask(clock).await?;
+            let (username, password) = credentials.both();
+            let settings = session.settings.set_username(username);
+            session.settings = settings.set_password(password);
+            session.renew_at = again;
+        }
+        Ok(session)
+    }
+}

@@ -1,0 +1,125 @@
+//! Several hosts in a URL, and several addresses of a host.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError, Tls};
+use lock_testkit::{PostgresServer, eventually};
+use tokio::net::TcpListener;
+
+use crate::{builder, client};
+
+/// What accepts there and says nothing, as the kernel of a server that stands still.
+async fn silent(address: &str) -> u16 {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let mut all = Vec::new();
+        while let Ok(one) = listener.accept().await {
+            all.push(one);
+        }
+    });
+    port
+}
+
+fn url(ports: [u16; 2]) -> String {
+    let [one, two] = ports;
+    format!("postgres://app@127.0.0.1:{one},127.0.0.1:{two}/postgres")
+}
+
+/// With the time limits that users have.
+async fn impatient(url: &str) -> LockClient {
+    let builder = LockClient::builder().url(url);
+    let client = builder.clone().connect().await;
+    // A busy machine may take longer than a second for a connection.
+    match client {
+        Ok(client) => client,
+        Err(error) => builder
+            .connect()
+            .await
+            .unwrap_or_else(|_| panic!("{error}")),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_host_keeps_no_other_from_being_tried() {
+    let server = PostgresServer::start().await;
+    let quiet = silent("127.0.0.1:0").await;
+    let first = url([quiet, server.port()]);
+    let listens = format!(
+        "{}?listen=127.0.0.1:{quiet},127.0.0.1:{}",
+        server.app_url(),
+        server.port()
+    );
+    for url in [first, listens] {
+        let client = impatient(&url).await;
+        client.lock("k").run(async {}).await.unwrap();
+        let health = client.health().await.unwrap();
+        assert!(health.servers[0].findings.is_empty(), "{url}: {health:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_host_keeps_no_other_from_being_tried_over_tls() {
+    let names = vec!["127.0.0.1".to_owned()];
+    let certificate = rcgen::generate_simple_self_signed(names).unwrap();
+    let (pem, key) = (certificate.cert.pem(), certificate.signing_key);
+    let server = PostgresServer::start().await;
+    server.speaks_tls(&pem, &key.serialize_pem()).await;
+    let url = url([silent("127.0.0.1:0").await, server.port()]);
+    let client = builder(&url).tls(Tls::new().ca_pem(pem)).connect().await;
+    client.unwrap().lock("k").run(async {}).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_primary_is_left_for_the_standby_that_took_over_and_not_used_again() {
+    let primary = PostgresServer::start().await;
+    let standby = primary.standby(false).await;
+    let url = url([primary.port(), standby.port()]);
+    let url = format!("{url}?target_session_attrs=read-write");
+    let old = impatient(&url).await;
+    old.lock("before").run(async {}).await.unwrap();
+    primary.pause();
+    standby.promote().await;
+    let new = impatient(&url).await;
+    for client in [&old, &new] {
+        let lock = client.lock("k").wait(Duration::from_secs(20));
+        eventually("it uses the new primary", async || {
+            lock.clone().run(async {}).await.is_ok()
+        })
+        .await;
+    }
+    let all = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'";
+    assert!(standby.number(all).await >= 2);
+    // The old one thinks that it is the primary, and is the first of the list.
+    primary.resume();
+    standby.pause();
+    let lock = old.lock("k").wait(Duration::from_secs(3));
+    let refused = lock.acquire().await;
+    let is_unavailable = matches!(refused, Err(LockError::Unavailable { .. }));
+    assert!(is_unavailable, "{refused:?}");
+    eventually("it says so", async || {
+        let lock = old.lock("k").wait(Duration::from_secs(1));
+        let said = lock.acquire().await.unwrap_err().to_string();
+        said.contains("was replaced")
+    })
+    .await;
+    standby.resume();
+    eventually("it goes on there", async || {
+        old.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+/// So clients do not split between them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_that_take_writes_the_first_in_the_list_is_used() {
+    let (one, two) = (PostgresServer::start().await, PostgresServer::start().await);
+    let url = url([one.port(), two.port()]);
+    let first = client(&url).await;
+    let held = first.lock("k").acquire().await.unwrap();
+    for _ in 0..5 {
+        let taken = client(&url).await.lock("k").try_acquire().await.unwrap();
+        assert!(taken.is_none());
+    }
+    held.release().await.unwrap();
+}

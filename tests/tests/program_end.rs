@@ -1,0 +1,149 @@
+//! A program that ends right after its work leaves no lock behind. Other processes do so here: this
+//! program, started again for the "test" [`program`].
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lock_runtime::{Guard, LockClient, LockError};
+use lock_testkit::{PostgresServer, RedisServer, SqliteFile};
+use tokio::runtime::{Builder, Runtime};
+
+const URL: &str = "PROGRAM_URL";
+const WAY: &str = "PROGRAM_WAY";
+const TIMES: usize = 20;
+
+/// How it ends. In none of them it waits for the release.
+const WAYS: [&str; 5] = [
+    "all is dropped in the runtime of a thread",
+    "all is dropped in a runtime of several threads",
+    "all is dropped in a task",
+    "all is dropped outside of any runtime",
+    "the global client is shut down",
+];
+
+/// Not a test: what the other processes do.
+#[test]
+fn program() {
+    let (Ok(url), Ok(way)) = (std::env::var(URL), std::env::var(WAY)) else {
+        return;
+    };
+    let runtime = match WAYS.iter().position(|known| *known == way) {
+        Some(1 | 2) => Builder::new_multi_thread().enable_all().build(),
+        _ => Builder::new_current_thread().enable_all().build(),
+    };
+    let done = work(&url, &way, runtime.unwrap());
+    // The end of `main`.
+    std::process::exit(i32::from(done.is_err()));
+}
+
+fn work(url: &str, way: &str, runtime: Runtime) -> Result<(), LockError> {
+    match WAYS.iter().position(|known| *known == way) {
+        Some(0 | 1) => runtime.block_on(async {
+            let _all = hold(url.to_owned()).await?;
+            Ok(())
+        }),
+        Some(2) => {
+            let task = runtime.spawn(hold(url.to_owned()));
+            let task = async { runtime.spawn(async { drop(task.await.unwrap()) }).await };
+            runtime.block_on(task).unwrap();
+            Ok(())
+        }
+        Some(3) => runtime.block_on(hold(url.to_owned())).map(drop),
+        _ => runtime.block_on(async {
+            lock_runtime::init(url).await?;
+            let guard = LockClient::global()?.lock("k").acquire().await?;
+            drop(guard);
+            lock_runtime::shutdown(Duration::from_secs(5)).await;
+            Ok(())
+        }),
+    }
+}
+
+/// The guard is dropped first.
+async fn hold(url: String) -> Result<(Guard, LockClient), LockError> {
+    let client = LockClient::builder().url(url).connect().await?;
+    let guard = client.lock("k").acquire().await?;
+    Ok((guard, client))
+}
+
+async fn leaves_no_lock(url: String) {
+    let client = LockClient::builder().url(&url).connect().await.unwrap();
+    for way in WAYS {
+        let mut left = 0;
+        for _ in 0..TIMES {
+            let ended = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "program"])
+                .env(URL, &url)
+                .env(WAY, way)
+                .stdout(Stdio::null())
+                .status();
+            assert!(ended.unwrap().success(), "{way}");
+            left += usize::from(client.inspect("k").await.unwrap().holder.is_some());
+            client.force_release("k").await.unwrap();
+        }
+        assert_eq!(left, 0, "of {TIMES} programs that left their lock: {way}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_leaves_no_lock_in_redis() {
+    let server = RedisServer::start().await;
+    leaves_no_lock(server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_leaves_no_lock_in_postgres() {
+    let server = PostgresServer::start().await;
+    leaves_no_lock(server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_ends_leaves_no_lock_in_sqlite() {
+    let file = SqliteFile::new();
+    leaves_no_lock(file.url()).await;
+}
+
+/// How long the drop takes, and with the end of its thread, while the server says nothing.
+async fn last_drop(in_runtime: bool) -> (Duration, Duration) {
+    let server = RedisServer::start().await;
+    let all = hold(server.url()).await.unwrap();
+    server.pause();
+    let begun = Instant::now();
+    let dropped = std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let within = in_runtime.then(|| runtime.enter());
+        drop(all);
+        drop(within);
+        begun.elapsed()
+    });
+    let dropped = dropped.join().unwrap();
+    let ended = begun.elapsed();
+    server.resume();
+    (dropped, ended)
+}
+
+const COMMAND: Duration = Duration::from_millis(450);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_drop_outside_of_a_runtime_waits_for_one_command_at_most() {
+    let (dropped, _) = last_drop(false).await;
+    assert!(dropped >= COMMAND && dropped < 4 * COMMAND, "{dropped:?}");
+}
+
+/// What logs there may be gone with the thread's other variables.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_drop_in_a_runtime_blocks_nothing_but_the_end_of_its_thread() {
+    let (dropped, ended) = last_drop(true).await;
+    assert!(dropped < COMMAND, "{dropped:?}");
+    assert!(ended >= COMMAND && ended < 4 * COMMAND, "{ended:?}");
+}
+
+#[tokio::test]
+async fn without_a_global_client_a_shutdown_does_nothing() {
+    lock_runtime::shutdown(Duration::from_secs(5)).await;
+    assert!(matches!(
+        LockClient::global(),
+        Err(LockError::NotInitialized)
+    ));
+}
