@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lock_store::{ClientMessage, Ended, HandedOver, Link, Listener, StoreError, WakeUp};
+use lock_store::{
+    ClientMessage, Ended, HandedOver, Link, Listener, Mutex, StoreError, StoreErrorKind, WakeUp,
+};
 
 use super::grants::Grants;
 use super::holder_names::HolderNames;
@@ -19,6 +21,15 @@ pub(crate) struct Messages {
     pub(super) numbers: Arc<RequestNumbers>,
     pub(super) names: Arc<HolderNames>,
     pub(super) observed: Arc<Observed>,
+    connected: Mutex<Connected>,
+}
+
+/// The servers with a connection, each as often as it has some.
+#[derive(Debug, Default)]
+struct Connected {
+    servers: Vec<String>,
+    /// After a shutdown: what a store says then is late.
+    closed: bool,
 }
 
 impl Messages {
@@ -34,7 +45,26 @@ impl Messages {
             numbers: Arc::new(numbers),
             names: Arc::new(names),
             observed: Arc::new(Observed::new(events)),
+            connected: Mutex::default(),
         }
+    }
+
+    /// The client was shut down: no connection is left.
+    pub(super) fn all_disconnected(&self) {
+        let mut connected = self.connected.lock();
+        connected.closed = true;
+        let text = "the client was shut down";
+        let error = StoreError::new(StoreErrorKind::Disconnected, text);
+        for server in std::mem::take(&mut connected.servers) {
+            self.tell_disconnected(server, error.clone());
+        }
+    }
+
+    fn tell_disconnected(&self, server: String, error: StoreError) {
+        self.observed.events.tell_later(None, move |tell| {
+            let (server, error) = (server.as_str(), &error);
+            tell.that(What::Disconnected { server, error });
+        });
     }
 }
 
@@ -54,6 +84,12 @@ impl Listener for Messages {
     }
 
     fn connected(&self, server: &str) {
+        // Under the lock, so that observers are told in this order.
+        let mut connected = self.connected.lock();
+        if connected.closed {
+            return;
+        }
+        connected.servers.push(server.to_owned());
         let server = server.to_owned();
         self.observed.events.tell_later(None, move |tell| {
             let server = server.as_str();
@@ -62,11 +98,12 @@ impl Listener for Messages {
     }
 
     fn disconnected(&self, server: &str, error: &StoreError) {
-        let (server, error) = (server.to_owned(), error.clone());
-        self.observed.events.tell_later(None, move |tell| {
-            let (server, error) = (server.as_str(), &error);
-            tell.that(What::Disconnected { server, error });
-        });
+        let mut connected = self.connected.lock();
+        let mut servers = connected.servers.iter();
+        if let Some(at) = servers.position(|one| one == server) {
+            let server = connected.servers.swap_remove(at);
+            self.tell_disconnected(server, error.clone());
+        }
     }
 
     fn told(&self, message: ClientMessage) {

@@ -69,7 +69,7 @@ pub(crate) struct Engine {
     local_queues: Arc<LocalQueues>,
     grants: Arc<Grants>,
     /// The store tells it what it has to say, as long as it is there.
-    _messages: Arc<Messages>,
+    messages: Arc<Messages>,
     latches: Arc<LatchWatches>,
     store_time: StoreTime,
     liveness: Arc<Liveness>,
@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     /// rate limiters, and the pause between two rounds for several keys.
     closed: Notify,
     active: Arc<Active>,
+    /// A request of a view has begun.
+    views_used: Arc<Notify>,
     /// Dropped last, when nothing keeps the thread from its end.
     _end: Option<ThreadEnd>,
 }

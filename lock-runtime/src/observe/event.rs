@@ -200,7 +200,7 @@ pub enum What<'e> {
         /// `host:port`, or the path of a socket.
         server: &'e str,
     },
-    /// A connection to a server is gone. Another is made.
+    /// A connection to a server is gone. Another is made, unless the client was shut down.
     #[non_exhaustive]
     Disconnected {
         /// `host:port`, or the path of a socket.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
     Clock, Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound,
-    LatchSet, Link, LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal,
-    Renewed, ServerHealth, Store, StoreFuture,
+    LatchSet, Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released,
+    Renewal, Renewed, ServerHealth, Store, StoreFuture,
 };
 
 use super::event::{Verb, What};
@@ -155,6 +155,10 @@ impl Store for ObservedStore {
 
     fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
         self.store.tell(to, message, by)
+    }
+
+    fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+        self.store.forget_unused_views(has_any)
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -13,6 +13,7 @@ use crate::instant::Instant;
 use crate::key::LockKey;
 use crate::latch::{LatchCall, LatchCounted, LatchFound, LatchSet};
 use crate::link::{Answer, Failure, Link};
+use crate::namespace::Namespace;
 use crate::owner::ClientId;
 use crate::rate::{RateRequest, Rated};
 use crate::request::{
@@ -137,6 +138,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// known. A store that passes nothing on replies false.
     fn tell(&self, _to: ClientId, _message: ClientMessage, _by: Instant) -> Asked<'_, bool> {
         Box::pin(async { Ok(false) })
+    }
+
+    /// Gives up what it keeps for the namespaces of views, as a subscription: of those not
+    /// used since the last call, and for which `has_any` says that the client has neither holds nor
+    /// requests there. True if it keeps anything for others, and wants to be asked again.
+    fn forget_unused_views(&self, _has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+        false
     }
 
     /// Checks that the store answers.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Answer, Asked, Capabilities, Claim, ClientId, ClientMessage,
     Failure, Fenced, Finished, Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet,
-    Link, LockKey, Logged, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed,
-    ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Link, LockKey, Logged, Namespace, Queue, RateRequest, Rated, Release, Released, Renewal,
+    Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use crate::clock::sleep_until;
@@ -167,6 +167,9 @@ macro_rules! verbs {
             }
             fn tell(&self, to: ClientId, message: ClientMessage, by: Instant) -> Asked<'_, bool> {
                 self.interceptor.tell(&*self.store, to, message, by)
+            }
+            fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+                self.store.forget_unused_views(has_any)
             }
             fn connected(&self, by: Instant) -> Asked<'_, ()> {
                 self.store.connected(by)

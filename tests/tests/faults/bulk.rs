@@ -2,10 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lock_runtime::{LockClient, LockError};
+use lock_store::memory::MemoryStore;
+use lock_store::{Instant as At, Store, StoreFuture};
+use lock_testkit::store_decorator::{Interceptor, Reply, Request, decorated};
 use lock_testkit::{RedisServer, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -273,4 +276,62 @@ async fn thousands_of_locks_of_a_slow_server_are_taken_and_released() {
     let health = client.health().await.unwrap();
     assert_eq!((health.lost, health.release_failures), (0, 0), "{health:?}");
     assert_eq!(health.servers[0].reconnects, 0, "{health:?}");
+}
+
+/// A store that carries out no release before it is told to, and counts those under way.
+#[derive(Debug, Default)]
+struct HeldBack {
+    under_way: AtomicUsize,
+    most: AtomicUsize,
+    goes_on: watch::Sender<bool>,
+}
+
+impl Interceptor for HeldBack {
+    fn intercept<'s>(
+        &'s self,
+        store: &'s dyn Store,
+        request: Request,
+        by: At,
+    ) -> StoreFuture<'s, Reply> {
+        if !matches!(request, Request::Release(_)) {
+            return request.send(store, by);
+        }
+        Box::pin(async move {
+            let many = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(many, Ordering::SeqCst);
+            let _ = self.goes_on.subscribe().wait_for(|goes_on| *goes_on).await;
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            request.send(store, by).await
+        })
+    }
+}
+
+/// What is under way takes memory, here and at the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_thousands_of_guards_that_are_dropped_at_once_few_releases_are_under_way() {
+    const GUARDS: usize = 5000;
+    let held_back = Arc::<HeldBack>::default();
+    let interceptor = Arc::clone(&held_back);
+    let memory = MemoryStore::new();
+    let builder = LockClient::builder()
+        .store(move |context| Ok(decorated(memory.connect(context), Arc::clone(&interceptor))));
+    let builder = builder.command_timeout(Duration::from_secs(60));
+    let client = builder.connect().await.unwrap();
+    let mut guards = Vec::new();
+    for number in 0..GUARDS {
+        guards.push(client.lock(format!("k{number}")).acquire().await.unwrap());
+    }
+    drop(guards);
+    eventually("the first are under way", async || {
+        held_back.under_way.load(Ordering::SeqCst) >= 64
+    })
+    .await;
+    // It comes to the others only behind these.
+    let forced = client.force_release(format!("k{}", GUARDS - 1)).await;
+    assert!(forced.unwrap(), "the last is still held");
+    held_back.goes_on.send_replace(true);
+    eventually("all are done", async || client.stats().undoing == 0).await;
+    let most = held_back.most.load(Ordering::SeqCst);
+    assert!(most <= 512, "{most} were under way at once");
+    assert!(client.lock("k0").try_acquire().await.unwrap().is_some());
 }

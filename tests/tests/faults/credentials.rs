@@ -221,6 +221,37 @@ async fn a_provider_that_fails_or_hangs_is_reported() {
     .await;
 }
 
+// The runtime has no connection of its own, which would ask as well.
+#[tokio::test]
+async fn the_answer_of_a_slow_provider_is_used_by_the_next_attempt() {
+    let server = server(&["one"]).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let limit = Duration::from_millis(300);
+    let builder = builder(&server).unavailable_after(Duration::from_secs(30));
+    let client = builder.connect_timeout(limit).credentials(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            tokio::time::sleep(3 * limit).await;
+            Ok::<_, io::Error>(Credentials::new("app", "one"))
+        }
+    });
+    let client = client.connect_lazy().unwrap();
+    let told = client.lock("k").wait(limit / 2).acquire().await;
+    let said = text(&told.unwrap_err());
+    let parts = ["the credentials provider", "300ms", "`connect_timeout`"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    let got = client.lock("k").wait(Duration::from_secs(20)).acquire();
+    got.await.unwrap().release().await.unwrap();
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // Each further connection asks again.
+    server.command(&["CLIENT", "KILL", "USER", "app"]).await;
+    let got = client.lock("k").wait(Duration::from_secs(20)).acquire();
+    got.await.unwrap().release().await.unwrap();
+    let asked = asked.load(Ordering::SeqCst);
+    assert!((2..=3).contains(&asked), "{asked}");
+}
+
 fn panicked() -> String {
     panic!("on purpose");
 }

@@ -33,6 +33,7 @@ mod tls;
 mod tls_mix_ups;
 mod tls_settings;
 mod urls;
+mod views;
 
 use std::time::{Duration, Instant};
 

@@ -134,7 +134,8 @@ async fn a_missing_permission_fails_at_once() {
             "ACL", "SETUSER", user, "on", ">word", "~lock:*", "&lock:*", rules[0], rules[1],
         ];
         server.command(&words).await;
-        let client = client(&format!("redis://{user}:word@127.0.0.1:{}", server.port())).await;
+        let url = format!("redis://{user}:word@127.0.0.1:{}", server.port());
+        let client = LockClient::builder().url(url).connect_lazy().unwrap();
         let (result, elapsed) = timed(limiter(&client).wait(20 * WAIT).acquire()).await;
         assert_eq!(unavailable(result), StoreErrorKind::Denied, "{user}");
         assert!(elapsed < Duration::from_secs(10), "{elapsed:?}");

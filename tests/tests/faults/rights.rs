@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
-use lock_runtime::{LockClient, LockError, Rate};
-use lock_testkit::{RedisServer, documented_rights, eventually};
+use lock_runtime::{LockClient, LockError, Rate, StoreErrorKind};
+use lock_testkit::{
+    RedisCluster, RedisQuorum, RedisServer, SentinelGroup, documented_rights, eventually,
+};
+
+use crate::unavailable;
 
 const BASE: &str = "every client, rate limiters";
 const LOCKS: &str = "locks of one or several keys";
@@ -140,8 +144,8 @@ async fn tour(server: &RedisServer, client: &LockClient, kind: &str) -> Result<(
 async fn the_documented_rights_suffice_for_each_kind_and_none_is_one_too_many() {
     let server = RedisServer::start().await;
     for kind in [BASE, LOCKS, SHARES, LATCHES] {
-        let mut rights = documented_rights(BASE);
-        if kind != BASE {
+        let mut rights = [BASE, LOCKS].map(documented_rights).concat();
+        if ![BASE, LOCKS].contains(&kind) {
             rights.extend(documented_rights(kind));
         }
         let user = kind.replace([' ', ','], "");
@@ -177,4 +181,197 @@ async fn the_documented_rights_suffice_for_each_kind_and_none_is_one_too_many() 
         }
         server.command(&["FLUSHALL"]).await;
     }
+}
+
+/// Runs a body under a lock of a client that is made, or of one that connects in the background.
+/// The errors, which both have before the body.
+async fn refused(url: &str) -> [LockError; 2] {
+    let connected = LockClient::builder().url(url).connect().await;
+    let lazy = LockClient::builder().url(url).connect_lazy().unwrap();
+    let Err(refused) = connected else {
+        panic!("{url} is connected to");
+    };
+    [refused, refused_body(&lazy).await]
+}
+
+async fn refused_body(client: &LockClient) -> LockError {
+    let mut began = false;
+    let body = async { began = true };
+    let wait = Duration::from_secs(20);
+    let result = client.lock("k").wait(wait).run(body).await;
+    assert!(!began, "it began, and then {result:?}");
+    result.unwrap_err()
+}
+
+/// The error says which right is missing.
+fn assert_denied(error: LockError, right: &str) {
+    let said = error.to_string().to_lowercase();
+    let command = right.trim_start_matches('+');
+    assert!(said.contains(command), "{right}: {said}");
+    let kind = unavailable(Err::<(), _>(error));
+    assert_eq!(kind, StoreErrorKind::Denied, "{said}");
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_before_any_body_runs() {
+    let server = RedisServer::start().await;
+    let rights = [BASE, LOCKS].map(documented_rights).concat();
+    for right in &rights {
+        let others: Vec<_> = rights.iter().filter(|one| *one != right).copied().collect();
+        let user = format!("no-{}", right.trim_start_matches('+').replace('|', "-"));
+        let url = allow(&server, &user, &others).await;
+        for error in refused(&url).await {
+            assert_denied(error, right);
+        }
+    }
+    for (user, keys, missing) in [
+        ("no-key", ["~other:*", "&lock:*"], "~lock:*"),
+        ("no-channel", ["~lock:*", "&other:*"], "&lock:*"),
+    ] {
+        let rule = [
+            "ACL",
+            "SETUSER",
+            user,
+            "on",
+            ">word",
+            "+@all",
+            "resetchannels",
+        ];
+        let rule: Vec<_> = rule.iter().chain(&keys).copied().collect();
+        server.command(&rule).await;
+        for error in refused(&format!("redis://{user}:word@{}", server.addr())).await {
+            assert_denied(error, missing);
+        }
+    }
+    assert!(server.keys("*").await.is_empty(), "nothing is left");
+}
+
+#[tokio::test]
+async fn a_command_that_the_server_lacks_is_told_before_any_body_runs() {
+    for command in [
+        "TIME",
+        "EVAL",
+        "EVALSHA",
+        "DEL",
+        "PEXPIRE",
+        "PUBLISH",
+        "ZADD",
+        "SUBSCRIBE",
+    ] {
+        let server = RedisServer::builder().arg("--rename-command");
+        let server = server.arg(command).arg("").start().await;
+        for error in refused(&server.url()).await {
+            let said = error.to_string();
+            assert!(said.contains(&format!("`{command}`")), "{command}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_right_that_is_taken_away_is_told_by_the_next_connection() {
+    let server = RedisServer::start().await;
+    let rights = [BASE, LOCKS].map(documented_rights).concat();
+    let url = allow(&server, "app", &rights).await;
+    let client = LockClient::builder().url(&url).connect().await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    server.command(&["ACL", "SETUSER", "app", "-pexpire"]).await;
+    server.command(&["CLIENT", "KILL", "USER", "app"]).await;
+    eventually("it is told", async || {
+        // Until the connection is known to be gone, a command may use it.
+        let tried = client.lock("k").wait(Duration::ZERO).acquire().await;
+        tried.is_err_and(|error| error.to_string().contains("`PEXPIRE`"))
+    })
+    .await;
+    assert_denied(refused_body(&client).await, "+pexpire");
+    server.command(&["ACL", "SETUSER", "app", "+pexpire"]).await;
+    eventually("it is used again", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_full_or_read_only_is_connected_to() {
+    let (full, master, replica) = (
+        RedisServer::start().await,
+        RedisServer::start().await,
+        RedisServer::start().await,
+    );
+    full.command(&["CONFIG", "SET", "maxmemory", "1"]).await;
+    let port = master.port().to_string();
+    replica.command(&["REPLICAOF", "127.0.0.1", &port]).await;
+    for (server, kind) in [
+        (&full, StoreErrorKind::OutOfMemory),
+        (&replica, StoreErrorKind::ReadOnly),
+    ] {
+        let client = LockClient::builder().url(server.url()).connect().await;
+        let tried = client
+            .unwrap()
+            .lock("k")
+            .wait(Duration::ZERO)
+            .acquire()
+            .await;
+        assert_eq!(unavailable(tried), kind);
+    }
+}
+
+/// Takes one right away from `app` at each server, and gives it back afterwards.
+async fn each_is_told(servers: &[&RedisServer], url: &str, rights: &[&str], taken: &[&str]) {
+    for server in servers {
+        allow(server, "app", rights).await;
+    }
+    let url = url.replace("://", "://app:word@");
+    let client = LockClient::builder().url(&url).connect().await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    for right in taken {
+        for server in servers {
+            let rule = right.replacen('+', "-", 1);
+            server.command(&["ACL", "SETUSER", "app", &rule]).await;
+        }
+        for error in refused(&url).await {
+            assert_denied(error, &right.replace('|', " "));
+        }
+        for server in servers {
+            server.command(&["ACL", "SETUSER", "app", right]).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_url_tells_what_is_missing() {
+    let locks = [BASE, LOCKS].map(documented_rights).concat();
+    let usual = ["+eval", "+del", "+publish", "+subscribe", "+zadd"];
+
+    let group = SentinelGroup::builder().patient().start().await;
+    let servers: Vec<_> = group.servers.iter().collect();
+    let mut more = locks.clone();
+    more.extend(documented_rights("confirmation by replicas, besides"));
+    each_is_told(&servers, &group.url(), &locks, &usual).await;
+    let confirmed = format!("{}?replicas=1", group.url());
+    each_is_told(&servers, &confirmed, &more, &["+wait", "+pexpire"]).await;
+
+    let quorum = RedisQuorum::start(3).await;
+    let servers: Vec<_> = quorum.servers.iter().collect();
+    let mut more = locks.clone();
+    more.extend(documented_rights("a quorum, besides"));
+    each_is_told(&servers, &quorum.url(), &more, &usual).await;
+    // One server alone is told at the start. Later the majority does without it.
+    let url = quorum.url().replace("://", "://app:word@");
+    servers[0].command(&["ACL", "SETUSER", "app", "-del"]).await;
+    let refused = LockClient::builder().url(&url).connect().await;
+    assert_denied(refused.unwrap_err(), "+del");
+
+    let cluster = RedisCluster::start_patient().await;
+    let servers: Vec<_> = cluster.nodes.iter().collect();
+    let mut more = locks.clone();
+    more.extend(documented_rights("Redis Cluster, besides"));
+    let taken = [
+        "+eval",
+        "+del",
+        "+spublish",
+        "+ssubscribe",
+        "+asking",
+        "+cluster|slots",
+    ];
+    each_is_told(&servers, &cluster.url(), &more, &taken).await;
 }

@@ -88,6 +88,8 @@ async fn a_server_that_fails_is_seen_in_commands_connections_and_undos() {
     )
     .await;
     until("lock_undo_pending", 0.0).await;
+    client.shutdown(Duration::ZERO).await;
+    assert_eq!(value(&RECORDED, "lock_connections"), 0.0);
     // What a client told is taken back when it ends.
     drop(client);
     until("lock_connections", 0.0).await;

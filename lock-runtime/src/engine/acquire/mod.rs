@@ -67,6 +67,7 @@ impl ObservedRequest<'_> {
         self.keys.iter().try_for_each(check_key)?;
         self.engine.check_client()?;
         self.engine.check_wishes(self.options)?;
+        self.engine.note_views(self.keys);
         let budget = Budget::new(self.started, self.options.wait, &self.engine.defaults);
         let (engine, queued) = (self.engine, &self.was_queued);
         let (client, taken_out) = (engine.id(), engine.defaults.taken_out);

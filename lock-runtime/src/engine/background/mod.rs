@@ -8,4 +8,5 @@ mod shutdown;
 mod start;
 pub(crate) mod thread;
 pub(crate) mod undo;
+mod views;
 pub(super) mod watchdog;

@@ -27,13 +27,13 @@ impl Engine {
         self.lose_all_but(&own);
         self.quiet_down(&own).await;
         if own.is_empty() {
-            self.store.close();
+            self.close().await;
         } else {
             let engine = Arc::clone(self);
             self.clock.spawn(async move {
                 engine.watchdog.until_idle_but(&[]).await;
                 engine.quiet_down(&[]).await;
-                engine.store.close();
+                engine.close().await;
             });
         }
     }
@@ -48,9 +48,16 @@ impl Engine {
             self.lose_all_but(own);
             self.undo.drained().await;
             self.store.finish(by).await;
-            self.observed.events.told().await;
         };
         let _ = self.clock.by(by, quiet).await;
+    }
+
+    /// Closes the store, and tells the observers.
+    async fn close(&self) {
+        self.store.close();
+        self.messages.all_disconnected();
+        let by = self.clock.now() + self.defaults.command_timeout;
+        let _ = self.clock.by(by, self.observed.events.told()).await;
     }
 
     /// Ends when a shutdown has begun.

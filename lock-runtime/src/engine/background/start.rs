@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use super::thread::ThreadEnd;
 use super::undo::{Undo, UndoTask};
+use super::views::forget_unused_views;
 use super::watchdog::Watchdog;
 use crate::config::Defaults;
 use crate::engine::Engine;
@@ -58,7 +59,7 @@ impl Engine {
             grants: Arc::clone(&messages.grants),
             numbers: Arc::clone(&messages.numbers),
             names: Arc::clone(&messages.names),
-            _messages: messages,
+            messages,
             latches: Arc::default(),
             store_time: StoreTime::default(),
             liveness,
@@ -70,11 +71,14 @@ impl Engine {
             closing: AtomicBool::new(false),
             closed: Notify::new(),
             active: Arc::default(),
+            views_used: Arc::default(),
             _end: end,
         });
         let local_queues = Arc::clone(&engine.local_queues);
         let patrol = patrol(Arc::downgrade(&engine), local_queues);
         engine.clock.spawn(patrol);
+        let views = forget_unused_views(Arc::downgrade(&engine), Arc::clone(&engine.views_used));
+        engine.clock.spawn(views);
         let answers = answers(Arc::downgrade(&engine), questions);
         engine.clock.spawn(answers);
         (engine, task)

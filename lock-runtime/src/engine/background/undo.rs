@@ -17,6 +17,11 @@ use crate::engine::local_queue::Releasing;
 use crate::engine::observed::Observed;
 use crate::engine::timing;
 
+/// At most so many releases are tried for the first time at once. A release under way takes some
+/// kilobytes, and ten times as much while it waits for its turn at the server; this many keep a
+/// server busy.
+const RELEASES_AT_ONCE: usize = 256;
+
 /// Something to end.
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -66,8 +71,7 @@ pub(crate) struct Undo {
 pub(crate) struct UndoTask {
     jobs: mpsc::UnboundedReceiver<Job>,
     worker: Worker,
-    /// Each is sent at once the first time. There is one for each granted hold: it must not wait
-    /// behind requests that came to nothing.
+    /// There is one for each granted hold: it must not wait behind requests that came to nothing.
     releases: Backlog<PendingRelease>,
     undos: Backlog<PendingUndo>,
 }
@@ -123,7 +127,7 @@ impl Undo {
             UndoTask {
                 jobs,
                 worker,
-                releases: Backlog::new(usize::MAX),
+                releases: Backlog::new(RELEASES_AT_ONCE),
                 undos: Backlog::new(AT_ONCE),
             },
         )
@@ -217,11 +221,12 @@ impl UndoTask {
         while let Some(attempt) = self.undos.next(now) {
             working.spawn(clock.stoppable(self.worker.clone().undo(attempt)));
         }
-        // No request waits for an undo for longer than one command may take.
+        // No request waits for what is not sent yet for longer than one command may take.
         if let Some(since) = now.checked_sub(*command_timeout) {
-            self.undos
-                .overdue(since)
-                .for_each(|undo| drop(undo.first.take()));
+            let releases = self.releases.overdue(since);
+            releases.for_each(|release| release.first.clear());
+            let undos = self.undos.overdue(since);
+            undos.for_each(|undo| drop(undo.first.take()));
         }
     }
 

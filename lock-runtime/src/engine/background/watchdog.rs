@@ -129,6 +129,14 @@ impl Watchdog {
             .collect()
     }
 
+    /// Calls `note` with the keys of all live holds.
+    pub(super) fn each_key(&self, note: &mut impl FnMut(&LockKey)) {
+        let schedule = self.schedule.lock();
+        let holds = schedule.events.values().map(|event| &event.hold);
+        let parts = holds.flat_map(|hold| hold.parts().iter());
+        parts.for_each(|part| note(&part.key));
+    }
+
     /// Since when this client has the key, if it has it; of several holds, the longest.
     pub(crate) fn held_since(&self, key: &LockKey) -> Option<Instant> {
         let schedule = self.schedule.lock();

@@ -85,6 +85,11 @@ impl LatchWatches {
         Some(watched.came)
     }
 
+    /// Calls `note` with the keys of all latches that are waited for.
+    pub(in crate::engine) fn each_key(&self, note: &mut impl FnMut(&LockKey)) {
+        self.watches.lock().keys().for_each(note);
+    }
+
     /// How many wait, for all latches.
     pub(crate) fn waiting(&self) -> usize {
         self.watches.lock().values().map(|one| one.waiting).sum()

@@ -245,6 +245,13 @@ impl LocalQueues {
         table.values().filter_map(oldest).min()
     }
 
+    /// Calls `note` with the keys that tasks of this process wait for or release.
+    pub(in crate::engine) fn each_key(&self, note: &mut impl FnMut(&LockKey)) {
+        let table = self.table.lock();
+        let used = table.values().filter(|one| !one.state.lock().is_empty());
+        used.for_each(|queue| note(&queue.key));
+    }
+
     /// How many requests wait.
     pub(crate) fn waiting(&self) -> usize {
         let table = self.table.lock();

@@ -1,5 +1,7 @@
 //! [`Access`]: what the servers of a URL require of a connection, the same for all of them.
 
+use std::time::Duration;
+
 #[cfg(feature = "tls")]
 use tokio::net::TcpStream;
 #[cfg(feature = "tls")]
@@ -16,6 +18,8 @@ pub(crate) struct Access {
     pub(crate) tls: Option<Connector>,
     /// `redis`, or its twin `valkey`.
     pub(crate) family: &'static str,
+    /// How long an attempt to connect may take.
+    pub(crate) connect_timeout: Duration,
     /// The part of the scheme after `redis` or `rediss`: `-cluster`, for example, or nothing.
     pub(crate) kind: &'static str,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_store::ConfigError;
+use lock_store::{ClientId, ConfigError};
 
 /// After this time without traffic, the system checks that the other side of a connection is there.
 pub(crate) const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -22,6 +22,15 @@ pub(crate) const REJOIN_AFTER: Duration = Duration::from_secs(60);
 pub(crate) const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 /// The default of how long replicas may take to confirm a hold.
 pub(crate) const REPLICAS_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// What the connections of a client are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Needs {
+    /// Locks of this client.
+    Locks(ClientId),
+    /// Renewals, which replicas confirm.
+    Confirmation,
+}
 
 /// How many replicas must confirm each hold, and how long they may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

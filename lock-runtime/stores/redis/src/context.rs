@@ -6,6 +6,8 @@ use lock_store::timing::Timeouts;
 use lock_store::{Clock, CredentialsProvider, Listener};
 
 use crate::access::Access;
+use crate::config::Needs;
+use crate::names::Prefix;
 use crate::session::Asking;
 use crate::topology::address_map::AddressMap;
 use crate::transport::client_channels::ClientChannels;
@@ -21,6 +23,9 @@ pub(crate) struct ClientContext {
     pub(crate) messages_are_hints: bool,
     /// Empty for none.
     pub(crate) name: Arc<str>,
+    pub(crate) namespace: Prefix,
+    /// What each connection must be able to do.
+    pub(crate) needs: Needs,
     /// The channels on which it hears other clients, unless other connections do that.
     pub(crate) channels: Option<Arc<ClientChannels>>,
     pub(crate) access: Arc<Access>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_store::{
     Acquire, Acquired, AcquiredAll, Asked, Capabilities, Claim, ClientId, ClientMessage, Fenced,
     Inspection, Instant, LatchCall, LatchCounted, LatchFound, LatchSet, Link, LockKey, Logged,
-    Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
+    Namespace, Queue, RateRequest, Rated, Release, Released, Renewal, Renewed, ServerHealth, Store,
     StoreFuture,
 };
 
@@ -83,12 +83,16 @@ impl Store for RedisStore {
         Box::pin(async move { self.tell_client(to, &message, by).await })
     }
 
+    fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+        Self::forget_unused_views(self, has_any)
+    }
+
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {
         Box::pin(self.ping_servers(by))
     }
 
     fn connected(&self, by: Instant) -> Asked<'_, ()> {
-        Box::pin(self.servers.first_attempt(by))
+        Box::pin(self.first_attempt(by))
     }
 
     fn is_connected(&self) -> bool {

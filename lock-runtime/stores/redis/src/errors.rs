@@ -23,15 +23,18 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     if is_redirect(error) {
         return Kind::Misconfigured;
     }
-    let text = text(error);
+    kind_of(&text(error))
+}
+
+fn kind_of(text: &str) -> StoreErrorKind {
+    use StoreErrorKind as Kind;
     // Whole words only: an error may repeat a key, which can contain anything.
     let has = |codes: &[&str]| {
         text.split(|c: char| !c.is_ascii_uppercase())
             .any(|word| codes.contains(&word))
     };
     let says = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
-    if has(&["NOAUTH", "WRONGPASS", "NOPERM"]) || says(&["can't run this command", "can't access"])
-    {
+    if has(&["NOAUTH", "WRONGPASS", "NOPERM"]) || is_denied(text) {
         Kind::Denied
     } else if has(&["OOM"]) {
         Kind::OutOfMemory
@@ -44,6 +47,66 @@ pub(crate) fn kind(error: &RedisError) -> StoreErrorKind {
     } else {
         Kind::Refused
     }
+}
+
+/// True if the text says that the user lacks a right, in a script, where not every server puts a
+/// code before it.
+fn is_denied(text: &str) -> bool {
+    const TEXTS: [&str; 5] = [
+        "has no permissions",
+        "ACL failure in script",
+        "can't run this command",
+        "can't access",
+        "can't publish",
+    ];
+    TEXTS.iter().any(|part| text.contains(part))
+}
+
+/// What a command can't be run without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The right to the command.
+    Right,
+    /// The right to the key.
+    Key,
+    /// The right to the channel.
+    Channel,
+    /// The command itself.
+    Command,
+    /// The command in scripts.
+    InScripts,
+}
+
+/// What is missing, if the server's words to a command say so: something that waiting does not
+/// mend.
+pub(crate) fn missing(said: &str) -> Option<Missing> {
+    if kind_of(said).is_transient() {
+        return None;
+    }
+    let said_low = said.to_lowercase();
+    let says = |texts: &[&str]| texts.iter().any(|part| said_low.contains(part));
+    if said.contains("NOPERM") || is_denied(said) {
+        return Some(if says(&["channel"]) {
+            Missing::Channel
+        } else if says(&["access a key", "access the", "one of the keys"]) {
+            Missing::Key
+        } else {
+            Missing::Right
+        });
+    }
+    if says(&["unknown"]) && says(&["command"]) {
+        return Some(Missing::Command);
+    }
+    let refused = [
+        "not allowed from script",
+        "not allowed in script",
+        "not allowed inside",
+        "command not allowed",
+        "command is not allowed",
+        "not supported",
+        "unsupported command",
+    ];
+    says(&refused).then_some(Missing::InScripts)
 }
 
 /// True if the server is a replica: another server may be the master by now.
@@ -154,7 +217,7 @@ pub(crate) fn tells_nothing() -> StoreError {
 
 /// Code and detail in the server's own words, to tell errors apart. They may repeat anything, so
 /// errors and logs use [`shown`] instead.
-fn text(error: &RedisError) -> String {
+pub(crate) fn text(error: &RedisError) -> String {
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         (Some(code), None) => code.to_owned(),

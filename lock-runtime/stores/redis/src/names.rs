@@ -253,14 +253,36 @@ impl Prefix {
         )
     }
 
+    /// A key that nothing has, for trying commands. In a cluster, one of this slot.
+    pub(crate) fn unused_key(&self, slot: Option<u16>) -> String {
+        let tag = slot.map_or(0, tag_in);
+        format!("{}%unused:{{{tag}}}", Shown(&self.namespace))
+    }
+
+    /// A channel on which nobody listens, for trying commands. In a cluster, one of this slot.
+    pub(crate) fn unused_channel(&self, slot: Option<u16>) -> String {
+        let namespace = &self.namespace;
+        format!("{}unused", Shown(GrantChannels { namespace, slot }))
+    }
+
+    /// What all channels of the client's own namespace begin with.
+    pub(crate) fn channels_begin_with(&self) -> String {
+        format!("{}%", Shown(&self.namespace))
+    }
+
+    /// The pattern of all keys and channels of the client's own namespace.
+    pub(crate) fn pattern(&self) -> String {
+        format!("{}*", Shown(&self.namespace))
+    }
+
     /// The channel on which a client hears others, in this key's namespace.
     pub(crate) fn of_client(&self, key: &LockKey, client: ClientId) -> String {
-        of_client(self.of(key), client)
+        client_channel(self.of(key), client)
     }
 
     /// The same in the client's own namespace.
     pub(crate) fn own_channel(&self, client: ClientId) -> String {
-        of_client(&self.namespace, client)
+        client_channel(&self.namespace, client)
     }
 
     /// True if clients hear each other on this channel.
@@ -294,7 +316,8 @@ impl Prefix {
     }
 }
 
-fn of_client(namespace: &Namespace, client: ClientId) -> String {
+/// The channel on which a client hears others in a namespace.
+pub(crate) fn client_channel(namespace: &Namespace, client: ClientId) -> String {
     format!("{}%client:{:032x}", Shown(namespace), client.0)
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "tls")]
 use lock_store::Tls;
+#[cfg(feature = "tls")]
+use lock_store::timing::Timeouts;
 use lock_store::{ConfigError, CredentialsProvider, Login, Store, StoreContext};
 
 use crate::access::Access;
-use crate::config::Replicas;
+use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::login::{apply, expect_nobody};
 use crate::names::Prefix;
@@ -61,7 +62,7 @@ pub fn open(
     if settings.provider.is_some() {
         expect_nobody(&url.topology)?;
     }
-    let access = access(&url, &settings)?;
+    let access = access(&url, &settings, timeouts)?;
     let namespace = Prefix::new(&namespace);
     let channels = ClientChannels::new(namespace.clone(), client);
     let context = ClientContext {
@@ -70,6 +71,8 @@ pub fn open(
         listener,
         messages_are_hints: url.replicas.is_some(),
         name,
+        namespace: namespace.clone(),
+        needs: Needs::Locks(client),
         channels: Some(Arc::new(channels)),
         access: Arc::new(access),
         addresses,
@@ -95,10 +98,11 @@ pub fn open(
 }
 
 /// What the servers require of a connection.
-fn access(url: &StoreUrl, settings: &Settings) -> Result<Access, ConfigError> {
+fn access(url: &StoreUrl, settings: &Settings, timeouts: Timeouts) -> Result<Access, ConfigError> {
     let access = Access {
         family: url.family,
         kind: url.kind,
+        connect_timeout: timeouts.connect,
         #[cfg(feature = "tls")]
         tls: connector(url, settings.tls.as_ref())?,
     };

@@ -48,6 +48,7 @@ scripts! {
     QUORUM_END = "tokens.lua", "lib.lua", "quorum_end.lua";
     RATE = "rate.lua";
     RIGHTS = "rights.lua";
+    NEEDS = "needs.lua";
     LATCH_SET = "latch.lua", "latch_set.lua";
     LATCH_COUNT_DOWN = "latch.lua", "latch_count_down.lua";
     LATCH_LOOK = "latch.lua", "latch_look.lua";

@@ -123,6 +123,14 @@ impl Servers {
         }
     }
 
+    /// Listens on these of the client's own channels no longer, over all connections.
+    pub(crate) fn forget(&self, channels: &[String]) {
+        match self {
+            Self::One(connection) => connection.forget(channels),
+            Self::Cluster(cluster) => cluster.forget(channels),
+        }
+    }
+
     pub(crate) fn close(&self) {
         match self {
             Self::One(connection) => connection.close(),

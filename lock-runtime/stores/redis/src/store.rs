@@ -10,7 +10,7 @@ use lock_store::{
 };
 use redis::{Cmd, ConnectionInfo, FromRedisValue};
 
-use crate::config::Replicas;
+use crate::config::{Needs, Replicas};
 use crate::context::ClientContext;
 use crate::diagnosis::findings_log::FindingsLog;
 use crate::errors::maybe_carried_out;
@@ -58,6 +58,7 @@ impl RedisStore {
             let listener = Nobody::listens();
             let context = ClientContext {
                 listener,
+                needs: Needs::Confirmation,
                 channels: None,
                 ..context
             };
@@ -98,6 +99,15 @@ impl RedisStore {
             // The quorum logs for all of its servers.
             logged: tokio::sync::Mutex::new(FindingsLog::of_another()),
         })
+    }
+
+    /// Waits until the first attempt to connect has succeeded or failed; of confirmations, too.
+    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        self.servers.first_attempt(by).await?;
+        match &self.replication {
+            Some(replication) => replication.first_attempt(by).await,
+            None => Ok(()),
+        }
     }
 
     /// Waits until the one server can be reached. An error that waiting does not cure is returned

@@ -7,9 +7,9 @@ use lock_store::{Capabilities, Wish};
 use super::engine::Engine;
 use super::{
     Behaviour, cancellation, exclusion, fencing, holders, keys, latch, latch_verbs, leaving,
-    losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, rw_lock,
-    rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks, together,
-    turns, unpolled, verbs, views, waiting,
+    losing, multi_hold, multi_lock, multi_verbs, outages, rates, reentrancy, releasing, runtimes,
+    rw_lock, rw_lock_holds, semaphore, semaphore_holds, shares, stored, stored_latch, tasks,
+    together, turns, unpolled, verbs, views, waiting,
 };
 
 const SHARES: &[Wish] = &[Wish::Shares, Wish::Fair, Wish::Fencing];
@@ -48,6 +48,7 @@ const MODULES: &[(&[Behaviour], &[Behaviour], &[Wish])] = &[
     (rates::BEHAVIOURS, &[], RATE),
     (reentrancy::BEHAVIOURS, reentrancy::WITHOUT_A_QUEUE, QUEUE),
     (releasing::BEHAVIOURS, releasing::WITHOUT_A_QUEUE, QUEUE),
+    (runtimes::BEHAVIOURS, runtimes::WITHOUT_A_QUEUE, QUEUE),
     (rw_lock::BEHAVIOURS, &[], SHARES),
     (rw_lock_holds::BEHAVIOURS, &[], SHARES),
     (semaphore::BEHAVIOURS, &[], SHARES),

@@ -36,6 +36,7 @@ mod outages;
 mod rates;
 mod reentrancy;
 mod releasing;
+mod runtimes;
 mod rw_lock;
 mod rw_lock_holds;
 mod semaphore;

@@ -1,9 +1,11 @@
 //! Every way out of a hold releases it, and only its own.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{Backend, eventually};
+use lock_runtime::observe::{Event, Observer, What};
 use lock_runtime::{Guard, LockClient, LockError};
 
 super::on_every_store!(
@@ -16,6 +18,7 @@ super::on_every_store!(
     a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends,
     a_release_hands_the_lock_to_a_waiter_and_never_ends_its_hold,
     shutdown_ends_waiting_requests_and_holds,
+    observers_are_told_of_the_end_of_each_connection,
     a_body_that_awaits_closing_ends_a_shutdown_long_before_its_timeout,
     a_shutdown_in_a_body_waits_for_others_only,
     a_shutdown_in_a_scope_of_several_holds_waits_for_none_of_them,
@@ -27,6 +30,7 @@ super::without_a_queue!(
     a_guard_dropped_on_a_plain_thread_releases,
     hold_at_least_keeps_the_key_after_return_failure_and_panic,
     shutdown_ends_waiting_requests_and_holds,
+    observers_are_told_of_the_end_of_each_connection,
     a_shutdown_in_a_body_waits_for_others_only,
     a_shutdown_in_a_scope_of_several_holds_waits_for_none_of_them,
     a_panic_in_the_body_releases,
@@ -212,6 +216,37 @@ async fn a_nested_hold_at_least_keeps_the_key_when_the_outer_hold_ends(store: Ba
     assert!(other.lock("k").try_acquire().await.unwrap().is_none());
     let remaining = other.inspect("k").await.unwrap().remaining.unwrap();
     assert!(remaining > Duration::from_secs(40), "{remaining:?}");
+}
+
+/// The connections that a client has, as its observer knows it.
+#[derive(Clone, Debug, Default)]
+struct Connections(Arc<AtomicI64>);
+
+impl Observer for Connections {
+    fn observe(&self, event: &Event<'_>) {
+        let more = match event.what {
+            What::Connected { .. } => 1,
+            What::Disconnected { .. } => -1,
+            _ => 0,
+        };
+        self.0.fetch_add(more, Ordering::SeqCst);
+    }
+}
+
+async fn observers_are_told_of_the_end_of_each_connection(store: Backend) {
+    let connections = Connections::default();
+    let builder = store.builder().observer(connections.clone());
+    let client = builder.connect().await.unwrap();
+    client.lock("k").run(async {}).await.unwrap();
+    let view = client.clone();
+    client.shutdown(Duration::from_secs(5)).await;
+    assert_eq!(connections.0.load(Ordering::SeqCst), 0);
+    drop((client, view));
+    eventually("the observer is let go", async || {
+        Arc::strong_count(&connections.0) == 1
+    })
+    .await;
+    assert_eq!(connections.0.load(Ordering::SeqCst), 0);
 }
 
 async fn a_shutdown_in_a_body_waits_for_others_only(store: Backend) {

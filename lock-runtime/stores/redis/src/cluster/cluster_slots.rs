@@ -15,7 +15,7 @@ use crate::transport::request::Request;
 
 /// What a node says about the others. Addresses are those that lead there from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct SlotMap {
+pub(crate) struct SlotMap {
     /// The master of each slot, if it has one.
     owners: Vec<Option<Arc<ServerAddress>>>,
     nodes: Vec<AnnouncedNode>,
@@ -29,7 +29,7 @@ struct AnnouncedNode {
 }
 
 impl SlotMap {
-    pub(super) fn owner(&self, slot: u16) -> Option<&Arc<ServerAddress>> {
+    pub(crate) fn owner(&self, slot: u16) -> Option<&Arc<ServerAddress>> {
         self.owners.get(usize::from(slot))?.as_ref()
     }
 
@@ -125,7 +125,7 @@ async fn ask_one(node: &Connection, by: Instant) -> Result<Vec<Value>, StoreErro
 }
 
 /// Reads the reply: {first, last, master, …replicas} for each range.
-fn read(reply: &[Value], asked: &ServerAddress, addresses: &AddressMap) -> SlotMap {
+pub(crate) fn read(reply: &[Value], asked: &ServerAddress, addresses: &AddressMap) -> SlotMap {
     let mut map = SlotMap {
         owners: vec![None; usize::from(SLOTS)],
         nodes: Vec::new(),

@@ -100,6 +100,12 @@ impl Cluster {
         nodes.iter().for_each(|node| node.hear(channel));
     }
 
+    /// Listens on these of the client's own channels no longer, at each node.
+    pub(crate) fn forget(&self, channels: &[String]) {
+        let nodes: Vec<_> = self.state.lock().nodes.values().cloned().collect();
+        nodes.iter().for_each(|node| node.forget(channels));
+    }
+
     /// Waits until the map is known, or no node reports it.
     pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
         self.learn(0, by).await

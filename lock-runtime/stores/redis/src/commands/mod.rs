@@ -9,6 +9,7 @@ mod fence;
 mod force_release;
 mod inspect;
 mod latch;
+pub(crate) mod needs;
 mod ping;
 pub(crate) mod quorum;
 mod rate;

@@ -1,6 +1,6 @@
 //! `PUBLISH`: messages from this client to another.
 
-use lock_store::{ClientId, ClientMessage, Instant, LockKey, StoreError};
+use lock_store::{ClientId, ClientMessage, Instant, LockKey, Namespace, StoreError};
 
 use crate::store::RedisStore;
 use crate::transport::messages::Written;
@@ -24,15 +24,27 @@ impl RedisStore {
         Ok(reply.value.is_ok_and(|heard| heard > 0))
     }
 
-    /// Makes the client hear others in a view's namespace, at the view's first use.
+    /// Makes the client hear others in a view's namespace, as long as the view is used.
     pub(crate) fn uses(&self, key: &LockKey) {
-        if let Some(channel) = self.first_of_view(key) {
+        if let Some(channel) = self.use_view(key) {
             self.servers.hear(&channel);
         }
     }
 
-    /// The channel of a view that was not used before.
-    pub(crate) fn first_of_view(&self, key: &LockKey) -> Option<String> {
-        self.channels_of_client.as_ref()?.first_of_view(key)
+    /// The channel of a view that was not in use.
+    pub(crate) fn use_view(&self, key: &LockKey) -> Option<String> {
+        self.channels_of_client.as_ref()?.use_view(key)
+    }
+
+    /// Ends the subscriptions of views that are not used any more. True if some are left.
+    pub(crate) fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+        let Some(channels) = &self.channels_of_client else {
+            return false;
+        };
+        let unused = channels.take_unused(has_any);
+        if !unused.is_empty() {
+            self.servers.forget(&unused);
+        }
+        channels.has_views()
     }
 }

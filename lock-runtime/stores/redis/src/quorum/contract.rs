@@ -2,8 +2,8 @@
 
 use lock_store::{
     Ability, Acquire, Acquired, Asked, Capabilities, Claim, ClientId, ClientMessage, Failure,
-    Fenced, Finished, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Release, Released,
-    Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
+    Fenced, Finished, Inspection, Instant, LeaseLimits, Link, LockKey, Logged, Namespace, Release,
+    Released, Renewal, Renewed, ServerHealth, Store, StoreError, StoreErrorKind, StoreFuture,
 };
 
 use super::store::{LINK, QuorumStore, said};
@@ -165,6 +165,10 @@ impl Store for QuorumStore {
             can.leases = LeaseLimits::new(*can.leases.range.start()..=longest, LEASES);
         }
         can
+    }
+
+    fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+        Self::forget_unused_views(self, has_any)
     }
 
     fn ping(&self, by: Instant) -> StoreFuture<'_, ()> {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lock_store::{
-    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, LockKey, Mutex, Owner,
-    StoreError, StoreErrorKind, SweepingMap,
+    Answer, ClientId, Clock, ConfigError, Failure, Instant, Link, Listener, LockKey, Mutex,
+    Namespace, Owner, StoreError, StoreErrorKind, SweepingMap,
 };
 use redis::ConnectionInfo;
 use tokio::sync::{mpsc, watch};
@@ -108,7 +108,8 @@ impl QuorumStore {
         let mut failures = Vec::new();
         while let Some((at, attempt)) = attempts.recv().await {
             match attempt {
-                Err(error) if error.kind() == StoreErrorKind::Misconfigured => {
+                // What waiting does not mend would be missed when it is needed most.
+                Err(error) if is_permanent(error.kind()) => {
                     return Err(error.of(self.members.name(at)));
                 }
                 Err(error) => failures.push((at, error)),
@@ -121,15 +122,30 @@ impl QuorumStore {
         Err(too_few(&self.members, self.nodes.len(), &failures))
     }
 
-    /// Makes the client hear others in a view's namespace, at the view's first use.
+    /// Makes the client hear others in a view's namespace, as long as the view is used.
     pub(super) fn uses(&self, key: &LockKey) {
         // All servers share the list of channels.
-        let first = self.nodes.first().and_then(|node| node.first_of_view(key));
+        let first = self.nodes.first().and_then(|node| node.use_view(key));
         if let Some(channel) = first {
             self.nodes
                 .iter()
                 .for_each(|node| node.servers.hear(&channel));
         }
+    }
+
+    /// Ends the subscriptions of views that are not used any more. True if some are left.
+    pub(super) fn forget_unused_views(&self, has_any: &dyn Fn(&Namespace) -> bool) -> bool {
+        // All servers share the list of channels.
+        let channels = self.nodes.first();
+        let Some(channels) = channels.and_then(|node| node.channels_of_client.as_ref()) else {
+            return false;
+        };
+        let unused = channels.take_unused(has_any);
+        if !unused.is_empty() {
+            let nodes = self.nodes.iter();
+            nodes.for_each(|node| node.servers.forget(&unused));
+        }
+        channels.has_views()
     }
 
     pub(super) fn majority(&self) -> usize {
@@ -208,6 +224,10 @@ impl QuorumStore {
         let error = too_few(&self.members, self.nodes.len(), failures);
         Err(without_effect(error))
     }
+}
+
+fn is_permanent(kind: StoreErrorKind) -> bool {
+    matches!(kind, StoreErrorKind::Misconfigured | StoreErrorKind::Denied)
 }
 
 /// An answer of the quorum.

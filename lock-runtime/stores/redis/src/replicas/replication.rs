@@ -85,6 +85,11 @@ impl Replication {
         self.policy
     }
 
+    /// Waits until its first attempt to connect has succeeded or failed.
+    pub(crate) async fn first_attempt(&self, by: Instant) -> Result<(), StoreError> {
+        self.servers.first_attempt(by).await
+    }
+
     pub(crate) fn close(&self) {
         self.servers.close();
     }

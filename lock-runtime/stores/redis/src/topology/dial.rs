@@ -14,6 +14,7 @@ use redis::io::tcp::socket2::SockRef;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 
 use super::driver::Driver;
 use super::in_parts::InParts;
@@ -22,7 +23,6 @@ use super::resp2;
 use super::traffic::Traffic;
 use super::unreached;
 use crate::access::Access;
-use crate::errors;
 use crate::server_text::shown;
 use crate::session::{Asking, Session};
 
@@ -37,8 +37,24 @@ pub(crate) struct Dialed {
     pub(crate) renew_at: Option<Instant>,
 }
 
-/// Connects, on the caller's runtime: at this address of the server's name, if it has several.
+/// Connects on the current runtime, which also drives the connection: at this address of the
+/// server's name, if it has several.
 pub(crate) async fn dial(
+    client: &Client,
+    at: Option<SocketAddr>,
+    config: &AsyncConnectionConfig,
+    access: &Access,
+    asking: Option<Asking<'_>>,
+    progress: &Progress,
+) -> Result<Dialed, StoreError> {
+    let driven_by = Handle::current();
+    dial_for(&driven_by, client, at, config, access, asking, progress).await
+}
+
+/// Connects on the current runtime, which needs I/O. Another one, which needs none, drives the
+/// connection from its first reply on.
+pub(crate) async fn dial_for(
+    driven_by: &Handle,
     client: &Client,
     at: Option<SocketAddr>,
     config: &AsyncConnectionConfig,
@@ -60,7 +76,7 @@ pub(crate) async fn dial(
             let stream = stream.map_err(|error| unreached::unreachable(error, progress))?;
             let session = begin().await?;
             progress.at(Step::Greeting);
-            let dialed = greet(&session, config, stream).await;
+            let dialed = greet(driven_by, &session, config, stream).await;
             (session, dialed)
         }
         #[cfg(feature = "tls")]
@@ -73,7 +89,7 @@ pub(crate) async fn dial(
                 stream.map_err(|error| unreached::handshake_failed(&error, access, progress))?;
             let session = begin().await?;
             progress.at(Step::GreetingOverTls);
-            let dialed = greet(&session, config, stream).await;
+            let dialed = greet(driven_by, &session, config, stream).await;
             (session, dialed)
         }
         // A socket, or TLS without verification, if the redis crate was built for it.
@@ -95,8 +111,7 @@ pub(crate) async fn dial(
         Err(error) if unreached::is_without_hello(&error) => {
             return Err(unreached::without_resp3(&shown(&error.to_string())));
         }
-        Err(error) if session.is_asked => Err(unreached::refused_credentials(&error)),
-        dialed => dialed.map_err(|error| errors::store_error(&error)),
+        dialed => dialed.map_err(|error| unreached::refused(&error, &session)),
     };
     progress.replied();
     dialed
@@ -159,6 +174,7 @@ async fn reach(
 
 /// Authenticates, and waits for the first reply.
 async fn greet<S>(
+    driven_by: &Handle,
     session: &Session,
     config: &AsyncConnectionConfig,
     stream: S,
@@ -173,7 +189,11 @@ where
     let (connection, driver) = made.await?;
     Ok(Dialed {
         connection,
-        driver: Some(Arc::new(Driver::start(driver, Arc::clone(&traffic)))),
+        driver: Some(Arc::new(Driver::start(
+            driven_by,
+            driver,
+            Arc::clone(&traffic),
+        ))),
         traffic,
         renew_at: session.renew_at,
     })

@@ -28,12 +28,13 @@ pub(crate) fn is_crowded() -> bool {
 pub(crate) struct Driver(AbortHandle);
 
 impl Driver {
-    /// Starts the task on the caller's runtime.
+    /// Starts the task on this runtime.
     pub(super) fn start(
+        on: &Handle,
         driver: impl Future<Output = ()> + Send + 'static,
         traffic: Arc<Traffic>,
     ) -> Self {
-        Self(tokio::spawn(behind_ready_tasks(driver, traffic)).abort_handle())
+        Self(on.spawn(behind_ready_tasks(driver, traffic)).abort_handle())
     }
 }
 
@@ -88,7 +89,7 @@ mod tests {
                     }
                 }
             };
-            let _driver = Driver::start(driver, Arc::clone(&traffic));
+            let _driver = Driver::start(&Handle::current(), driver, Arc::clone(&traffic));
             assert_eq!(told.recv().await, Some(0), "it waits");
             // After some tasks in a row that were woken last, a worker takes the first.
             tokio::task::yield_now().await;

@@ -2,13 +2,14 @@
 
 use std::io;
 
-use lock_store::{StoreError, StoreErrorKind};
+use lock_store::{StoreError, StoreErrorKind, escaped};
 use redis::{ErrorKind, RedisError};
 
 use super::progress::{AnnouncedAddress, AnnouncedBy, Progress, Step};
 use crate::access::Access;
 use crate::errors;
 use crate::server_text::shown;
+use crate::session::Session;
 
 /// The error when an attempt's time is over: what it was waiting for.
 pub(crate) fn silent(access: &Access, progress: &Progress) -> StoreError {
@@ -23,7 +24,11 @@ pub(crate) fn slow(access: &Access, progress: &Progress) -> StoreError {
 fn late(reaching: &str, access: &Access, progress: &Progress) -> StoreError {
     let text = match progress.step() {
         Step::Reaching => with_origin(reaching, progress),
-        Step::Credentials => "the credentials provider does not answer in time".to_owned(),
+        Step::Credentials => format!(
+            "the credentials provider does not answer in time: an attempt to connect has {:?} \
+             (`connect_timeout`); the next one waits for the same answer",
+            access.connect_timeout
+        ),
         Step::Handshake => {
             let write = access.other_scheme(true);
             format!("it does not answer the TLS handshake; if it expects no TLS, {write}")
@@ -112,19 +117,19 @@ pub(super) fn without_resp3(text: &str) -> StoreError {
     )
 }
 
-/// The server refused a provider's credentials.
-pub(super) fn refused_credentials(error: &RedisError) -> StoreError {
+/// The server's error reply to the first command, which may refuse the user.
+pub(super) fn refused(error: &RedisError, session: &Session) -> StoreError {
     let error = errors::store_error(error);
-    match error.kind() {
-        StoreErrorKind::Denied => {
-            let text = format!(
-                "{}; the user and password are those of the credentials provider",
-                error.detail()
-            );
-            errors::advised(StoreError::new(StoreErrorKind::Denied, text))
-        }
-        _ => error,
+    if error.kind() != StoreErrorKind::Denied {
+        return error;
     }
+    let user = escaped(session.settings.username().unwrap_or("default"));
+    let whose = match session.is_asked {
+        true => "; the user and password are those of the credentials provider",
+        false => "",
+    };
+    let text = format!("{} (user `{user}`){whose}", error.detail());
+    errors::advised(StoreError::new(StoreErrorKind::Denied, text))
 }
 
 /// The error if the TLS handshake failed.

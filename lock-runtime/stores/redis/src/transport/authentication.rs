@@ -32,7 +32,10 @@ pub(crate) async fn keep_authenticated(
         let renewed = authenticate(connection.clone(), asking);
         let renewed = clock.by(clock.now() + limit, renewed).await;
         let renewed = renewed.unwrap_or_else(|| {
-            let text = "new credentials take too long";
+            let text = format!(
+                "the credentials provider does not answer in {limit:?} (`connect_timeout` and \
+                 `command_timeout`)"
+            );
             Err(StoreError::new(StoreErrorKind::Timeout, text))
         });
         match renewed {

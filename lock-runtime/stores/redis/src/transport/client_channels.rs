@@ -1,22 +1,22 @@
 //! [`ClientChannels`]: where a client hears other clients.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
-use lock_store::{ClientId, ClientMessage, LockKey, Mutex};
+use lock_store::{ClientId, ClientMessage, LockKey, Mutex, Namespace};
 
 use super::messages;
-use crate::names::Prefix;
+use crate::names::{Prefix, client_channel};
 
 /// So many namespaces of views are listened on: beyond that, a client is not known by name there.
 const MOST_VIEWS: usize = 1024;
 
-/// The channels of one client: one in its own namespace, and one for each view that it has used.
+/// The channels of one client: one in its own namespace, and one for each view that it uses.
 #[derive(Debug)]
 pub(crate) struct ClientChannels {
     prefix: Prefix,
     client: ClientId,
-    /// Those of views.
-    views: Mutex<BTreeSet<String>>,
+    /// The namespaces of views, and whether each was used since it was last asked for.
+    views: Mutex<HashMap<Namespace, bool>>,
 }
 
 impl ClientChannels {
@@ -28,20 +28,51 @@ impl ClientChannels {
         }
     }
 
+    fn of_view(&self, namespace: &Namespace) -> String {
+        client_channel(namespace, self.client)
+    }
+
     /// All of them. Each new connection of the client's own thread listens there.
     pub(super) fn all(&self) -> Vec<String> {
         let mut all = vec![self.prefix.own_channel(self.client)];
-        all.extend(self.views.lock().iter().cloned());
+        let views = self.views.lock();
+        all.extend(views.keys().map(|namespace| self.of_view(namespace)));
         all
     }
 
-    /// The channel of a view at its first use.
-    pub(crate) fn first_of_view(&self, key: &LockKey) -> Option<String> {
-        key.namespace()?;
-        let channel = self.prefix.of_client(key, self.client);
+    /// Whether it is that of a view that is in use.
+    pub(super) fn has(&self, channel: &str) -> bool {
+        let namespace = Prefix::namespace_of_client(channel.as_bytes());
+        namespace.is_some_and(|namespace| self.views.lock().contains_key(&namespace))
+    }
+
+    /// Notes that a view is used. Its channel, if it was not in use.
+    pub(crate) fn use_view(&self, key: &LockKey) -> Option<String> {
+        let namespace = key.namespace()?;
         let mut views = self.views.lock();
-        let is_new = views.len() < MOST_VIEWS && views.insert(channel.clone());
-        is_new.then_some(channel)
+        if let Some(is_used) = views.get_mut(namespace) {
+            *is_used = true;
+            return None;
+        }
+        if views.len() >= MOST_VIEWS {
+            return None;
+        }
+        views.insert(namespace.clone(), true);
+        Some(self.of_view(namespace))
+    }
+
+    /// Removes the views that were not used since the last call and have nothing. Their channels.
+    pub(crate) fn take_unused(&self, has_any: &dyn Fn(&Namespace) -> bool) -> Vec<String> {
+        let mut views = self.views.lock();
+        let unused =
+            views.extract_if(|namespace, is_used| !std::mem::take(is_used) && !has_any(namespace));
+        unused
+            .map(|(namespace, _)| self.of_view(&namespace))
+            .collect()
+    }
+
+    pub(crate) fn has_views(&self) -> bool {
+        !self.views.lock().is_empty()
     }
 
     /// What another client says on this channel; `None` if it is no such channel or message.

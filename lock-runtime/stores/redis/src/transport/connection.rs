@@ -186,6 +186,18 @@ impl Connection {
         });
     }
 
+    /// Listens on these channels of the client's own no longer.
+    pub(crate) fn forget(&self, channels: &[String]) {
+        let Some(own) = &self.context.channels else {
+            return;
+        };
+        self.with_main(|main| {
+            let channels = channels.to_vec();
+            main.subscriptions
+                .forget(&main.connection, channels, Arc::clone(own));
+        });
+    }
+
     /// The connection of a link that is in use.
     pub(super) fn connected_of(&self, link: Link) -> Option<Arc<Connected>> {
         let main = self.with_main(|main| (main.link == link).then(|| Arc::clone(main)));
@@ -230,13 +242,20 @@ impl Connection {
     }
 
     pub(crate) fn close(&self) {
+        let mut before = ConnectionState::Closed;
         self.set(|state| {
-            *state = ConnectionState::Closed;
+            std::mem::swap(state, &mut before);
             true
         });
         self.runtimes.keep_beside(None);
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.abort();
+        }
+        if let (ConnectionState::Up(up), Some(listener)) = (before, self.context.listener.upgrade())
+        {
+            let text = "the connection is not needed any more";
+            let error = StoreError::new(StoreErrorKind::Disconnected, text);
+            listener.disconnected(&up.address(), &error);
         }
     }
 

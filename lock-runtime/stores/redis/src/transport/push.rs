@@ -47,13 +47,21 @@ impl PushHandler {
                 StoreErrorKind::Disconnected,
                 "the connection was closed",
             )),
-            // We never unsubscribe. This is told before the redis crate gives it to a command as
-            // its reply.
-            PushKind::SUnsubscribe | PushKind::Unsubscribe => {
+            // This is told before the redis crate gives it to a command as its reply.
+            PushKind::SUnsubscribe | PushKind::Unsubscribe
+                if !self.has_asked_for_end(&push.data) =>
+            {
                 self.broken(self.subscriptions.mix_up());
             }
             PushKind::Message | PushKind::SMessage => self.message(&push.data),
             _ => {}
+        }
+    }
+
+    fn has_asked_for_end(&self, data: &[Value]) -> bool {
+        match data {
+            [Value::BulkString(channel), ..] => self.subscriptions.has_asked_for_end(channel),
+            _ => false,
         }
     }
 

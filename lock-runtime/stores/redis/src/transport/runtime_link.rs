@@ -1,13 +1,15 @@
 //! Connections that are driven by the callers' own runtimes, beside the one of the client's thread.
 //!
 //! A command over the client's thread costs two wake-ups more: until that thread sends it, and
-//! until it has passed the reply on; so does the message of a grant. What must outlive a caller
-//! still goes over the client's thread: renewals, and releases in the background.
+//! until it has passed the reply on. A runtime that drives a connection writes and reads it itself.
+//! Its socket stays with the client's thread, which hears that there is something to read: nobody
+//! can ask a runtime whether it has I/O, and to use it without is a panic. What must outlive a
+//! caller still goes over the client's thread: renewals, and releases in the background.
 
 use std::sync::{Arc, Weak};
 
 use lock_store::timing::BACKOFF_MAX;
-use lock_store::{Clock, Instant, Link, StoreError, StoreErrorKind};
+use lock_store::{Link, StoreError, StoreErrorKind};
 use redis::Client;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
@@ -21,7 +23,7 @@ use super::subscribe::Subscriptions;
 use crate::context::ClientContext;
 use crate::errors;
 use crate::topology::address::name_of;
-use crate::topology::dial::{Dialed, dial};
+use crate::topology::dial::{Dialed, dial_for};
 use crate::topology::hello::Hello;
 use crate::topology::progress::Progress;
 use crate::topology::server::is_pinned;
@@ -48,8 +50,9 @@ impl Connection {
         }
         let mut new = None;
         let make = || {
-            // A name can lead elsewhere by now.
-            new = is_pinned(&main.client).then(|| self.next_link());
+            // A name can lead elsewhere by now. What the redis crate drives, no other runtime can.
+            let can_be_driven = is_pinned(&main.client) && main.driver.is_some();
+            new = can_be_driven.then(|| self.next_link());
             new
         };
         let now = || self.context.clock.now();
@@ -59,13 +62,14 @@ impl Connection {
         if let Some(link) = new {
             let connection = Arc::downgrade(self);
             let leave = Leave { connection, link };
-            caller.spawn(connect_and_stay(leave, Arc::clone(&main.client)));
+            let connect = connect(leave, caller, Arc::clone(&main.client));
+            self.context.clock.spawn(connect);
         }
         link
     }
 }
 
-/// Keeps a connection authenticated, on the client's runtime: a caller's may have no timers.
+/// Keeps a connection authenticated, on the client's runtime.
 struct Renewal(AbortHandle);
 
 impl Renewal {
@@ -91,16 +95,16 @@ struct Leave {
     link: Link,
 }
 
-/// Makes another connection of this client, and stays with it as long as it is good and the runtime
-/// runs.
-async fn connect_and_stay(own: Leave, client: Arc<Client>) {
+/// Makes another connection of this client, on the client's thread. The caller's runtime drives it,
+/// as long as it is good and that runtime runs.
+async fn connect(own: Leave, caller: Handle, client: Arc<Client>) {
     let Some(connection) = own.connection.upgrade() else {
         return;
     };
     let (context, link) = (connection.context.clone(), own.link);
     drop(connection);
     let clock = &context.clock;
-    let subscriptions = Subscriptions::new(clock, false);
+    let subscriptions = Subscriptions::new(clock, &context.namespace, false);
     let handler = PushHandler {
         link,
         of_runtime: true,
@@ -112,31 +116,9 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
         // The client's own connection listens there.
         channels: None,
     };
-    let config = handler.config();
-    let connect = async {
-        let progress = Progress::default();
-        // To another connection of this client.
-        progress.replied();
-        let mut made = dial(
-            &client,
-            None,
-            &config,
-            &context.access,
-            context.asking(),
-            &progress,
-        )
-        .await?;
-        let hello = Hello::greet(&mut made.connection, &context.name).await;
-        let hello = hello.map_err(|error| errors::store_error(&error))?;
-        if hello.is_replica {
-            let text = "the server is a replica by now";
-            let error = StoreError::new(StoreErrorKind::ReadOnly, text);
-            return Err(errors::advised(error));
-        }
-        Ok(made)
-    };
     let by = clock.now() + context.timeouts.connect;
-    let made = by_client(clock, by, connect).await;
+    let made = clock.by(by, dial_and_greet(&caller, &client, handler, &context));
+    let made = made.await;
     let Some(connection) = own.connection.upgrade() else {
         return;
     };
@@ -160,8 +142,10 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
             };
             connection.runtimes.made(link, connected, stay);
             drop(connection);
-            let _ = until.await;
-            drop(renewal);
+            caller.spawn(async move {
+                let _ = until.await;
+                drop((renewal, own));
+            });
         }
         failed => {
             let error = failed.and_then(Result::err);
@@ -175,21 +159,33 @@ async fn connect_and_stay(own: Leave, client: Arc<Client>) {
     }
 }
 
-/// The future's output, or `None` at `by`, or when the client's thread ends before. A task of the
-/// caller's runtime may outlive that thread, and to poll a timer of a runtime that has stopped is a
-/// panic: so the timer stays in a task of the client, whose end is heard here.
-async fn by_client<F: Future>(clock: &Clock, by: Instant, future: F) -> Option<F::Output> {
-    let (timer, over) = oneshot::channel::<()>();
-    let sleep = clock.clone();
-    clock.spawn(async move {
-        let mut timer = timer;
-        let _ = sleep.by(by, timer.closed()).await;
-    });
-    tokio::select! {
-        biased;
-        output = future => Some(output),
-        _ = over => None,
+async fn dial_and_greet(
+    caller: &Handle,
+    client: &Client,
+    handler: PushHandler,
+    context: &ClientContext,
+) -> Result<Dialed, StoreError> {
+    let (config, progress) = (handler.config(), Progress::default());
+    // It is another connection of this client.
+    progress.replied();
+    let dialed = dial_for(
+        caller,
+        client,
+        None,
+        &config,
+        &context.access,
+        context.asking(),
+        &progress,
+    );
+    let mut made = dialed.await?;
+    let hello = Hello::greet(&mut made.connection, &context.name).await;
+    let hello = hello.map_err(|error| errors::store_error(&error))?;
+    if hello.is_replica {
+        let text = "the server is a replica by now";
+        let error = StoreError::new(StoreErrorKind::ReadOnly, text);
+        return Err(errors::advised(error));
     }
+    Ok(made)
 }
 
 impl Drop for Leave {
@@ -197,12 +193,7 @@ impl Drop for Leave {
         let Some(connection) = self.connection.upgrade() else {
             return;
         };
-        let was_up = match std::thread::panicking() {
-            // A runtime without the drivers of sockets and timers.
-            true => connection.runtimes.rest_for_ever(self.link),
-            false => connection.runtimes.remove(self.link),
-        };
-        if was_up {
+        if connection.runtimes.remove(self.link) {
             connection.tell_lost(self.link);
         }
     }

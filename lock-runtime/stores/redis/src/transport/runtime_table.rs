@@ -35,8 +35,8 @@ enum RuntimeLinkState {
         /// Ends the task that stays with it.
         _stay: oneshot::Sender<()>,
     },
-    /// There is none before this time; or never.
-    Resting(Option<Instant>),
+    /// There is none before this time.
+    Resting(Instant),
 }
 
 /// A connection that a runtime drives itself.
@@ -88,9 +88,8 @@ impl RuntimeTable {
             match &entry.state {
                 RuntimeLinkState::Up { .. } => return Some(entry.link),
                 RuntimeLinkState::Making(_) => return coming.then_some(entry.link),
-                RuntimeLinkState::Resting(None) => return None,
-                RuntimeLinkState::Resting(Some(until)) if now() < *until => return None,
-                RuntimeLinkState::Resting(Some(_)) => {}
+                RuntimeLinkState::Resting(until) if now() < *until => return None,
+                RuntimeLinkState::Resting(_) => {}
             }
         }
         let link = make()?;
@@ -129,7 +128,7 @@ impl RuntimeTable {
     /// later.
     pub(super) fn give_up(&self, link: Link, until: Instant) {
         self.change(link, |state| match state {
-            RuntimeLinkState::Making(_) => Some(RuntimeLinkState::Resting(Some(until))),
+            RuntimeLinkState::Making(_) => Some(RuntimeLinkState::Resting(until)),
             _ => None,
         });
     }
@@ -142,16 +141,11 @@ impl RuntimeTable {
                 RuntimeLinkState::Up { connected, .. } if now < connected.since + BACKOFF_MAX => {
                     until.max(now + BACKOFF_MAX)
                 }
-                RuntimeLinkState::Resting(Some(longer)) => until.max(*longer),
+                RuntimeLinkState::Resting(longer) => until.max(*longer),
                 _ => until,
             };
-            Some(RuntimeLinkState::Resting(Some(until)))
+            Some(RuntimeLinkState::Resting(until))
         })
-    }
-
-    /// Leaves a runtime without a connection for ever. True if there was one until now.
-    pub(super) fn rest_for_ever(&self, link: Link) -> bool {
-        self.change(link, |_| Some(RuntimeLinkState::Resting(None)))
     }
 
     /// True if there was a connection until now.

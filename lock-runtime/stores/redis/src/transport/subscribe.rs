@@ -1,55 +1,88 @@
 //! SUBSCRIBE and SSUBSCRIBE: the channels that one connection listens on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use lock_store::{Clock, Mutex, StoreError, StoreErrorKind};
-use redis::RedisError;
 use redis::aio::MultiplexedConnection;
-use tokio::runtime::Handle;
-use tokio::sync::OnceCell;
+use redis::{RedisError, Value};
+use tokio::sync::{OnceCell, RwLock};
 
+use super::client_channels::ClientChannels;
 use super::pipeline;
 use crate::errors;
+use crate::names::Prefix;
+
+/// A channel is given up when nobody used it between two looks. Whoever waits uses it each second.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What is heard over one connection.
 #[derive(Debug)]
 pub(crate) struct Subscriptions {
-    /// The client's own.
-    runtime: Handle,
+    clock: Clock,
     /// Whether the connection leads to a node of a cluster, where channels belong to slots.
     sharded: bool,
-    /// One for each namespace that somebody has waited in, and in a cluster for each slot of it. No
-    /// subscription is ever given up.
-    channels: Mutex<HashMap<String, Arc<OnceCell<()>>>>,
+    /// What the channels of the client's own namespace begin with, which it keeps.
+    kept: String,
+    state: Mutex<State>,
+    /// Held while a subscription is made, and exclusively while some end: each is sent after what
+    /// the state says was before it.
+    order: Arc<RwLock<()>>,
     /// See [`mix_up`](Self::mix_up).
     mixed_up: AtomicBool,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    /// One for each namespace that somebody waits in, and in a cluster for each slot of it.
+    channels: HashMap<String, Subscription>,
+    /// Those whose end is asked for and not told yet.
+    ending: HashSet<Vec<u8>>,
+    /// Whether a task looks for unused ones.
+    is_looked_after: bool,
+}
+
+#[derive(Debug, Default)]
+struct Subscription {
+    made: Arc<OnceCell<()>>,
+    /// Since the last look.
+    is_used: bool,
+}
+
 impl Subscriptions {
-    pub(crate) fn new(clock: &Clock, sharded: bool) -> Arc<Self> {
+    pub(crate) fn new(clock: &Clock, namespace: &Prefix, sharded: bool) -> Arc<Self> {
         Arc::new(Self {
-            runtime: clock.handle().clone(),
+            clock: clock.clone(),
             sharded,
-            channels: Mutex::default(),
+            kept: namespace.channels_begin_with(),
+            state: Mutex::default(),
+            order: Arc::default(),
             mixed_up: AtomicBool::new(false),
         })
     }
 
     /// Listens on a channel of this connection, once.
     pub(crate) async fn subscribe(
-        &self,
+        self: &Arc<Self>,
         connection: &MultiplexedConnection,
         channel: &str,
         asking: bool,
     ) -> Result<(), RedisError> {
         let made = {
-            let mut channels = self.channels.lock();
-            match channels.get(channel) {
-                Some(made) => Arc::clone(made),
-                None => Arc::clone(channels.entry(channel.to_owned()).or_default()),
-            }
+            let mut state = self.state.lock();
+            let subscription = match state.channels.get_mut(channel) {
+                Some(subscription) => subscription,
+                None => {
+                    if !channel.starts_with(&self.kept) {
+                        self.look_after(&mut state, connection);
+                    }
+                    state.channels.entry(channel.to_owned()).or_default()
+                }
+            };
+            subscription.is_used = true;
+            Arc::clone(&subscription.made)
         };
         if made.initialized() {
             return Ok(());
@@ -57,8 +90,9 @@ impl Subscriptions {
         // A task of the client subscribes: others wait for it as well, and the first caller may
         // stop polling.
         let (mut connection, channel) = (connection.clone(), channel.to_owned());
-        let sharded = self.sharded;
-        let subscribed = self.runtime.spawn(async move {
+        let (sharded, order) = (self.sharded, Arc::clone(&self.order));
+        let subscribed = self.clock.handle().spawn(async move {
+            let _in_order = order.read().await;
             let subscribe = async || send(&mut connection, sharded, &channel, asking).await;
             made.get_or_try_init(subscribe).await.copied()
         });
@@ -68,11 +102,92 @@ impl Subscriptions {
         })
     }
 
+    /// Starts the task that gives up unused channels, unless it runs. It ends with the last of
+    /// them.
+    fn look_after(self: &Arc<Self>, state: &mut State, connection: &MultiplexedConnection) {
+        if std::mem::replace(&mut state.is_looked_after, true) {
+            return;
+        }
+        let (this, clock) = (Arc::downgrade(self), self.clock.clone());
+        let connection = connection.clone();
+        self.clock.spawn(async move {
+            let mut goes_on = true;
+            while goes_on {
+                clock.sleep_until(clock.now() + LOOK_EVERY).await;
+                let Some(subscriptions) = this.upgrade() else {
+                    return;
+                };
+                let unused = {
+                    let mut state = subscriptions.state.lock();
+                    let unused = state.take_unused(&subscriptions.kept);
+                    goes_on = state.has_others_than(&subscriptions.kept);
+                    state.is_looked_after = goes_on;
+                    unused
+                };
+                let command = match subscriptions.sharded {
+                    true => "SUNSUBSCRIBE",
+                    false => "UNSUBSCRIBE",
+                };
+                let is_back =
+                    |channel: &str| subscriptions.state.lock().channels.contains_key(channel);
+                let ended = subscriptions.end(command, &connection, &unused, is_back);
+                ended.await;
+            }
+        });
+    }
+
+    /// Listens on these channels no longer, unless somebody uses them again. Who may not say so
+    /// goes on to hear what is of no use.
+    async fn end(
+        &self,
+        command: &str,
+        connection: &MultiplexedConnection,
+        channels: &[String],
+        is_back: impl Fn(&str) -> bool,
+    ) {
+        let _alone = self.order.write().await;
+        let mut connection = connection.clone();
+        for channel in channels {
+            if is_back(channel) {
+                continue;
+            }
+            self.state
+                .lock()
+                .ending
+                .insert(channel.clone().into_bytes());
+            let mut unsubscribe = redis::cmd(command);
+            unsubscribe.arg(channel);
+            let ended = unsubscribe.query_async::<Value>(&mut connection).await;
+            self.state.lock().ending.remove(channel.as_bytes());
+            if let Err(error) = ended {
+                let error = errors::store_error(&error);
+                tracing::debug!(%error, "a subscription goes on that nobody uses");
+            }
+        }
+    }
+
+    /// Listens in the background no longer on these channels of the client's own.
+    pub(super) fn forget(
+        self: &Arc<Self>,
+        connection: &MultiplexedConnection,
+        channels: Vec<String>,
+        own: Arc<ClientChannels>,
+    ) {
+        let (this, connection) = (Arc::clone(self), connection.clone());
+        self.clock.spawn(async move {
+            let ended = this.end("UNSUBSCRIBE", &connection, &channels, |channel| {
+                own.has(channel)
+            });
+            ended.await;
+        });
+    }
+
     /// Listens in the background on channels that no slot owns, on a connection of the client's
     /// own. Who may not subscribe hears nothing there.
     pub(super) fn hear(&self, connection: &MultiplexedConnection, channels: Vec<String>) {
-        let mut connection = connection.clone();
-        self.runtime.spawn(async move {
+        let (mut connection, order) = (connection.clone(), Arc::clone(&self.order));
+        self.clock.spawn(async move {
+            let _in_order = order.read().await;
             // One refused channel refuses the whole command: the first is the client's own.
             for channel in channels {
                 if let Err(error) = connection.subscribe(channel).await {
@@ -88,9 +203,17 @@ impl Subscriptions {
 
     /// What a new connection should listen on as well.
     pub(crate) fn established(&self) -> Vec<String> {
-        let channels = self.channels.lock();
-        let made = channels.iter().filter(|(_, made)| made.initialized());
+        let state = self.state.lock();
+        let made = state
+            .channels
+            .iter()
+            .filter(|(_, one)| one.made.initialized());
         made.map(|(channel, _)| channel.clone()).collect()
+    }
+
+    /// Whether the end of a subscription is what this client asked for. It is told once.
+    pub(super) fn has_asked_for_end(&self, channel: &[u8]) -> bool {
+        self.state.lock().ending.remove(channel)
     }
 
     /// A subscription ended that we did not give up: its slot went to another node. The redis crate
@@ -107,6 +230,22 @@ impl Subscriptions {
             true => Err(mixed_up()),
             false => Ok(()),
         }
+    }
+}
+
+impl State {
+    /// Removes what nobody used since the last look. What is being made is used.
+    fn take_unused(&mut self, kept: &str) -> Vec<String> {
+        let unused = self.channels.extract_if(|channel, one| {
+            let is_used = std::mem::take(&mut one.is_used) || !one.made.initialized();
+            !is_used && !channel.starts_with(kept)
+        });
+        unused.map(|(channel, _)| channel).collect()
+    }
+
+    fn has_others_than(&self, kept: &str) -> bool {
+        let mut channels = self.channels.keys();
+        channels.any(|channel| !channel.starts_with(kept))
     }
 }
 

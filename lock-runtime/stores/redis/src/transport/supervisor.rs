@@ -15,6 +15,7 @@ use super::connection::{Connection, Report};
 use super::doubt::{TRUSTED_FOR, sign_of_life};
 use super::push::{Believes, PushHandler};
 use super::subscribe::Subscriptions;
+use crate::commands::needs::Tried;
 use crate::context::ClientContext;
 use crate::topology::address::name_of;
 use crate::topology::endpoint::{Endpoint, Reached};
@@ -183,7 +184,11 @@ impl Supervisor {
     /// One attempt to connect, in its time: at one of the server's addresses.
     async fn attempt(&self, channels: &[String]) -> Result<Made, StoreError> {
         let prepare = || {
-            let subscriptions = Subscriptions::new(&self.context.clock, self.believes.is_some());
+            let subscriptions = Subscriptions::new(
+                &self.context.clock,
+                &self.context.namespace,
+                self.believes.is_some(),
+            );
             let shared = self.connection.upgrade();
             // Each has its own, so that what is said of one that failed concerns no other.
             let link = shared.map_or(Link(0), |shared| shared.next_link());
@@ -218,9 +223,24 @@ impl Supervisor {
             traffic: Arc::clone(&reached.dialed.traffic),
         };
         let by = clock.now() + context.timeouts.connect;
-        let subscribed = clock.by(by, listen_again(&up, channels)).await;
+        let ready = async {
+            self.expect_what_is_needed(&reached).await?;
+            listen_again(&up, channels).await
+        };
+        let subscribed = clock.by(by, ready).await;
         subscribed.unwrap_or_else(|| Err(unreached::silent(&context.access, progress)))?;
         Ok((up, reached))
+    }
+
+    /// An error if the user can't do here what locks need. It may be another user than before.
+    async fn expect_what_is_needed(&self, reached: &Reached) -> Result<(), StoreError> {
+        let tried = Tried {
+            connection: &reached.dialed.connection,
+            namespace: &self.context.namespace,
+        };
+        let needs = tried.expect(self.context.needs, self.believes.is_some());
+        let server = || name_of(reached.client.get_connection_info());
+        needs.await.map_err(|error| error.of(&server()))
     }
 
     /// Waits until this connection is reported broken, or found to lead to the wrong server, and

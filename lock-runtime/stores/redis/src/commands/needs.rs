@@ -1,0 +1,181 @@
+//! [`Tried`]: asks at each new connection for everything that renewing, releasing and waiting will
+//! need. So what is missing is told before there is a lock, and not when it can't be kept.
+//!
+//! Only what waiting does not mend refuses: a missing right, a command that the server does not
+//! know, or one that scripts may not run. A server that is full, loading or read-only does not.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join;
+use lock_store::{StoreError, StoreErrorKind};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, RedisError, Value};
+
+use crate::cluster::cluster_slots;
+use crate::config::Needs;
+use crate::errors::{self, Missing};
+use crate::names::Prefix;
+use crate::scripts;
+use crate::topology::address::ServerAddress;
+use crate::topology::address_map::AddressMap;
+use crate::topology::slots::SLOTS;
+
+/// A connection, and the namespace in which it is tried.
+pub(crate) struct Tried<'c> {
+    pub(crate) connection: &'c MultiplexedConnection,
+    pub(crate) namespace: &'c Prefix,
+}
+
+type Replies = Vec<Result<Value, RedisError>>;
+
+impl Tried<'_> {
+    /// An error with the name of a command or right that is missing.
+    pub(crate) async fn expect(&self, needs: Needs, is_node: bool) -> Result<(), StoreError> {
+        let scripts = async {
+            match is_node {
+                false => self.expect_scripts(None).await.map(drop),
+                true => self.expect_node().await,
+            }
+        };
+        try_join(self.expect_messages(needs), scripts)
+            .await
+            .map(drop)
+    }
+
+    async fn expect_messages(&self, needs: Needs) -> Result<(), StoreError> {
+        match needs {
+            Needs::Locks(client) => {
+                let channel = self.namespace.own_channel(client);
+                let subscribed = self.connection.clone().subscribe(channel).await;
+                self.expect_reply("SUBSCRIBE", &subscribed.map(|()| Value::Nil))
+            }
+            Needs::Confirmation => {
+                let mut wait = redis::cmd("WAIT");
+                wait.arg(0).arg(1);
+                self.expect_all(vec![("WAIT", wait)]).await.map(drop)
+            }
+        }
+    }
+
+    /// A node of a cluster runs scripts on keys of its own slots only: those of one of the masters.
+    async fn expect_node(&self) -> Result<(), StoreError> {
+        let mut slots = redis::cmd("CLUSTER");
+        slots.arg("SLOTS");
+        let commands = vec![("CLUSTER SLOTS", slots), ("ASKING", redis::cmd("ASKING"))];
+        let map = self.expect_all(commands).await?.swap_remove(0);
+        let ranges = Vec::<Value>::from_redis_value(map.unwrap_or(Value::Nil));
+        let nobody = ServerAddress {
+            host: String::new(),
+            port: 0,
+        };
+        let mut first_slots = BTreeMap::new();
+        let ranges = ranges.unwrap_or_default();
+        let map = cluster_slots::read(&ranges, &nobody, &AddressMap::default());
+        for slot in 0..SLOTS {
+            if let Some(master) = map.owner(slot) {
+                first_slots.entry(master).or_insert(slot);
+            }
+        }
+        for slot in first_slots.values() {
+            if self.expect_scripts(Some(*slot)).await? {
+                let mut others = first_slots.values().filter(|other| *other != slot);
+                return match others.next() {
+                    Some(other) => self.expect_shard_channels(*other).await,
+                    // The right is seen only where it is of no use.
+                    None => Ok(()),
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Listens nowhere: the slot is another node's, which is told only to who may listen.
+    async fn expect_shard_channels(&self, elsewhere: u16) -> Result<(), StoreError> {
+        let mut subscribe = redis::cmd("SSUBSCRIBE");
+        subscribe.arg(self.namespace.unused_channel(Some(elsewhere)));
+        let replies = self.expect_all(vec![("SSUBSCRIBE", subscribe)]);
+        replies.await.map(drop)
+    }
+
+    /// False if the slot is another node's.
+    async fn expect_scripts(&self, slot: Option<u16>) -> Result<bool, StoreError> {
+        let form = scripts::NEEDS.form(slot.is_some());
+        let mut by_hash = redis::cmd("EVALSHA");
+        by_hash.arg(form.hash()).arg(1);
+        by_hash.arg(self.namespace.unused_key(slot));
+        by_hash.arg(self.namespace.unused_channel(slot));
+        let by_text = form.by_text(&by_hash);
+        let commands = vec![("PING", redis::cmd("PING")), ("EVAL", by_text)];
+        let said = match self.expect_all(commands).await?.pop() {
+            Some(Ok(said)) => said,
+            Some(Err(error)) => return Ok(error.code() != Some("MOVED")),
+            None => return Ok(true),
+        };
+        let said = Vec::<String>::from_redis_value(said).unwrap_or_default();
+        let Some((may_by_hash, failed)) = said.split_first() else {
+            return Ok(true);
+        };
+        for failure in failed.chunks_exact(2) {
+            if let [command, said] = failure {
+                self.expect_runnable(command, said)?;
+            }
+        }
+        if may_by_hash != "1" {
+            self.expect_all(vec![("EVALSHA", by_hash)]).await?;
+        }
+        Ok(true)
+    }
+
+    /// Sends these commands together, and expects that the user may run each of them.
+    async fn expect_all(&self, commands: Vec<(&str, Cmd)>) -> Result<Replies, StoreError> {
+        let mut all = redis::pipe();
+        for (_, command) in &commands {
+            all.add_command(command.clone());
+        }
+        let mut connection = self.connection.clone();
+        let replies: Result<Replies, _> = all.ignore_errors().query_async(&mut connection).await;
+        let replies = replies.map_err(|error| errors::store_error(&error))?;
+        for ((name, _), reply) in commands.iter().zip(&replies) {
+            self.expect_reply(name, reply)?;
+        }
+        Ok(replies)
+    }
+
+    fn expect_reply(
+        &self,
+        name: &str,
+        reply: &Result<Value, RedisError>,
+    ) -> Result<(), StoreError> {
+        match reply {
+            Err(error) => self.expect_runnable(name, &errors::text(error)),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// An error if the server's words say that this command is not for this client.
+    fn expect_runnable(&self, command: &str, said: &str) -> Result<(), StoreError> {
+        let namespace = self.namespace.pattern();
+        let denied = |text: String| StoreError::new(StoreErrorKind::Denied, text);
+        let lacks = |text: String| StoreError::new(StoreErrorKind::Misconfigured, text);
+        Err(match errors::missing(said) {
+            None => return Ok(()),
+            Some(Missing::Right) => denied(format!(
+                "the user may not run `{command}`, which locks need; allow it (`+{}`)",
+                command.to_lowercase().replace(' ', "|")
+            )),
+            Some(Missing::Key) => denied(format!(
+                "the user may not run `{command}` on the keys of locks; allow them (`~{namespace}`)"
+            )),
+            Some(Missing::Channel) => denied(format!(
+                "the user may not use the channels of locks; allow them (`&{namespace}`)"
+            )),
+            Some(Missing::Command) => lacks(format!(
+                "the server does not know `{command}`, which locks need; if it was renamed, undo \
+                 that"
+            )),
+            Some(Missing::InScripts) => lacks(format!(
+                "scripts may not run `{command}` on this server, and the scripts of locks need it"
+            )),
+        })
+    }
+}

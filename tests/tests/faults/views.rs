@@ -1,0 +1,134 @@
+//! Subscriptions of views: given up after their use, and made again.
+
+use std::time::Duration;
+
+use lock_runtime::{LockClient, LockError};
+use lock_testkit::{RedisCluster, RedisQuorum, RedisServer, eventually};
+
+use crate::{client, until_waiting};
+
+const VIEWS: usize = 40;
+
+/// All channels that anybody listens on.
+async fn channels(servers: &[&RedisServer]) -> Vec<String> {
+    let mut all = Vec::new();
+    for server in servers {
+        for kind in ["CHANNELS", "SHARDCHANNELS"] {
+            let found: Vec<String> = server.query(&["PUBSUB", kind]).await;
+            all.extend(found);
+        }
+    }
+    all.retain(|channel| channel.contains('%'));
+    all
+}
+
+/// Waits for a lock that the other has, and gives up.
+async fn wait_in_vain(client: &LockClient, other: &LockClient) {
+    let held = other.lock("k").acquire().await.unwrap();
+    let waits = client.lock("k").wait(Duration::from_millis(50));
+    let busy = waits.acquire().await;
+    assert!(matches!(busy, Err(LockError::Busy { .. })), "{busy:?}");
+    held.release().await.unwrap();
+}
+
+fn view(client: &LockClient, number: usize) -> LockClient {
+    client.namespaced(&format!("tenant-{number}"))
+}
+
+async fn given_up(url: &str, servers: &[&RedisServer], has_queue: bool) {
+    let (one, other) = (client(url).await, client(url).await);
+    wait_in_vain(&one, &other).await;
+    let before = channels(servers).await;
+    for number in 0..VIEWS {
+        wait_in_vain(&view(&one, number), &view(&other, number)).await;
+    }
+    assert!(channels(servers).await.len() > before.len());
+    let keeps = view(&other, VIEWS);
+    let held = keeps.lock("k").acquire().await.unwrap();
+    let of_keeper = |channel: &String| channel.contains(&format!("tenant-{VIEWS}:"));
+    eventually("the others are given up", async || {
+        let mut now = channels(servers).await;
+        now.retain(|channel| !of_keeper(channel));
+        now.len() <= before.len()
+    })
+    .await;
+    // Who has a lock there can still be asked for its name.
+    assert!(channels(servers).await.iter().any(of_keeper));
+    held.release().await.unwrap();
+    eventually("this one, too", async || {
+        channels(servers).await.len() <= before.len()
+    })
+    .await;
+    // A view that is used again hears of its turn, and goes on to hear as long as it waits.
+    let held = view(&other, 1).lock("k").acquire().await.unwrap();
+    let waits = view(&one, 1);
+    let waiting = tokio::spawn({
+        let waits = waits.clone();
+        async move { waits.lock("k").wait_forever().acquire().await }
+    });
+    if has_queue {
+        until_waiting(&waits, "k", 1).await;
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let in_use = channels(servers).await;
+    assert!(
+        in_use.iter().any(|one| one.starts_with("tenant-1:")),
+        "{in_use:?}"
+    );
+    held.release().await.unwrap();
+    waiting.await.unwrap().unwrap().release().await.unwrap();
+    let health = one.health().await.unwrap();
+    assert!(
+        health.servers.iter().all(|server| server.reconnects == 0),
+        "{health:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_view_listens_on_is_given_up_after_its_use() {
+    let server = RedisServer::start().await;
+    given_up(&server.url(), &[&server], true).await;
+    // A caller's runtime of one thread listens over the client's own connection.
+    let listens = std::thread::spawn(move || {
+        let alone = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        alone
+            .unwrap()
+            .block_on(given_up(&server.url(), &[&server], true));
+    });
+    assert!(
+        tokio::task::spawn_blocking(move || listens.join().is_ok())
+            .await
+            .unwrap()
+    );
+    let cluster = RedisCluster::start_patient().await;
+    let nodes: Vec<_> = cluster.nodes.iter().collect();
+    given_up(&cluster.url(), &nodes, true).await;
+    let quorum = RedisQuorum::start(3).await;
+    let servers: Vec<_> = quorum.servers.iter().collect();
+    given_up(&quorum.url(), &servers, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_connection_listens_for_the_views_in_use_only() {
+    let server = RedisServer::start().await;
+    let (one, other) = (client(&server.url()).await, client(&server.url()).await);
+    let before = channels(&[&server]).await;
+    for number in 0..VIEWS {
+        wait_in_vain(&view(&one, number), &view(&other, number)).await;
+    }
+    let held = view(&one, 1).lock("k").acquire().await.unwrap();
+    for _ in 0..2 {
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+        eventually("they are connected again", async || {
+            one.health().await.is_ok() && other.health().await.is_ok()
+        })
+        .await;
+    }
+    eventually("what is not used is not listened on", async || {
+        channels(&[&server]).await.len() <= before.len() + 1
+    })
+    .await;
+    held.release().await.unwrap();
+}
