@@ -3,9 +3,9 @@
 //! `Box::pin(async move { … })`.
 
 use crate::args::Vocabulary;
-use crate::faults::Faults;
 use crate::function::Function;
 use crate::function::return_type;
+use crate::mistakes::Mistakes;
 use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::ToTokens;
 use syn::parse::Parser;
@@ -27,10 +27,14 @@ pub(crate) struct Body {
     pub(crate) output: Type,
 }
 
-pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Faults) -> Option<Body> {
+pub(crate) fn find(
+    function: &Function,
+    attribute: &Vocabulary,
+    mistakes: &mut Mistakes,
+) -> Option<Body> {
     let name = &function.sig.ident;
     let Some(body) = &function.body else {
-        faults.on(
+        mistakes.report_on(
             &function.sig,
             format!(
                 "`{name}` has no body that could {}: put the attribute on `{name}` in the \
@@ -41,7 +45,7 @@ pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Fault
         return None;
     };
     if let Some(constness) = &function.sig.constness {
-        faults.on(
+        mistakes.report_on(
             constness,
             format!(
                 "a `const fn` can't {}: write `async fn {name}`",
@@ -64,7 +68,7 @@ pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Fault
         .ok()
         .and_then(|mut block| future_of(&mut block).is_some().then_some(block));
     let Some(block) = parsed else {
-        faults.on(
+        mistakes.report_on(
             function.sig.fn_token,
             format!(
                 "{}, so this has to be asynchronous: write `async fn {name}`, or let the last \
@@ -75,7 +79,7 @@ pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Fault
         return None;
     };
     let Some(output) = return_type::output_of_future(&function.sig.output) else {
-        faults.on(
+        mistakes.report_on(
             &function.sig.output,
             "what the future gives has to stand here: write `impl Future<Output = …>`, \
              `Pin<Box<dyn Future<Output = …>>>` or `BoxFuture<'_, …>`",
@@ -143,7 +147,7 @@ pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>
     }
 }
 
-/// Other contents in the same braces: errors about "the body" point there.
+/// Other contents in the same braces, where errors about "the body" point.
 pub(crate) fn regroup(group: &Group, contents: TokenStream) -> Group {
     let mut other = Group::new(group.delimiter(), contents);
     other.set_span(group.span());

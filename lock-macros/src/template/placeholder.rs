@@ -1,10 +1,15 @@
 //! One placeholder of a key template: reads its expression, and finds the parameter it begins with.
 
-use crate::faults::Faults;
 use crate::function::parameters::{self, Names};
+use crate::mistakes::Mistakes;
 use crate::suggest;
 use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr};
+
+/// The end of some messages: what may stand in a placeholder.
+const FORMS: &str = "\
+    write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
+    `<order.id()>` or a constant `<Self::KIND>`";
 
 pub(crate) struct Placeholder {
     /// As written, for the runtime's messages.
@@ -12,8 +17,8 @@ pub(crate) struct Placeholder {
     pub(crate) expression: Expr,
     /// The parameter that it begins with; a constant has none.
     pub(crate) root: Option<Ident>,
-    /// What stands for it in the expression: a method that takes `self` by value would take the
-    /// parameter from the body.
+    /// Stands for a reference to it in an expression with a method call: a method that takes `self`
+    /// would take the parameter from the body.
     pub(crate) borrowed_root: Option<Ident>,
     /// Its type is a type parameter.
     pub(crate) is_generic: bool,
@@ -25,11 +30,11 @@ pub(crate) fn read(
     text: &str,
     literal: &LitStr,
     names: Option<&Names>,
-    faults: &mut Faults,
+    mistakes: &mut Mistakes,
 ) -> Option<Placeholder> {
     let shown = text.trim().to_owned();
     let Ok(mut expression) = LitStr::new(text, literal.span()).parse::<Expr>() else {
-        faults.on(
+        mistakes.report_on(
             literal,
             format!("`<{shown}>` is not an expression: {FORMS}"),
         );
@@ -37,7 +42,7 @@ pub(crate) fn read(
     };
     let mut calls_method = false;
     let Some(root) = root_of(&mut expression, &mut calls_method) else {
-        faults.on(
+        mistakes.report_on(
             literal,
             format!(
                 "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an \
@@ -47,12 +52,12 @@ pub(crate) fn read(
         return None;
     };
     let root = match root {
-        Root::Name(root) => variable(root, &shown, literal, names),
+        Root::Name(root) => find_variable(root, &shown, literal, names),
         Root::Path => Ok(None),
     };
     let root = root.and_then(|root| match &root {
         Some(root) if !calls_method && names.is_some_and(|names| names.is_optional(root)) => {
-            Err(optional(&shown, root, literal))
+            Err(explain_optional(&shown, root, literal))
         }
         _ => Ok(root),
     });
@@ -71,14 +76,14 @@ pub(crate) fn read(
             root,
         }),
         Err(message) => {
-            faults.on(literal, message);
+            mistakes.report_on(literal, message);
             None
         }
     }
 }
 
 /// The variable that `root` names, if it does not name a constant.
-fn variable(
+fn find_variable(
     root: &mut Ident,
     shown: &str,
     literal: &LitStr,
@@ -93,13 +98,12 @@ fn variable(
     } else if is_constant(root) || names.is_some_and(|names| names.constants.contains(root)) {
         return Ok(None);
     } else if names.is_some() {
-        return Err(unknown(shown, &root.to_string(), parameters));
+        return Err(explain_unknown(shown, &root.to_string(), parameters));
     }
     Ok(Some(root.clone()))
 }
 
-/// Puts a name of ours where the expression begins, which stands for a reference to what stood
-/// there.
+/// Replaces what the expression begins with by a name of ours, for a reference to it.
 fn borrow_root(expression: &mut Expr) -> Option<Ident> {
     let Root::Name(root) = root_of(expression, &mut false)? else {
         return None;
@@ -109,7 +113,7 @@ fn borrow_root(expression: &mut Expr) -> Option<Ident> {
     Some(name)
 }
 
-fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
+fn explain_optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     let template = literal.value();
     format!(
         "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller \
@@ -119,16 +123,12 @@ fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     )
 }
 
-/// By its spelling: `N`, `MAX_SIZE`. Whether it is there, the compiler knows: the attribute does
-/// not see the generics of an `impl`.
+/// By its spelling: `N`, `MAX_SIZE`. The attribute does not see the generics of an `impl`, so the
+/// compiler finds out whether there is one.
 fn is_constant(name: &Ident) -> bool {
     let name = name.to_string();
     name.starts_with(char::is_uppercase) && !name.contains(char::is_lowercase)
 }
-
-const FORMS: &str = "\
-    write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
-    `<order.id()>` or a constant `<Self::KIND>`";
 
 /// What a placeholder begins with.
 enum Root<'e> {
@@ -155,7 +155,7 @@ fn root_of<'a>(expression: &'a mut Expr, calls_method: &mut bool) -> Option<Root
     }
 }
 
-fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
+fn explain_unknown(shown: &str, root: &str, names: &[Ident]) -> String {
     let (taken_apart, words): (Vec<String>, Vec<String>) = names
         .iter()
         .map(Ident::to_string)
