@@ -50,7 +50,7 @@ impl Display for Template {
 }
 
 impl Template {
-    /// Takes a template apart, and says what is wrong with its text. The parts are usable even then.
+    /// Takes a template apart, and says what is wrong with its text. The parts are usable anyway.
     /// `is_expression` finds the end of a placeholder that contains `>`.
     pub(crate) fn parse(text: &str, is_expression: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
         let mut messages = Vec::new();
