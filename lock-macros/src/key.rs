@@ -86,7 +86,7 @@ pub(crate) fn read(
         (None, Some(several)) => several,
         (None, None) => {
             if !args.unclear {
-                mistakes.report_at(Span::call_site(), missing_key(args, sig, names));
+                mistakes.report_at(Span::call_site(), explain_missing_key(args, sig, names));
             }
             None
         }
@@ -107,7 +107,7 @@ fn from_value(value: &Value, names: Option<&Names>, mistakes: &mut Mistakes) -> 
     }
 }
 
-fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&Names>) -> String {
+fn explain_missing_key(args: &Args, sig: Option<&Signature>, names: Option<&Names>) -> String {
     let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
     let example = names
         .into_iter()

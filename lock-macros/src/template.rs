@@ -90,11 +90,11 @@ impl Template {
         }
         let messages = found
             .iter()
-            .map(|found| self.not_a_placeholder(found, known.is_some()));
+            .map(|found| self.explain_lookalike(found, known.is_some()));
         messages.collect()
     }
 
-    fn not_a_placeholder(&self, found: &Lookalike, in_attribute: bool) -> String {
+    fn explain_lookalike(&self, found: &Lookalike, in_attribute: bool) -> String {
         let Lookalike {
             written,
             expression,

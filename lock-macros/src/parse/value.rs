@@ -4,6 +4,7 @@ use crate::args::{FOREVER, Spelling, ValueKind};
 use crate::mistakes::Mistakes;
 use crate::parse::duration;
 use crate::parse::rate::Rate;
+use crate::suggest;
 use crate::template::Template;
 use proc_macro2::Ident;
 use quote::ToTokens;
@@ -71,7 +72,7 @@ struct GivenOption<'a> {
 impl GivenOption<'_> {
     fn interpret_key(&mut self, expression: Expr) -> Value {
         let what = "a template or an expression that gives a `LockKey`";
-        self.text_or_expression(expression, what, |option, literal| {
+        self.interpret_text(expression, what, |option, literal| {
             let template = template(&literal, option.mistakes);
             Value::Template(literal, template)
         })
@@ -81,7 +82,7 @@ impl GivenOption<'_> {
     fn interpret_keys(&mut self, expression: &Expr) -> Value {
         let Expr::Array(array) = expression else {
             let what = "a list of templates or expressions in brackets";
-            return self.expect(expression, what);
+            return self.refuse_value(expression, what);
         };
         self.check_number_of_keys(array);
         let mut literals = HashSet::new();
@@ -135,7 +136,7 @@ impl GivenOption<'_> {
 
     fn interpret_rate(&mut self, expression: Expr) -> Value {
         let what = "how many in how long, in quotes, or an expression that gives a `Rate`";
-        self.text_or_expression(expression, what, |option, literal| {
+        self.interpret_text(expression, what, |option, literal| {
             match Rate::parse(&literal.value()) {
                 Ok(rate) => Value::Rate(rate),
                 Err(message) => option.refuse(literal, message),
@@ -150,10 +151,10 @@ impl GivenOption<'_> {
                 ..
             }) => match number.base10_digits().parse() {
                 Ok(number) => Value::Count(number),
-                Err(_) => self.expect(&expression, "a number up to 4294967295"),
+                Err(_) => self.refuse_value(&expression, "a number up to 4294967295"),
             },
             Expr::Lit(_) | Expr::Unary(_) => {
-                self.expect(&expression, "a whole number of at least 1")
+                self.refuse_value(&expression, "a whole number of at least 1")
             }
             _ => Value::Expression(expression),
         }
@@ -175,7 +176,7 @@ impl GivenOption<'_> {
             }) => self.refuse_permits(&expression),
             Expr::Lit(_) => {
                 let what = "a whole number, or an expression that gives a `u32`";
-                self.expect(&expression, what)
+                self.refuse_value(&expression, what)
             }
             Expr::Unary(ExprUnary {
                 op: UnOp::Neg(_),
@@ -199,7 +200,7 @@ impl GivenOption<'_> {
 
     fn interpret_duration(&mut self, expression: Expr) -> Value {
         let what = "a duration in quotes or an expression that gives a `Duration`";
-        self.text_or_expression(expression, what, |option, literal| {
+        self.interpret_text(expression, what, |option, literal| {
             let Spelling { name, example, .. } = option.spelling;
             match duration::parse(&literal.value()) {
                 Ok(millis) => Value::Millis(millis),
@@ -214,7 +215,7 @@ impl GivenOption<'_> {
 
     fn interpret_wait(&mut self, expression: Expr) -> Value {
         let what = "a duration in quotes, \"forever\" or an expression that gives a `Duration`";
-        self.text_or_expression(expression, what, |option, literal| {
+        self.interpret_text(expression, what, |option, literal| {
             match duration::parse(&literal.value()) {
                 Ok(millis) => Value::Millis(millis),
                 Err(_) if literal.value() == FOREVER => Value::Forever,
@@ -229,7 +230,7 @@ impl GivenOption<'_> {
                 lit: Lit::Bool(value),
                 ..
             }) => Value::Bool(value.value),
-            _ => self.expect(expression, "`true` or `false`"),
+            _ => self.refuse_value(expression, "`true` or `false`"),
         }
     }
 
@@ -238,7 +239,7 @@ impl GivenOption<'_> {
         let known = words.iter().find(|word| given.as_deref() == Some(word));
         match known {
             Some(word) => Value::Word(word),
-            None => self.expect(expression, &list_words(words)),
+            None => self.refuse_value(expression, &list_words(words)),
         }
     }
 
@@ -246,13 +247,13 @@ impl GivenOption<'_> {
         let is_keyword = |name: &Ident| KEYWORDS.iter().any(|keyword| name == keyword);
         match path(expression).and_then(Path::get_ident) {
             Some(name) if !is_keyword(name) => Value::Name(name.clone()),
-            _ => self.expect(expression, "the name of a variable for the body"),
+            _ => self.refuse_value(expression, "the name of a variable for the body"),
         }
     }
 
     fn interpret_expression(&mut self, expression: Expr, what: &str) -> Value {
         match &expression {
-            Expr::Lit(_) => self.expect(&expression, what),
+            Expr::Lit(_) => self.refuse_value(&expression, what),
             _ => Value::Expression(expression),
         }
     }
@@ -260,12 +261,12 @@ impl GivenOption<'_> {
     fn interpret_path(&mut self, expression: &Expr) -> Value {
         match path(expression) {
             Some(path) => Value::Path(path.clone()),
-            None => self.expect(expression, "a path without quotes"),
+            None => self.refuse_value(expression, "a path without quotes"),
         }
     }
 
     /// Reads a text, refuses any other literal, and keeps any other expression for the call.
-    fn text_or_expression(
+    fn interpret_text(
         &mut self,
         expression: Expr,
         what: &str,
@@ -273,13 +274,13 @@ impl GivenOption<'_> {
     ) -> Value {
         match (text(&expression), &expression) {
             (Some(literal), _) => read(self, literal),
-            (None, Expr::Lit(_)) => self.expect(&expression, what),
+            (None, Expr::Lit(_)) => self.refuse_value(&expression, what),
             _ => Value::Expression(expression),
         }
     }
 
     /// Reports what the option is instead, with an example.
-    fn expect(&mut self, expression: &Expr, what: &str) -> Value {
+    fn refuse_value(&mut self, expression: &Expr, what: &str) -> Value {
         let Spelling { name, example, .. } = self.spelling;
         self.refuse(
             expression,
@@ -295,11 +296,7 @@ impl GivenOption<'_> {
 
 fn list_words(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    match quoted.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
+    suggest::join(&quoted, "or")
 }
 
 /// The template in `literal`. Its mistakes are reported.
