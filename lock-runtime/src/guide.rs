@@ -32,6 +32,7 @@ macro_rules! page {
         /// [check]: crate::guide::postgresql#lock_check-a-lock-that-no-clock-can-break
         /// [engines]: crate::guide::engines
         /// [own]: crate::guide::engines#an-engine-of-your-own
+        /// [fencing]: crate::guide::guarantees#the-fencing-token
         /// [settings]: crate::guide::settings
         /// [trust]: crate::guide::redis#who-is-trusted
         /// [stuck]: crate::guide::errors#a-lock-is-stuck
