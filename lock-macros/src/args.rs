@@ -141,7 +141,7 @@ const ERROR: &str = "error";
 /// The `on_busy` that skips the body.
 pub(crate) const SKIP: &str = "skip";
 
-/// The options of `#[distributed_lock]`, in the order of its page.
+/// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
 const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
@@ -167,7 +167,7 @@ const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),
 ];
 
-/// The options of `#[rate_limited]`, in the order of its page.
+/// The options of `#[rate_limited]`.
 #[rustfmt::skip]
 const RATE_OPTIONS: [Spelling; 7] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"api:<app_id>\""),

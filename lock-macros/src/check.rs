@@ -9,15 +9,21 @@ use crate::parse::value::Value;
 use crate::parse::{Arg, Args};
 use proc_macro2::{Ident, Span};
 
-/// The runtime's limit, in milliseconds.
+/// The runtime's shortest lease, in milliseconds.
 const SHORTEST_LEASE: u64 = 10;
-/// The runtime's limit, in milliseconds.
+/// The runtime's longest lease, in milliseconds.
 const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// `names` are those of the function's parameters.
 pub(crate) fn check_lock(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
     check_lease(args, mistakes);
     check_max_hold(args, mistakes);
+    check_wait(args, mistakes);
+    check_synchronizers(args, mistakes);
+    check_bound_names(args, names, mistakes);
+}
+
+fn check_wait(args: &Args, mistakes: &mut Mistakes) {
     if let Some(wait) = args.get(Opt::Wait)
         && let Some(on_busy) = args.get(Opt::OnBusy)
         && matches!(wait.value, Value::Forever)
@@ -29,8 +35,6 @@ pub(crate) fn check_lock(args: &Args, names: Option<&Names>, mistakes: &mut Mist
              which to skip, for example `wait = \"0s\"`, or leave out `on_busy`",
         );
     }
-    check_synchronizers(args, mistakes);
-    check_bound_names(args, names, mistakes);
 }
 
 /// A call takes one kind of lock: several keys, a read-write lock or a semaphore.
