@@ -32,54 +32,47 @@ pub(crate) fn read(
     names: Option<&Names>,
     mistakes: &mut Mistakes,
 ) -> Option<Placeholder> {
+    let read = parse(text, literal, names);
+    read.map_err(|message| mistakes.report_on(literal, message))
+        .ok()
+}
+
+fn parse(text: &str, literal: &LitStr, names: Option<&Names>) -> Result<Placeholder, String> {
     let shown = text.trim().to_owned();
-    let Ok(mut expression) = LitStr::new(text, literal.span()).parse::<Expr>() else {
-        mistakes.report_on(
-            literal,
-            format!("`<{shown}>` is not an expression: {FORMS}"),
-        );
-        return None;
-    };
+    let mut expression: Expr = LitStr::new(text, literal.span())
+        .parse()
+        .map_err(|_| format!("`<{shown}>` is not an expression: {FORMS}"))?;
     let mut calls_method = false;
-    let Some(root) = root_of(&mut expression, &mut calls_method) else {
-        mistakes.report_on(
-            literal,
-            format!(
+    let root = match root_of(&mut expression, &mut calls_method) {
+        Some(Root::Name(root)) => find_variable(root, &shown, literal, names)?,
+        Some(Root::Path) => None,
+        None => {
+            return Err(format!(
                 "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an \
                  expression instead of the template, as `format!(…)`"
-            ),
-        );
-        return None;
-    };
-    let root = match root {
-        Root::Name(root) => find_variable(root, &shown, literal, names),
-        Root::Path => Ok(None),
-    };
-    let root = root.and_then(|root| match &root {
-        Some(root) if !calls_method && names.is_some_and(|names| names.is_optional(root)) => {
-            Err(explain_optional(&shown, root, literal))
+            ));
         }
-        _ => Ok(root),
-    });
-    match root {
-        Ok(root) => Some(Placeholder {
-            is_generic: matches!(expression, Expr::Path(_))
-                && root
-                    .iter()
-                    .zip(names)
-                    .any(|(root, names)| names.is_generic(root)),
-            borrowed_root: (calls_method && root.as_ref().is_some_and(|root| root != "self"))
-                .then(|| borrow_root(&mut expression))
-                .flatten(),
-            shown,
-            expression,
-            root,
-        }),
-        Err(message) => {
-            mistakes.report_on(literal, message);
-            None
-        }
+    };
+    let is = |test: fn(&Names, &Ident) -> bool| {
+        let mut both = root.iter().zip(names);
+        both.any(|(root, names)| test(names, root))
+    };
+    if let Some(root) = &root
+        && !calls_method
+        && is(Names::is_optional)
+    {
+        return Err(explain_optional(&shown, root, literal));
     }
+    let is_generic = matches!(expression, Expr::Path(_)) && is(Names::is_generic);
+    let borrows = calls_method && root.as_ref().is_some_and(|root| root != "self");
+    let borrowed_root = borrows.then(|| borrow_root(&mut expression)).flatten();
+    Ok(Placeholder {
+        shown,
+        expression,
+        root,
+        borrowed_root,
+        is_generic,
+    })
 }
 
 /// The variable that `root` names, if it does not name a constant.
