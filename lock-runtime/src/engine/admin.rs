@@ -95,7 +95,9 @@ impl Engine {
         let by = self.clock.now() + MIGRATION;
         let done = self.store.migrate(by).await;
         done.map_err(|source| match source.kind() {
-            StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
+            StoreErrorKind::Misconfigured | StoreErrorKind::OtherVersion => {
+                LockError::config(source.to_string())
+            }
             _ => unavailable(None, source),
         })
     }

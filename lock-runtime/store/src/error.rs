@@ -73,6 +73,9 @@ pub enum StoreErrorKind {
     /// The store is not what the client's URL says, such as another kind of Redis, or no master of
     /// that name, or it is not set up as the engine needs it. Not tried again.
     Misconfigured,
+    /// Another version of this library is in use at the store, and the two do not understand each
+    /// other. Not tried again.
+    OtherVersion,
 }
 
 impl StoreErrorKind {
@@ -90,6 +93,7 @@ impl StoreErrorKind {
             Self::NotReplicated => "not_replicated",
             Self::Contended => "contended",
             Self::Misconfigured => "misconfigured",
+            Self::OtherVersion => "other_version",
         }
     }
 
@@ -105,7 +109,7 @@ impl StoreErrorKind {
             | Self::Loading
             | Self::NotReplicated
             | Self::Contended => true,
-            Self::Denied | Self::Refused | Self::Misconfigured => false,
+            Self::Denied | Self::Refused | Self::Misconfigured | Self::OtherVersion => false,
         }
     }
 }
@@ -204,6 +208,10 @@ impl fmt::Display for StoreError {
                 "try again, or wait for longer",
             ),
             StoreErrorKind::Misconfigured => ("it is not what the URL says", "correct the URL"),
+            StoreErrorKind::OtherVersion => (
+                "another version of lock-runtime is in use there",
+                "use the newer one in all processes, after all older ones have ended",
+            ),
         };
         let todo = self.advice.unwrap_or(todo);
         write!(f, "{what} ({}); {todo}", self.detail)

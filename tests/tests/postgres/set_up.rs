@@ -76,7 +76,9 @@ async fn functions_of_another_version_are_refused() {
     server
         .run(
             "CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
-             LANGUAGE sql IMMUTABLE AS 'SELECT 2'",
+             LANGUAGE sql IMMUTABLE AS 'SELECT 2';
+             CREATE OR REPLACE FUNCTION lock_store.serves(client integer) RETURNS boolean
+             LANGUAGE sql IMMUTABLE AS 'SELECT client = 2'",
         )
         .await;
     let said = error_of(&server.app_url()).await;

@@ -45,7 +45,9 @@ impl LockClientBuilder {
         let (client, store) = self.start()?;
         let by = || client.engine().clock().now() + connect_timeout;
         let failed = |source: StoreError| match source.kind() {
-            StoreErrorKind::Misconfigured => LockError::config(source.to_string()),
+            StoreErrorKind::Misconfigured | StoreErrorKind::OtherVersion => {
+                LockError::config(source.to_string())
+            }
             _ => LockError::Unavailable { key: None, source },
         };
         store.connected(by()).await.map_err(failed)?;

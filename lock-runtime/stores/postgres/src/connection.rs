@@ -8,6 +8,7 @@ use std::time::Duration;
 use lock_store::{Clock, Instant, StoreError, StoreErrorKind};
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, NoTls, Row};
 
 use crate::errors::{of_postgres, of_read_only, of_standby, of_version};
@@ -54,7 +55,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-const HELLO: &str = "SELECT lock_store.version(), \
+const HELLO: &str = "SELECT lock_store.version(), lock_store.serves($1), \
                      (date_part('epoch', clock_timestamp()) * 1000000)::bigint, \
                      pg_backend_pid()";
 
@@ -79,16 +80,16 @@ impl Connection {
         }
         let asked = clock.now();
         let failed = |error: Error| of_postgres(&error, &server);
-        let rows = client.query_typed(HELLO, &[]).await.map_err(failed)?;
+        let own: (&(dyn ToSql + Sync), Type) = (&crate::VERSION, Type::INT4);
+        let rows = client.query_typed(HELLO, &[own]).await.map_err(failed)?;
         let answered = clock.now();
         let row = rows.first().ok_or_else(|| says_nothing(&server))?;
-        let version = row.try_get(0).map_err(failed)?;
-        if version != crate::VERSION {
-            return Err(of_version(version, &server));
+        if !row.try_get::<_, bool>(1).map_err(failed)? {
+            return Err(of_version(row.try_get(0).map_err(failed)?, &server));
         }
         let client = Arc::new(client);
         let is_own = login_process(&client, &route.transport).await;
-        let is_own = is_own == Some(row.try_get(2).map_err(failed)?);
+        let is_own = is_own == Some(row.try_get(3).map_err(failed)?);
         Ok(Self {
             server: identity.map(|identity| (Arc::clone(&route.known), identity)),
             turns: Turns::new(is_own, &client, clock),
@@ -99,7 +100,7 @@ impl Connection {
             renew_at,
             asked,
             answered,
-            micros: row.try_get(1).map_err(failed)?,
+            micros: row.try_get(2).map_err(failed)?,
             _open: open,
         })
     }
@@ -114,9 +115,9 @@ impl Connection {
         Busy(self)
     }
 
-    /// Takes no more statements.
-    pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Relaxed);
+    /// Takes no more statements. False if that is so already.
+    pub(crate) fn retire(&self) -> bool {
+        !self.is_retired.swap(true, Ordering::Relaxed)
     }
 
     /// Takes no statements until it has answered all that it has. False if that is so already.

@@ -41,6 +41,8 @@ pub(crate) enum Effect {
     None,
     /// None. It may be sent again at once.
     Repeat,
+    /// None: what it calls is not there. Another migration may have been applied.
+    Gone,
     /// None: a crowd, or an open `lock_check`, kept the row. It may be sent again.
     Kept,
     /// Unknown: the connection is gone.
@@ -57,6 +59,8 @@ pub(crate) fn effect_of(error: &Error) -> Effect {
     } else if is_of_class(code, &["08", "57", "58", "XX"]) {
         // The server, or a pooler, ended the session, perhaps while it committed.
         Effect::Unknown
+    } else if *code == SqlState::UNDEFINED_FUNCTION {
+        Effect::Gone
     } else if matches!(code.code(), CONTENDED | CHECKED) {
         Effect::Kept
     } else {
@@ -202,5 +206,5 @@ pub(crate) fn of_version(found: i32, server: &str) -> StoreError {
         true => MIGRATE,
         false => "use the lock-runtime that the newest migration came with",
     };
-    StoreError::new(StoreErrorKind::Misconfigured, text).advise(advice)
+    StoreError::new(StoreErrorKind::OtherVersion, text).advise(advice)
 }

@@ -25,8 +25,8 @@ pub(crate) async fn migrate(route: &Route, clock: &Clock) -> Result<(), StoreErr
     }
 }
 
-/// Whether the functions are there, are of this version, and may be used. Runs nothing that is
-/// there: a stranger may have made it.
+/// Whether the functions are there, are of this version or a later one, and may be used. Runs
+/// nothing that is there: a stranger may have made it.
 async fn is_applied(client: &Client) -> bool {
     // The migration begins a transaction.
     let _ = client.batch_execute("ROLLBACK").await;
@@ -37,5 +37,6 @@ async fn is_applied(client: &Client) -> bool {
                      AND pg_catalog.has_function_privilege(p.oid, 'EXECUTE')";
     let rows = client.query_typed(found, &[]).await;
     let source: Option<String> = rows.ok().and_then(|rows| rows.first()?.try_get(0).ok());
-    source.is_some_and(|source| source.trim() == format!("SELECT {}", crate::VERSION))
+    let version = source.and_then(|source| source.trim().strip_prefix("SELECT ")?.parse().ok());
+    version.is_some_and(|version: i32| version >= crate::VERSION)
 }

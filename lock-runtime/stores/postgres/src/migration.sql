@@ -170,6 +170,12 @@ CREATE OR REPLACE FUNCTION lock_store.version() RETURNS integer
 LANGUAGE sql IMMUTABLE SECURITY DEFINER SET search_path = lock_store, pg_temp
 AS $$ SELECT 1 $$;
 
+-- True if clients of that version may use these functions. A later migration that changes what one
+-- of them means, takes or gives makes it under another name. It drops those that it does not serve.
+CREATE OR REPLACE FUNCTION lock_store.serves(client integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE SECURITY DEFINER SET search_path = lock_store, pg_temp
+AS $$ SELECT client = 1 $$;
+
 -- Microseconds since 1970.
 CREATE OR REPLACE FUNCTION lock_store.micros(t timestamptz) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT (pg_catalog.date_part('epoch', t) * 1000000)::bigint $$;

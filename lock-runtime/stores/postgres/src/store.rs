@@ -154,6 +154,8 @@ impl PostgresStore {
             let told = of_postgres(&error, self.server());
             match effect_of(&error) {
                 Effect::Repeat if clock.now() < by => {}
+                // Over a new session, which sees of what version the functions are.
+                Effect::Gone if connection.retire() => {}
                 Effect::Kept if clock.now() + KEPT_TRY <= by => {
                     kept = Some(told);
                     clock.sleep_until(clock.now() + KEPT_PAUSE).await;

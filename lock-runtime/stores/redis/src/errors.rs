@@ -36,6 +36,8 @@ fn kind_of(text: &str) -> StoreErrorKind {
     let says = |texts: &[&str]| texts.iter().any(|part| text.contains(part));
     if has(&["NOAUTH", "WRONGPASS", "NOPERM"]) || is_denied(text) {
         Kind::Denied
+    } else if has(&["LOCKVERSION"]) {
+        Kind::OtherVersion
     } else if has(&["OOM"]) {
         Kind::OutOfMemory
     } else if has(&["READONLY", "MISCONF", "NOREPLICAS"]) {

@@ -34,24 +34,24 @@ fn source(_: &str, built_in: &'static str) -> &'static str {
 }
 
 scripts! {
-    ACQUIRE = "tokens.lua", "acquire_first.lua", "lib.lua", "acquire.lua";
-    ACQUIRE_ALL = "tokens.lua", "lib.lua", "acquire_all.lua";
-    RELEASE = "release_first.lua", "tokens.lua", "lib.lua", "release.lua";
-    ABANDON = "tokens.lua", "lib.lua", "abandon.lua";
-    SHRINK = "tokens.lua", "lib.lua", "shrink.lua";
-    FORCE_RELEASE = "tokens.lua", "lib.lua", "force_release.lua";
-    FENCE = "tokens.lua", "lib.lua", "fence.lua";
-    INSPECT = "tokens.lua", "lib.lua", "inspect.lua";
+    ACQUIRE = "tokens.lua", "acquire_first.lua", "version.lua", "lib.lua", "acquire.lua";
+    ACQUIRE_ALL = "tokens.lua", "version.lua", "lib.lua", "acquire_all.lua";
+    RELEASE = "release_first.lua", "tokens.lua", "version.lua", "lib.lua", "release.lua";
+    ABANDON = "tokens.lua", "version.lua", "lib.lua", "abandon.lua";
+    SHRINK = "tokens.lua", "version.lua", "lib.lua", "shrink.lua";
+    FORCE_RELEASE = "tokens.lua", "version.lua", "lib.lua", "force_release.lua";
+    FENCE = "tokens.lua", "version.lua", "lib.lua", "fence.lua";
+    INSPECT = "tokens.lua", "version.lua", "lib.lua", "inspect.lua";
     RENEW = "renew.lua";
-    QUORUM_TAKE = "tokens.lua", "lib.lua", "quorum_take.lua";
-    QUORUM_CONFIRM = "tokens.lua", "lib.lua", "quorum_confirm.lua";
-    QUORUM_END = "tokens.lua", "lib.lua", "quorum_end.lua";
-    RATE = "rate.lua";
+    QUORUM_TAKE = "tokens.lua", "version.lua", "lib.lua", "quorum_take.lua";
+    QUORUM_CONFIRM = "tokens.lua", "version.lua", "lib.lua", "quorum_confirm.lua";
+    QUORUM_END = "tokens.lua", "version.lua", "lib.lua", "quorum_end.lua";
+    RATE = "version.lua", "rate.lua";
     RIGHTS = "rights.lua";
     NEEDS = "needs.lua";
-    LATCH_SET = "latch.lua", "latch_set.lua";
-    LATCH_COUNT_DOWN = "latch.lua", "latch_count_down.lua";
-    LATCH_LOOK = "latch.lua", "latch_look.lua";
+    LATCH_SET = "version.lua", "latch.lua", "latch_set.lua";
+    LATCH_COUNT_DOWN = "version.lua", "latch.lua", "latch_count_down.lua";
+    LATCH_LOOK = "version.lua", "latch.lua", "latch_look.lua";
 }
 
 /// A script, for one server and for the nodes of a cluster.

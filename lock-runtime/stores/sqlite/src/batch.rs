@@ -13,6 +13,7 @@ use crate::lock::hand_over_freed;
 use crate::machine;
 use crate::mail::Mail;
 use crate::mailbox::{Hearer, LINK, Sender};
+use crate::schema::expect_version;
 use crate::session::Session;
 use crate::step::{After, Other, Step};
 use crate::sweep::Sweeps;
@@ -156,7 +157,7 @@ impl Opened {
         let known = match self.seen.take() == Some(change) {
             // Nobody else has changed anything.
             true => Ok(true),
-            false => self.session.is_known(rows),
+            false => self.is_known(),
         };
         self.begun = (change, rows.total_changes());
         if !matches!(known, Ok(true)) {
@@ -165,7 +166,20 @@ impl Opened {
         match known {
             Ok(true) => Ok(()),
             Ok(false) => Err(NotBegun::Replaced),
-            Err(error) => Err(NotBegun::Failed(self.failed(&error))),
+            Err(error) => Err(NotBegun::Failed(error)),
+        }
+    }
+
+    /// False if the database has no row of this client. An error if its tables are of another
+    /// version.
+    fn is_known(&self) -> Result<bool, StoreError> {
+        let Database {
+            connection, path, ..
+        } = &self.database;
+        let known = self.session.is_known(connection);
+        match known.map_err(|error| self.failed(&error))? {
+            true => expect_version(connection, path).map(|()| true),
+            false => Ok(false),
         }
     }
 
@@ -252,6 +266,7 @@ fn end(
 ) -> Result<Vec<Mail>, StoreError> {
     // Rolled back when it is closed.
     database.begin_patiently()?;
+    expect_version(&database.connection, &database.path)?;
     let now = machine::boot_nanos().map_err(|error| of_io(&error, &database.path))?;
     let mut step = session.step(&database.connection, folder, now);
     let ended = step

@@ -118,34 +118,44 @@ pub(crate) const END_OF_BOOT: &str = "
 ";
 
 fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
-    connection.query_row(pragma, (), |row| row.get(0))
+    let mut pragma = connection.prepare_cached(pragma)?;
+    pragma.query_row((), |row| row.get(0))
 }
 
 /// False if the database is empty. An error if it is another program's, or of another version.
 pub(crate) fn is_there(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
     let failed = |error: rusqlite::Error| of_sqlite(&error, path);
-    let misconfigured = |what: &str| {
-        let path = path.display();
-        StoreError::new(StoreErrorKind::Misconfigured, format!("{path} {what}"))
-    };
     let application = number(connection, "PRAGMA application_id").map_err(failed)?;
     if application != APPLICATION {
         let tables = number(connection, "SELECT count(*) FROM sqlite_master");
         return match application == 0 && tables.map_err(failed)? == 0 {
             true => Ok(false),
-            false => Err(misconfigured(
-                "is the database of another program; name a file of its own",
+            false => Err(StoreError::new(
+                StoreErrorKind::Misconfigured,
+                format!(
+                    "{} is the database of another program; name a file of its own",
+                    path.display()
+                ),
             )),
         };
     }
-    let version = number(connection, "PRAGMA user_version").map_err(failed)?;
+    expect_version(connection, path).map(|()| true)
+}
+
+/// Another process may change the tables at any time. In the same transaction, it changes their
+/// version.
+pub(crate) fn expect_version(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let version = number(connection, "PRAGMA user_version");
+    let version = version.map_err(|error| of_sqlite(&error, path))?;
     if version == VERSION {
-        return Ok(true);
+        return Ok(());
     }
-    Err(misconfigured(&format!(
-        "has tables of version {version}, and this build of lock-runtime knows version {VERSION}; \
-         use one version in all processes, or name another file"
-    )))
+    let text = format!(
+        "{} has tables of version {version}, and this lock-runtime knows version {VERSION}",
+        path.display()
+    );
+    let error = StoreError::new(StoreErrorKind::OtherVersion, text);
+    Err(error.advise("use one version in all processes, or name another file"))
 }
 
 /// In a transaction.

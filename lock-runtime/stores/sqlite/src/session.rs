@@ -8,7 +8,7 @@ use crate::errors::{of_io, of_sqlite};
 use crate::folder::{Folder, OwnFile};
 use crate::lock::hand_over_freed;
 use crate::machine;
-use crate::schema::END_OF_BOOT;
+use crate::schema::{END_OF_BOOT, expect_version};
 use crate::step::{After, Step};
 
 /// A client that has a row.
@@ -49,6 +49,7 @@ impl Session {
         let failed = |error: rusqlite::Error| of_sqlite(&error, &path);
         // Rolled back when it is closed.
         database.begin_patiently()?;
+        expect_version(&database.connection, &path)?;
         let now = machine::boot_nanos().map_err(of_file)?;
         let rows = &database.connection;
         let entered = (|| {

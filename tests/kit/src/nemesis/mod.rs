@@ -43,6 +43,8 @@ pub struct Settings {
     /// The program, which becomes a worker process if its first argument is `worker`; see
     /// [`run_worker`].
     pub program: PathBuf,
+    /// The program of every second process, as of another version of the library.
+    pub beside: Option<PathBuf>,
     /// The seed of all choices.
     pub seed: u64,
     /// How long faults are injected, and at least until each was injected once.
@@ -71,6 +73,7 @@ impl Settings {
         Self {
             engine: Engine::Redis,
             program: program.into(),
+            beside: None,
             seed,
             length,
             processes: 4,

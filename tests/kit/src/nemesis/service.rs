@@ -96,7 +96,9 @@ impl Service {
         };
         let words = arguments.words();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let mut process = ChildProcess::start(&self.settings.program, &words);
+        let other = self.settings.beside.as_ref().filter(|_| at % 2 == 1);
+        let program = other.unwrap_or(&self.settings.program);
+        let mut process = ChildProcess::start(program, &words);
         process.wait_for("up").await;
         Slot { process, number }
     }

@@ -4,8 +4,10 @@
 //! It makes runs of a minute each, one after the other. Each has an empty server and a seed of its
 //! own. At the end it prints a report of all. The exit status is 1 if a run found what must not be,
 //! under faults that a lock must bear. With `worker` as its first argument it is one of the
-//! processes under load; there is no need to start that by hand.
+//! processes under load; there is no need to start that by hand. `--beside PROGRAM` names the
+//! `nemesis-worker` of another version, which every second process runs.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,7 @@ use lock_testkit::seeded::Seeded;
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: soak [--minutes N] [--seed S] \
-    [--engine redis|sentinel|replicas|cluster|quorum|postgres|sqlite]";
+    [--engine redis|sentinel|replicas|cluster|quorum|postgres|sqlite] [--beside PROGRAM]";
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::main]
@@ -26,13 +28,13 @@ async fn main() -> Result<ExitCode, String> {
         run_worker(words).await;
         return Ok(ExitCode::SUCCESS);
     }
-    let (minutes, seed, engine) = options(&arguments)?;
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let options = options(&arguments)?;
+    let engine = options.engine;
     let mut terminated =
         signal(SignalKind::terminate()).map_err(|error| format!("no signals: {error}"))?;
     // A signal ends this program here, and with it everything that it started.
     tokio::select! {
-        report = soak(program, minutes, seed, engine) => {
+        report = soak(options) => {
             println!("{report}");
             let none = engine.has_failovers() && !report.faults.contains_key(&Fault::Failover);
             if none {
@@ -46,14 +48,24 @@ async fn main() -> Result<ExitCode, String> {
     }
 }
 
-fn options(arguments: &[String]) -> Result<(u64, u64, Engine), String> {
+struct Options {
+    program: PathBuf,
+    beside: Option<PathBuf>,
+    minutes: u64,
+    seed: u64,
+    engine: Engine,
+}
+
+fn options(arguments: &[String]) -> Result<Options, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let (mut minutes, mut seed) = (1, u64::from(std::process::id()));
-    let mut engine = Engine::Redis;
+    let (mut engine, mut beside) = (Engine::Redis, None);
     for option in arguments.chunks(2) {
         let value = option.get(1).map(String::as_str).unwrap_or_default();
         match (option[0].as_str(), value, value.parse()) {
             ("--minutes", _, Ok(number)) => minutes = number,
             ("--seed", _, Ok(number)) => seed = number,
+            ("--beside", program, _) if !program.is_empty() => beside = Some(program.into()),
             ("--engine", name, _) => {
                 let mut named = Engine::NAMED.iter();
                 let found = named.find(|(other, _)| *other == name);
@@ -62,10 +74,23 @@ fn options(arguments: &[String]) -> Result<(u64, u64, Engine), String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
-    Ok((minutes, seed, engine))
+    Ok(Options {
+        program,
+        beside,
+        minutes,
+        seed,
+        engine,
+    })
 }
 
-async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64, engine: Engine) -> Report {
+async fn soak(options: Options) -> Report {
+    let Options {
+        program,
+        beside,
+        minutes,
+        seed,
+        engine,
+    } = options;
     let mut seeds = Seeded::new(seed);
     let mut all = Report::default();
     let until = Instant::now() + Duration::from_secs(60 * minutes);
@@ -75,7 +100,9 @@ async fn soak(program: std::path::PathBuf, minutes: u64, seed: u64, engine: Engi
         let left = until.saturating_duration_since(Instant::now());
         let length = left.min(MINUTE);
         eprintln!("a run of {length:.0?} with seed {next}");
-        let report = run(&Settings::new(&program, next, length).on(engine)).await;
+        let mut settings = Settings::new(&program, next, length).on(engine);
+        settings.beside.clone_from(&beside);
+        let report = run(&settings).await;
         for violation in report.in_model() {
             eprintln!("seed {next}: {violation}");
         }

@@ -45,6 +45,7 @@ pub(super) fn stages(file: &str, quick: bool) -> Vec<Stage> {
                 stage("faults", &["latch::"]),
             ],
         ),
+        "version.lua" => (vec![stage("versions", &["redis_scripts::"])], Vec::new()),
         // What a user may do is asked for before a diagnosis.
         "rights.lua" => (
             vec![alone(), stage("topology", &["diagnosis::"])],

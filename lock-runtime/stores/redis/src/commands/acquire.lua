@@ -38,7 +38,7 @@ if mine then
     token = mint(at, tokens)
     if not token then
       settle(at, state)
-      return redis.error_reply('WRONGTYPE the fence counter is not a number')
+      return wrong_counter(at)
     end
   end
   if not held then

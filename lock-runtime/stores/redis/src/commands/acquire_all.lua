@@ -4,10 +4,16 @@
 -- that lock is of another kind or type.
 -- O(locks), and once for each hold that expired and each waiter that gets its turn.
 local lease, reserve, time, held, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), now(), {}, {1}
+
+-- What a later version has stored is told as such.
+local function conflict(i, error)
+  return string.find(error.err, '^LOCKVERSION') and error or {2, i}
+end
+
 for i = 1, #KEYS / 3 do
   local at, owner = names(i), ARGV[4 + i]
   local state = state_of(at, time)
-  if state.err then return {2, i} end
+  if state.err then return conflict(i, state) end
   local other_kind = state.shared and state.used > 0
   -- A free lock belongs to its waiters, if they still wait.
   local mine = ARGV[3] ~= 'respect' or state.used > 0 or hand_over(at, state, ARGV[4], time)
@@ -18,7 +24,7 @@ for i = 1, #KEYS / 3 do
   tokens[i + 1] = ''
   if reserve > 0 then
     tokens[i + 1] = mint(at, reserve)
-    if not tokens[i + 1] then return {2, i} end
+    if not tokens[i + 1] then return conflict(i, wrong_counter(at)) end
   end
 end
 for i = 1, #KEYS / 3 do

@@ -6,6 +6,6 @@ if state.err then return state end
 settle(at, state)
 if not held_by(at, state, ARGV[1], tonumber(ARGV[2])) then return false end
 local token = mint(at, 1)
-if not token then return redis.error_reply('WRONGTYPE the fence counter is not a number') end
+if not token then return wrong_counter(at) end
 keep_tokens(at, token, 1)
 return token

@@ -7,7 +7,7 @@ if type(holder) ~= 'table' then
 end
 local time = now()
 if type(redis.pcall('ZSCORE', at.lock, 'used')) ~= 'string' then
-  return redis.error_reply('WRONGTYPE not a lock')
+  return not_a_lock(at)
 end
 local holders = redis.call('ZCOUNT', at.lock, '(' .. string.format('%.0f', time), '+inf')
 if holders == 0 then return {false, -2, waiting, 0} end

@@ -18,9 +18,10 @@ end
 
 -- The latch; nil if it is not set; an error if the key is something else.
 local function read()
-  local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened')
+  local found = redis.call('HMGET', KEYS[1], 'count', 'generation', 'opened', 'version')
   local pttl = redis.call('PTTL', KEYS[1])
   if pttl == -2 then return nil end
+  if found[4] then return nil, unreadable('v' .. found[4] .. ':') end
   local function number(text) return text and string.match(text, '^%d+$') and tonumber(text) end
   local count, generation = number(found[1]), number(found[2])
   if not count or not generation or not found[3] then return nil, conflict() end

@@ -35,6 +35,8 @@ local function parse(member)
   if not owner then return nil end
   local tokens, shares = string.match(more, '^:(%d+)(.*)$')
   local permits, of = string.match(shares or '', '^:(%d+):(%d+)$')
+  -- A part that is not known may mean anything.
+  if not permits and (shares or more) ~= '' then return nil end
   return {
     owner = owner, client = client,
     first_lease = tonumber(first_lease), wait = tonumber(wait) * 1000,
@@ -57,7 +59,8 @@ end
 -- as long. Each call forgets at most the first of each.
 local function forget_one(at, time)
   local first = redis.call('ZRANGEBYSCORE', at.queue, PASSED_OVER, '(' .. HEARD, 'LIMIT', 0, 1)[1]
-  local passed_over = first and was_passed_over(at, parse(first).client)
+  local place = first and parse(first)
+  local passed_over = place and was_passed_over(at, place.client)
   if first and time / 1000 - (passed_over or 0) > KEPT then redis.call('ZREM', at.queue, first) end
   local from, before = HEARD + HEARD / 60, HEARD + time - KEPT * 1000
   -- Clients keep the time of passing over as long as there are such places.
@@ -97,6 +100,16 @@ local function tidy(at)
   if not first.err and first[1] and tonumber(first[2]) >= HEARD then redis.call('DEL', at.queue) end
 end
 
+-- The error for a key that holds no lock of version 1.
+local function not_a_lock(at)
+  local version = redis.pcall('ZSCORE', at.lock, 'version')
+  return unreadable(type(version) == 'string' and 'v' .. version .. ':', 'not a lock')
+end
+
+local function wrong_counter(at)
+  return unreadable(redis.pcall('GET', at.fence), 'the fence counter is not a number')
+end
+
 -- What is taken of a lock: nothing, all of it by an exclusive holder, or some permits. Removes
 -- expired shares, each once.
 local function state_of(at, time)
@@ -104,9 +117,7 @@ local function state_of(at, time)
   if not holder then return {used = 0} end
   if type(holder) == 'string' then return {used = 1, holder = holder} end
   local used, of = redis.pcall('ZSCORE', at.lock, 'used'), redis.pcall('ZSCORE', at.lock, 'of')
-  if type(used) ~= 'string' or type(of) ~= 'string' then
-    return redis.error_reply('WRONGTYPE not a lock')
-  end
+  if type(used) ~= 'string' or type(of) ~= 'string' then return not_a_lock(at) end
   local state = {used = -used, of = -of, shared = true}
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.lock, '(0', time)) do
     redis.call('ZREM', at.lock, member)

@@ -5,7 +5,7 @@ local token = tonumber(ARGV[2])
 local at = names(1)
 if redis.pcall('GET', at.lock) ~= ARGV[1] then return 0 end
 local last = last_token(at)
-if not last then return redis.error_reply('WRONGTYPE the fence counter is not a number') end
+if not last then return wrong_counter(at) end
 if last >= token then return 0 end
 keep_tokens(at, token, tonumber(ARGV[3]))
 return 1

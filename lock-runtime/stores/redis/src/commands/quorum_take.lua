@@ -13,7 +13,7 @@ end
 local token = ''
 if fenced then
   token = mint(at, 1)
-  if not token then return redis.error_reply('WRONGTYPE the fence counter is not a number') end
+  if not token then return wrong_counter(at) end
 end
 if not holder then redis.call('SET', at.lock, owner, 'PX', lease) end
 return {1, token}

@@ -22,7 +22,7 @@ if known then
   at, turn, debt = string.match(known, '^(%d+):(%d+):(%d+)$')
   at, turn, debt = tonumber(at), tonumber(turn), tonumber(debt)
   if not at or turn > 9007199254740991 or debt > 9007199254740991 then
-    return redis.error_reply('WRONGTYPE the bucket of the rate limiter is something else')
+    return unreadable(known, 'the bucket of the rate limiter is something else')
   end
   -- If the clock was set back, the bucket would stay empty for that long. Count from now instead.
   set_back = at > now
