@@ -43,7 +43,7 @@ impl Stage {
 
 /// The error says which versions meet and what to do, and asking again does not help.
 fn expect_version<T: std::fmt::Debug>(reply: Result<T, Failure>) {
-    let error: StoreError = reply.expect_err("it is of a later version").error;
+    let error: StoreError = reply.unwrap_err().error;
     assert_eq!(error.kind(), StoreErrorKind::OtherVersion, "{error}");
     let said = error.to_string();
     assert!(said.contains("version 2"), "{said}");
@@ -156,15 +156,8 @@ async fn places_of_a_later_form_are_skipped_and_granted_nothing() {
                 granted.iter().any(|(owner, _)| *owner == next)
             })
             .await;
-            let mut granted = stage.clients.heard_by_b.granted.lock().unwrap();
-            assert_eq!(
-                granted
-                    .drain(..)
-                    .map(|(owner, _)| owner)
-                    .collect::<Vec<_>>(),
-                [next]
-            );
-            drop(granted);
+            let granted = std::mem::take(&mut *stage.clients.heard_by_b.granted.lock().unwrap());
+            assert_eq!(granted, [(next, None)], "{form} {share:?}");
             stage
                 .clients
                 .release(claim("k", next, share), Duration::ZERO)

@@ -2,7 +2,8 @@
 
 use super::mistake::Mistake;
 
-/// The arguments with which a worker is started.
+/// The arguments with which a worker is started, also one of an earlier commit
+/// (`tests/long/run beside`).
 #[derive(Clone, Debug)]
 pub(super) struct Arguments {
     pub(super) url: String,

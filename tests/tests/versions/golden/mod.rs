@@ -60,12 +60,13 @@ const BASES: [(&str, u64, f64); 6] = [
     ("now-ns", 0, 1e-3),
 ];
 
-/// The longest time that a fixture lasts, and by how much a machine may be slow, in seconds.
+/// The longest time in a fixture, in seconds.
 const LONGEST: f64 = 90_000.0;
-const SLOW: f64 = 30.0;
+/// Times are rounded to this. Half of it is what a slow machine may need.
+const ROUND: f64 = 60.0;
 
 fn rounded(seconds: f64) -> i64 {
-    ((seconds / SLOW).round() * SLOW) as i64
+    ((seconds / ROUND).round() * ROUND) as i64
 }
 
 /// A time to live.
