@@ -156,7 +156,7 @@ async fn a_view_is_used_at_once_while_hundreds_are_given_up() {
         all.iter().filter(|one| one.contains("%granted:")).count()
     };
     let many = heard().await;
-    assert!(many > MANY / 2, "{many}");
+    assert!(many > MANY / 4, "{many}");
     // A round trip for each would take ten seconds.
     proxy.delay(Duration::from_millis(10));
     eventually("some are given up", async || heard().await < many).await;
