@@ -76,7 +76,7 @@ const fn spelling(
 /// One attribute: its name, the words a user may write in it, and what its messages say it does.
 pub(crate) struct Vocabulary {
     pub(crate) name: &'static str,
-    /// The one table of options: each option is checked for the same mistakes.
+    /// Every option of the attribute.
     pub(crate) options: &'static [Spelling],
     /// What other libraries call an option, and our name for it.
     pub(crate) synonyms: &'static [(&'static str, &'static str)],
@@ -91,7 +91,7 @@ pub(crate) struct Vocabulary {
     pub(crate) runs: &'static str,
 }
 
-/// Both attributes: a word of the one may have been meant for the other.
+/// Both attributes. A word of one may have been meant for the other.
 pub(crate) const ATTRIBUTES: [&Vocabulary; 2] = [&DISTRIBUTED_LOCK, &RATE_LIMITED];
 
 pub(crate) const DISTRIBUTED_LOCK: Vocabulary = Vocabulary {
@@ -118,25 +118,30 @@ pub(crate) const RATE_LIMITED: Vocabulary = Vocabulary {
     runs: "be limited",
 };
 
-/// The options of a lock that are durations.
+/// The options of a lock whose values are durations.
 pub(crate) const DURATIONS: [Opt; 4] = [Opt::Lease, Opt::MaxHold, Opt::Wait, Opt::HoldAtLeast];
 
-/// The `wait` without an end.
+/// The `wait` that never ends for a busy lock.
 pub(crate) const FOREVER: &str = "forever";
 
-// `mode`
+/// The `mode` of a lock that nobody shares.
 pub(crate) const EXCLUSIVE: &str = "exclusive";
+/// The `mode` that readers share.
 pub(crate) const READ: &str = "read";
+/// The `mode` that excludes readers and writers.
 pub(crate) const WRITE: &str = "write";
 
-// `on_lost`
+/// The `on_lost` that drops the body.
 pub(crate) const CANCEL: &str = "cancel";
+/// The `on_lost` that lets the body run on.
 pub(crate) const CONTINUE: &str = "continue";
 
-// `on_busy`
+/// The `on_busy` that returns an error.
 const ERROR: &str = "error";
+/// The `on_busy` that skips the body.
 pub(crate) const SKIP: &str = "skip";
 
+/// The options of `#[distributed_lock]`.
 #[rustfmt::skip]
 const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"stock:<product_id>\""),
@@ -162,6 +167,7 @@ const LOCK_OPTIONS: [Spelling; 18] = [
     spelling(Opt::Crate, "crate", ValueKind::Path, "crate = my_facade::lock_runtime"),
 ];
 
+/// The options of `#[rate_limited]`.
 #[rustfmt::skip]
 const RATE_OPTIONS: [Spelling; 7] = [
     spelling(Opt::Key, "key", ValueKind::Key, "key = \"api:<app_id>\""),

@@ -1,47 +1,53 @@
-//! What is wrong with the options of a lock once all are known: limits, contradictions, and names
-//! that hide a parameter.
+//! What is wrong with the options once all are known: limits, contradictions, and names that hide a
+//! parameter.
 
 use crate::args::{Opt, READ, SKIP, WRITE};
-use crate::faults::Faults;
 use crate::function::parameters::Names;
+use crate::mistakes::Mistakes;
 use crate::parse::duration;
 use crate::parse::value::Value;
 use crate::parse::{Arg, Args};
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 
+/// The runtime's shortest lease, in milliseconds.
 const SHORTEST_LEASE: u64 = 10;
+/// The runtime's longest lease, in milliseconds.
 const LONGEST_LEASE: u64 = 24 * 60 * 60 * 1_000;
 
 /// `names` are those of the function's parameters.
-pub(crate) fn options(args: &Args, names: Option<&Names>, faults: &mut Faults) {
-    lease(args, faults);
-    max_hold(args, faults);
+pub(crate) fn check_lock(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
+    check_lease(args, mistakes);
+    check_max_hold(args, mistakes);
+    check_wait(args, mistakes);
+    check_synchronizers(args, mistakes);
+    check_bound_names(args, names, mistakes);
+}
+
+fn check_wait(args: &Args, mistakes: &mut Mistakes) {
     if let Some(wait) = args.get(Opt::Wait)
         && let Some(on_busy) = args.get(Opt::OnBusy)
         && matches!(wait.value, Value::Forever)
         && args.is_word(Opt::OnBusy, SKIP)
     {
-        faults.at(
+        mistakes.report_at(
             on_busy.span,
             "`on_busy = \"skip\"` never happens with `wait = \"forever\"`: write a `wait` after \
              which to skip, for example `wait = \"0s\"`, or leave out `on_busy`",
         );
     }
-    synchronizers(args, faults);
-    bound_names(args, names, faults);
 }
 
 /// A call takes one kind of lock: several keys, a read-write lock or a semaphore.
-fn synchronizers(args: &Args, faults: &mut Faults) {
+fn check_synchronizers(args: &Args, mistakes: &mut Mistakes) {
     if let (Some(_), Some(keys)) = (args.get(Opt::Key), args.get(Opt::Keys)) {
-        faults.at(
+        mistakes.report_at(
             keys.name_span,
             "`key` and `keys` both say what is locked: leave out one of them, several keys all \
              stand in `keys`",
         );
     }
     if let (Some(_), Some(permits)) = (args.get(Opt::Mode), args.get(Opt::Permits)) {
-        faults.at(
+        mistakes.report_at(
             permits.name_span,
             "`mode` is how a lock is held and `permits` makes a semaphore: leave out one of them",
         );
@@ -52,7 +58,7 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
     if let Some(mode) = args.get(Opt::Mode)
         && let Value::Word(word @ (READ | WRITE)) = mode.value
     {
-        faults.at(
+        mistakes.report_at(
             mode.name_span,
             format!(
                 "several `keys` are always locked exclusively, not with `mode = \"{word}\"`: \
@@ -61,7 +67,7 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
         );
     }
     if let Some(permits) = args.get(Opt::Permits) {
-        faults.at(
+        mistakes.report_at(
             permits.name_span,
             "several `keys` are always locked exclusively, and `permits` makes a semaphore of \
              one: leave out `permits`, or write one `key`",
@@ -69,12 +75,12 @@ fn synchronizers(args: &Args, faults: &mut Faults) {
     }
 }
 
-fn lease(args: &Args, faults: &mut Faults) {
+fn check_lease(args: &Args, mistakes: &mut Mistakes) {
     let (Some(given), Some(millis)) = (args.get(Opt::Lease), args.millis(Opt::Lease)) else {
         return;
     };
     if millis == 0 {
-        faults.at(
+        mistakes.report_at(
             given.span,
             "a lease of zero would be over before the body begins: write how long the body may \
              take at most, for example `lease = \"10s\"`, or leave out `lease` to have the lock \
@@ -87,7 +93,7 @@ fn lease(args: &Args, faults: &mut Faults) {
             "write a shorter one, or leave out `lease` to have the lock renewed for as long as \
              the body runs"
         };
-        faults.at(
+        mistakes.report_at(
             given.span,
             format!(
                 "a lease is {} to 24h: {advice}",
@@ -97,7 +103,7 @@ fn lease(args: &Args, faults: &mut Faults) {
     }
 }
 
-fn max_hold(args: &Args, faults: &mut Faults) {
+fn check_max_hold(args: &Args, mistakes: &mut Mistakes) {
     let Some(given) = args.get(Opt::MaxHold) else {
         return;
     };
@@ -105,7 +111,7 @@ fn max_hold(args: &Args, faults: &mut Faults) {
     let renew = args.bool(Opt::Renew);
     let says_renew = args.get(Opt::Renew).is_some();
     if max_hold.is_some_and(|max_hold| max_hold < SHORTEST_LEASE) {
-        faults.at(
+        mistakes.report_at(
             given.span,
             format!(
                 "`max_hold` is shorter than the shortest lease ({}): write a longer one",
@@ -113,13 +119,13 @@ fn max_hold(args: &Args, faults: &mut Faults) {
             ),
         );
     } else if renew == Some(false) {
-        faults.at(
+        mistakes.report_at(
             given.name_span,
             "`max_hold` ends the renewal, and `renew = false` says that there is none: leave out \
              one of them",
         );
     } else if args.get(Opt::Lease).is_some() && !says_renew {
-        faults.at(
+        mistakes.report_at(
             given.name_span,
             "`max_hold` ends the renewal, and a hold with `lease` is not renewed: add `renew = \
              true`, or leave out `lease` or `max_hold`",
@@ -127,7 +133,7 @@ fn max_hold(args: &Args, faults: &mut Faults) {
     } else if let (Some(max_hold), Some(lease)) = (max_hold, args.millis(Opt::Lease))
         && max_hold < lease
     {
-        faults.at(
+        mistakes.report_at(
             given.span,
             format!(
                 "`max_hold` ({}) is shorter than `lease` ({}): write a longer `max_hold` or a \
@@ -139,20 +145,20 @@ fn max_hold(args: &Args, faults: &mut Faults) {
     }
 }
 
-fn bound_names(args: &Args, names: Option<&Names>, faults: &mut Faults) {
+fn check_bound_names(args: &Args, names: Option<&Names>, mistakes: &mut Mistakes) {
     let bound = |opt| args.get(opt).zip(args.name(opt));
     let (fence, guard) = (bound(Opt::Fence), bound(Opt::Guard));
     if let (Some((_, fence)), Some((given, guard))) = (fence, guard)
         && fence == guard
     {
-        faults.at(
+        mistakes.report_at(
             given.span,
             format!("`fence` and `guard` are both called `{guard}`: give them two names"),
         );
     }
-    let hides = |option: &str, given: &Arg, name: &Ident, faults: &mut Faults| {
+    let hides = |option: &str, given: &Arg, name: &Ident, mistakes: &mut Mistakes| {
         if names.is_some_and(|names| names.parameters.contains(name)) {
-            faults.at(
+            mistakes.report_at(
                 given.span,
                 format!(
                     "`{option} = {name}` would hide the parameter `{name}`: write another name"
@@ -161,9 +167,47 @@ fn bound_names(args: &Args, names: Option<&Names>, faults: &mut Faults) {
         }
     };
     if let Some((given, name)) = fence {
-        hides("fence", given, name, faults);
+        hides("fence", given, name, mistakes);
     }
     if let Some((given, name)) = guard {
-        hides("guard", given, name, faults);
+        hides("guard", given, name, mistakes);
+    }
+}
+
+pub(crate) fn check_rate_limit(args: &Args, mistakes: &mut Mistakes) {
+    let burst = args.get(Opt::Burst).map(|given| (given, &given.value));
+    if let Some((given, Value::Count(0))) = burst {
+        mistakes.report_at(
+            given.span,
+            "a burst of zero lets nothing pass, ever: write how many may pass at once, at least 1",
+        );
+        return;
+    }
+    match args.get(Opt::Rate).map(|given| (given, &given.value)) {
+        Some((given, Value::Rate(rate))) => match burst {
+            Some((given, Value::Count(size))) if !rate.is_full_in_time(*size) => mistakes.report_at(
+                given.span,
+                format!(
+                    "at this rate a burst of {size} takes longer than 30 days to come back: write \
+                     a faster rate or a smaller `burst`"
+                ),
+            ),
+            None if !rate.is_full_in_time(rate.tokens) => mistakes.report_at(
+                given.span,
+                format!(
+                    "the time of this rate is longer than 30 days: write a shorter one, for \
+                     example \"{}/24h\"",
+                    rate.tokens
+                ),
+            ),
+            _ => {}
+        },
+        Some(_) => {}
+        None if args.unclear => {}
+        None => mistakes.report_at(
+            Span::call_site(),
+            "`rate` is missing: write how many may pass in how long, for example `rate = \
+             \"100/s\"`",
+        ),
     }
 }

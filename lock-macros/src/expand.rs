@@ -1,12 +1,12 @@
 //! Writes out the function under a lock. Everything is checked already.
 
-pub(crate) mod client;
-pub(crate) mod convert_error;
 pub(crate) mod key;
 mod moves;
-mod pattern;
-pub(crate) mod request;
-pub(crate) mod usage;
+mod options;
+mod parameter;
+pub(crate) mod rate_limited;
+mod request;
+mod usage;
 
 use crate::args::{Opt, SKIP};
 use crate::expand::moves::Parameters;
@@ -20,7 +20,7 @@ use proc_macro2::{Group, Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::Type;
 
-pub(crate) fn function(
+pub(crate) fn write_function(
     args: &Args,
     keys: &Keys,
     mut function: Function,
@@ -40,7 +40,7 @@ pub(crate) fn function(
         Shape::AsyncFn { inner, braces } => {
             function.attrs.extend(inner);
             let parameters = Parameters::take(&mut function.sig);
-            let statements = expansion.statements(&parameters, &braces);
+            let statements = expansion.write_statements(&parameters, &braces);
             // In the user's braces, or errors about the function would point to the attribute.
             body::regroup(&braces, statements)
         }
@@ -48,12 +48,12 @@ pub(crate) fn function(
             body::replace_future(&mut block, |future| {
                 let statements = &mut future.block.stmts;
                 usage::allow_unused(&function.sig, statements, |name| {
-                    usage::mention(&expansion.expressions, name)
-                        || usage::mention(&expansion.placeholders, name)
+                    usage::mentions(&expansion.expressions, name)
+                        || usage::mentions(&expansion.placeholders, name)
                 });
                 let parameters = Parameters::take_from(&expansion.names, statements);
                 let braces = body::group(&future.block);
-                let statements = expansion.statements(&parameters, &braces);
+                let statements = expansion.write_statements(&parameters, &braces);
                 quote_spanned!(Span::mixed_site()=> async move { #statements })
             });
             body::group(&block)
@@ -76,25 +76,25 @@ struct Expansion<'a> {
 }
 
 impl Expansion<'_> {
-    fn statements(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
+    fn write_statements(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
         match self.handler_mentions_a_parameter() {
-            false => self.one_body(parameters, braces),
-            true => self.body_in_a_body(parameters, braces),
+            false => self.write_one_body(parameters, braces),
+            true => self.write_body_in_a_body(parameters, braces),
         }
     }
 
-    /// The options are evaluated in the body itself, like its first statements: what they take,
-    /// borrow or leave is as in a plain function.
-    fn one_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
-        let Request { prepare, acquire } = request::of(self.args, self.keys);
-        let (convert, convert_name) = self.convert();
-        let (slot, borrow) = self.slot();
+    /// The options are evaluated in the body, as its first statements. So they take, borrow and
+    /// leave what statements of a plain function would.
+    fn write_one_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
+        let Request { prepare, acquire } = request::write_request(self.args, self.keys);
+        let (convert, convert_name) = self.write_conversion();
+        let (slot, borrow) = self.write_slot();
         let moves = parameters.moves();
         let (early, late) = parameters.bind(
             |names, is_pattern| self.options_may_move(names, is_pattern),
-            |name| usage::mention(&self.placeholders, name),
+            |name| usage::mentions(&self.placeholders, name),
         );
-        let body = self.body(&quote!(#early #prepare #moves), &acquire, &late, braces);
+        let body = self.write_body(&quote!(#early #prepare #moves), &acquire, &late, braces);
         let private = &self.private;
         quote_spanned! {Span::mixed_site()=>
             #convert
@@ -112,20 +112,20 @@ impl Expansion<'_> {
         }
     }
 
-    /// A handler that mentions parameters may borrow them, and is called when the body is gone. So
-    /// they live in a body around the body.
-    fn body_in_a_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
-        let Request { prepare, acquire } = request::of(self.args, self.keys);
-        let (convert, convert_name) = self.convert();
-        let (slot, borrow) = self.slot();
+    /// A handler that mentions parameters may borrow them, and is called after the body. So the
+    /// parameters live in an outer body.
+    fn write_body_in_a_body(&self, parameters: &Parameters, braces: &Group) -> TokenStream {
+        let Request { prepare, acquire } = request::write_request(self.args, self.keys);
+        let (convert, convert_name) = self.write_conversion();
+        let (slot, borrow) = self.write_slot();
         let statements = braces.stream();
         let (outer, inner) = parameters.bind_around(
             |names, is_pattern| self.options_may_move(names, is_pattern),
-            |name| usage::mention(&statements, name),
+            |name| usage::mentions(&statements, name),
         );
         let moves = parameters.moves();
         let begin = quote!(#inner #moves);
-        let body = self.body(&begin, &acquire, &TokenStream::new(), braces);
+        let body = self.write_body(&begin, &acquire, &TokenStream::new(), braces);
         let private = &self.private;
         quote_spanned! {Span::mixed_site()=>
             #slot
@@ -152,11 +152,12 @@ impl Expansion<'_> {
         }
     }
 
-    /// Or borrow it for longer than a moment, or need what a pattern binds.
+    /// Whether the options may move one of the names, borrow it for longer than a moment, or need
+    /// what its pattern binds.
     fn options_may_move(&self, names: &[Ident], is_pattern: bool) -> bool {
         names.iter().any(|name| {
-            usage::mention(&self.expressions, name)
-                || is_pattern && usage::mention(&self.placeholders, name)
+            usage::mentions(&self.expressions, name)
+                || is_pattern && usage::mentions(&self.placeholders, name)
         })
     }
 
@@ -165,16 +166,16 @@ impl Expansion<'_> {
         handler.is_some_and(|handler| {
             let handler = handler.to_token_stream();
             let mut names = self.names.parameters.iter();
-            names.any(|name| usage::mention(&handler, name))
+            names.any(|name| usage::mentions(&handler, name))
         })
     }
 
-    /// Where the body finds its lock, and a reference to it. Under the user's name for the guard,
-    /// where it is written: an error about its lifetime names it.
-    fn slot(&self) -> (TokenStream, TokenStream) {
+    /// The variable where the body finds its lock, and a reference to it. It has the user's name
+    /// for the guard, because an error about the guard's lifetime names it.
+    fn write_slot(&self) -> (TokenStream, TokenStream) {
         let name = match self.args.name(Opt::Guard) {
-            // Unless an option means something else by it.
-            Some(name) if !usage::mention(&self.expressions, name) => name.clone(),
+            // An option may mean something else by it.
+            Some(name) if !usage::mentions(&self.expressions, name) => name.clone(),
             _ => Ident::new("__lock_place", Span::mixed_site()),
         };
         let private = &self.private;
@@ -185,17 +186,17 @@ impl Expansion<'_> {
         (slot, borrow)
     }
 
-    fn body(
+    fn write_body(
         &self,
         early: &TokenStream,
         acquire: &TokenStream,
         late: &TokenStream,
         braces: &Group,
     ) -> TokenStream {
-        let return_edge = self.return_edge();
-        let (guard, names) = self.bound_names();
-        // In a block of their own, as they were written; what it borrows for its value is given
-        // back before the parameters drop, in every edition.
+        let return_edge = self.write_return_edge();
+        let (guard, names) = self.bind_names();
+        // The user's statements stay a block: in every edition, what it borrows for its value ends
+        // before the parameters drop.
         let body = body::regroup(
             braces,
             quote_spanned! {Span::mixed_site()=>
@@ -207,13 +208,13 @@ impl Expansion<'_> {
                 match () { () => #braces }
             },
         );
-        // At the body and with its hygiene: errors about the body as a whole point there, and
-        // clippy takes it for the user's.
+        // With the span and hygiene of the body: errors about it point there, and clippy takes it
+        // for the user's.
         quote_spanned!(body.span()=> async move #body)
     }
 
     /// What `fence` and `guard` bind.
-    fn bound_names(&self) -> (TokenStream, TokenStream) {
+    fn bind_names(&self) -> (TokenStream, TokenStream) {
         let private = &self.private;
         let fence = self.args.name(Opt::Fence).map(|name| {
             let token = match self.keys {
@@ -236,9 +237,9 @@ impl Expansion<'_> {
         (quote!(#bind), quote!(#fence #guard))
     }
 
-    /// What makes the function's value where there is no lock.
-    fn convert(&self) -> (TokenStream, Ident) {
-        let (convert, name) = convert_error::of(self.args, &self.output, self.return_span);
+    /// The variable that makes the function's value where there is no lock.
+    fn write_conversion(&self) -> (TokenStream, Ident) {
+        let (convert, name) = options::write_conversion(self.args, &self.output, self.return_span);
         if !self.args.is_word(Opt::OnBusy, SKIP) {
             return (convert, name);
         }
@@ -254,9 +255,9 @@ impl Expansion<'_> {
         (quote!(#convert #value #skip), name)
     }
 
-    /// Never runs. It tells the compiler the block's type, so that a wrong type is an error on its
-    /// own line.
-    fn return_edge(&self) -> TokenStream {
+    /// A return that never runs. It gives the block its type, so that a wrong type is an error on
+    /// the user's line.
+    fn write_return_edge(&self) -> TokenStream {
         let output = &self.output;
         quote_spanned! {Span::mixed_site().located_at(self.return_span)=>
             #[allow(

@@ -1,23 +1,27 @@
 //! What is emitted when there are mistakes.
 
 use crate::args::Opt;
-use crate::faults::Faults;
 use crate::function::{Function, body, parameters};
+use crate::mistakes::Mistakes;
 use crate::parse::Args;
 use crate::parse::value::Value;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 
-/// The mistakes, and the function as it was written: nothing else breaks, and editors keep working.
-pub(crate) fn emit(faults: Faults, item: TokenStream, args: &Args) -> TokenStream {
-    let errors = faults.into_tokens();
-    let item = with_names_declared(&item, args).unwrap_or(item);
+/// The mistakes, and the function as it was written, so that editors keep working.
+pub(crate) fn write_with_mistakes(
+    mistakes: Mistakes,
+    item: TokenStream,
+    args: &Args,
+) -> TokenStream {
+    let errors = mistakes.into_tokens();
+    let item = declare_names(&item, args).unwrap_or(item);
     quote!(#item #errors)
 }
 
-/// Declares what `fence` and `guard` bind, and uses every parameter, as the expansion would have
-/// done. Otherwise the body would cause more errors.
-fn with_names_declared(item: &TokenStream, args: &Args) -> Option<TokenStream> {
+/// Declares what `fence` and `guard` bind, and uses every parameter. Without that, the body would
+/// cause more errors.
+fn declare_names(item: &TokenStream, args: &Args) -> Option<TokenStream> {
     let mut function = syn::parse2::<Function>(item.clone()).ok()?;
     let body = function.body.take()?;
     let runtime = args.runtime();

@@ -6,7 +6,7 @@ pub(crate) mod parameters;
 pub(crate) mod return_type;
 
 use crate::args::Vocabulary;
-use crate::faults::Faults;
+use crate::mistakes::Mistakes;
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt};
 use syn::parse::{Parse, ParseStream};
@@ -72,20 +72,20 @@ impl ToTokens for Function {
 pub(crate) fn read(
     item: &TokenStream,
     attribute: &Vocabulary,
-    faults: &mut Faults,
+    mistakes: &mut Mistakes,
 ) -> Option<Function> {
     match syn::parse2::<Function>(item.clone()) {
         Ok(function) => Some(function),
         Err(error) => {
             match describe(item) {
-                Some(what) => faults.at(
+                Some(what) => mistakes.report_at(
                     Span::call_site(),
                     format!(
                         "`#[{}]` belongs on an `async fn`, this is {what}",
                         attribute.name
                     ),
                 ),
-                None => faults.add(error),
+                None => mistakes.report(error),
             }
             None
         }

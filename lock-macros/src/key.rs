@@ -1,8 +1,8 @@
 //! The key or keys of a call: templates whose placeholders are parameters, or expressions.
 
 use crate::args::Opt;
-use crate::faults::Faults;
 use crate::function::parameters::Names;
+use crate::mistakes::Mistakes;
 use crate::parse::Args;
 use crate::parse::value::Value;
 use crate::template::placeholder::{self, Placeholder};
@@ -49,11 +49,11 @@ impl Key {
         literal: &LitStr,
         template: &Template,
         names: Option<&Names>,
-        faults: &mut Faults,
+        mistakes: &mut Mistakes,
     ) -> Self {
         let segments = template.parts.iter().filter_map(|part| match part {
             Part::Literal(text) => Some(Segment::Literal(text.clone())),
-            Part::Placeholder(text) => placeholder::read(text, literal, names, faults)
+            Part::Placeholder(text) => placeholder::read(text, literal, names, mistakes)
                 .map(|value| Segment::Value(Box::new(value))),
         });
         Key::Template {
@@ -69,45 +69,45 @@ pub(crate) fn read(
     args: &Args,
     sig: Option<&Signature>,
     names: Option<&Names>,
-    faults: &mut Faults,
+    mistakes: &mut Mistakes,
 ) -> Option<Keys> {
     let several = args.get(Opt::Keys).map(|given| match &given.value {
         Value::Keys(values) => {
             let keys: Vec<Option<Key>> = values
                 .iter()
-                .map(|value| from_value(value, names, faults))
+                .map(|value| from_value(value, names, mistakes))
                 .collect();
             keys.into_iter().collect::<Option<_>>().map(Keys::Several)
         }
         _ => None,
     });
     match (args.get(Opt::Key), several) {
-        (Some(given), _) => from_value(&given.value, names, faults).map(Keys::One),
+        (Some(given), _) => from_value(&given.value, names, mistakes).map(Keys::One),
         (None, Some(several)) => several,
         (None, None) => {
             if !args.unclear {
-                faults.at(Span::call_site(), missing_key(args, sig, names));
+                mistakes.report_at(Span::call_site(), explain_missing_key(args, sig, names));
             }
             None
         }
     }
 }
 
-fn from_value(value: &Value, names: Option<&Names>, faults: &mut Faults) -> Option<Key> {
+fn from_value(value: &Value, names: Option<&Names>, mistakes: &mut Mistakes) -> Option<Key> {
     match value {
         Value::Template(literal, template) => {
             let known = |text: &str| names.and_then(|names| names.known(text));
             for message in template.check_names(Some(&known)) {
-                faults.on(literal, message);
+                mistakes.report_on(literal, message);
             }
-            Some(Key::from_template(literal, template, names, faults))
+            Some(Key::from_template(literal, template, names, mistakes))
         }
         Value::Expression(expression) => Some(Key::Expression(expression.clone())),
         _ => None,
     }
 }
 
-fn missing_key(args: &Args, sig: Option<&Signature>, names: Option<&Names>) -> String {
+fn explain_missing_key(args: &Args, sig: Option<&Signature>, names: Option<&Names>) -> String {
     let function = sig.map_or_else(|| format_ident!("stock"), |sig| sig.ident.clone());
     let example = names
         .into_iter()

@@ -2,8 +2,8 @@
 
 use crate::args::{DISTRIBUTED_LOCK, Opt};
 use crate::expand;
-use crate::faults::Faults;
 use crate::key::Key;
+use crate::mistakes::Mistakes;
 use crate::parse::Args;
 use crate::parse::value;
 use proc_macro2::TokenStream;
@@ -12,14 +12,14 @@ use syn::parse::{ParseStream, Parser};
 use syn::{LitStr, Token};
 
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
-    let mut faults = Faults::default();
+    let mut mistakes = Mistakes::default();
     let mut runtime = quote!(::lock_runtime);
-    match read_key(input, &mut runtime, &mut faults) {
-        Ok(key) if faults.is_empty() => return expand::key::of(&key, &runtime),
+    match read_key(input, &mut runtime, &mut mistakes) {
+        Ok(key) if mistakes.is_empty() => return expand::key::write_key(&key, &runtime),
         Ok(_) => {}
-        Err(error) => faults.add(error),
+        Err(error) => mistakes.report(error),
     }
-    let errors = faults.into_tokens();
+    let errors = mistakes.into_tokens();
     // A value of the right type, so that its use causes no more errors.
     quote!({ #errors (|| -> #runtime::LockKey { loop {} })() })
 }
@@ -27,7 +27,7 @@ pub(crate) fn expand(input: TokenStream) -> TokenStream {
 fn read_key(
     input: TokenStream,
     runtime: &mut TokenStream,
-    faults: &mut Faults,
+    mistakes: &mut Mistakes,
 ) -> syn::Result<Key> {
     let read = |input: ParseStream<'_>| {
         let literal: LitStr = input.parse().map_err(|error| {
@@ -40,12 +40,12 @@ fn read_key(
         Ok((literal, input.parse::<TokenStream>()?))
     };
     let (literal, rest) = read.parse2(input)?;
-    let args = Args::parse(rest, &DISTRIBUTED_LOCK, faults);
+    let args = Args::parse(rest, &DISTRIBUTED_LOCK, mistakes);
     *runtime = args.runtime();
-    args.only(&[Opt::Crate], "lock_key!", faults);
-    let template = value::template(&literal, faults);
+    args.refuse_others(&[Opt::Crate], "lock_key!", mistakes);
+    let template = value::template(&literal, mistakes);
     for message in template.check_names(None) {
-        faults.on(&literal, message);
+        mistakes.report_on(&literal, message);
     }
-    Ok(Key::from_template(&literal, &template, None, faults))
+    Ok(Key::from_template(&literal, &template, None, mistakes))
 }

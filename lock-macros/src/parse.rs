@@ -5,7 +5,7 @@ pub(crate) mod rate;
 pub(crate) mod value;
 
 use crate::args::{ATTRIBUTES, Opt, Spelling, ValueKind, Vocabulary};
-use crate::faults::Faults;
+use crate::mistakes::Mistakes;
 use crate::parse::rate::Rate;
 use crate::parse::value::Value;
 use crate::suggest;
@@ -28,9 +28,10 @@ pub(crate) struct Arg {
 /// The options of one attribute.
 pub(crate) struct Args {
     pub(crate) attribute: &'static Vocabulary,
+    /// As they were written.
+    pub(crate) tokens: TokenStream,
     given: Vec<Arg>,
-    /// Something had no name or an unknown one. It may have been meant as an option that seems to
-    /// be missing.
+    /// Something has no name or an unknown one, and may be the option that seems to be missing.
     pub(crate) unclear: bool,
 }
 
@@ -38,21 +39,22 @@ impl Args {
     pub(crate) fn parse(
         tokens: TokenStream,
         attribute: &'static Vocabulary,
-        faults: &mut Faults,
+        mistakes: &mut Mistakes,
     ) -> Self {
         let mut args = Self {
             attribute,
+            tokens: tokens.clone(),
             given: Vec::new(),
             unclear: false,
         };
         let read = |input: ParseStream<'_>| {
             while !input.is_empty() {
-                args.one(input, faults);
+                args.parse_option(input, mistakes);
             }
             Ok(())
         };
         if let Err(error) = read.parse2(tokens) {
-            faults.add(error);
+            mistakes.report(error);
         }
         args
     }
@@ -111,10 +113,10 @@ impl Args {
     }
 
     /// Reports every option that is not in `allowed`.
-    pub(crate) fn only(&self, allowed: &[Opt], place: &str, faults: &mut Faults) {
+    pub(crate) fn refuse_others(&self, allowed: &[Opt], place: &str, mistakes: &mut Mistakes) {
         for given in &self.given {
             if !allowed.contains(&given.opt) {
-                faults.at(
+                mistakes.report_at(
                     given.name_span,
                     format!("this option has no meaning in `{place}`: leave it out"),
                 );
@@ -122,9 +124,9 @@ impl Args {
         }
     }
 
-    fn one(&mut self, input: ParseStream<'_>, faults: &mut Faults) {
+    fn parse_option(&mut self, input: ParseStream<'_>, mistakes: &mut Mistakes) {
         if let Ok(lone) = input.parse::<LitStr>() {
-            faults.on(
+            mistakes.report_on(
                 &lone,
                 format!(
                     "the option's name is missing: write `{} = {}`",
@@ -133,29 +135,29 @@ impl Args {
                 ),
             );
             self.unclear = true;
-            return skip(input);
+            return skip_option(input);
         }
         let Ok(name) = input.call(Ident::parse_any) else {
-            faults.at(
+            mistakes.report_at(
                 input.span(),
                 format!(
                     "an option is written `name = value`; the options are {}",
-                    all_names(self.attribute)
+                    list_options(self.attribute)
                 ),
             );
             self.unclear = true;
-            return skip(input);
+            return skip_option(input);
         };
         let word = name.unraw().to_string();
         let options = self.attribute.options;
         let Some(spelling) = options.iter().find(|option| option.name == word) else {
-            faults.on(&name, unknown(&word, self.attribute));
+            mistakes.report_on(&name, explain_unknown(&word, self.attribute));
             self.unclear = true;
-            return skip(input);
+            return skip_option(input);
         };
-        let value = read_value(input, &name, spelling, faults);
+        let value = parse_value(input, &name, spelling, mistakes);
         if self.get(spelling.opt).is_some() {
-            faults.on(&name, format!("`{word}` is given twice: keep one"));
+            mistakes.report_on(&name, format!("`{word}` is given twice: keep one"));
         } else {
             let (value, span) = value.unwrap_or((Value::Wrong, name.span()));
             self.given.push(Arg {
@@ -178,7 +180,7 @@ fn meant_by(literal: &LitStr, attribute: &Vocabulary) -> &'static str {
     option.map_or("key", |option| option.name)
 }
 
-fn unknown(word: &str, attribute: &Vocabulary) -> String {
+fn explain_unknown(word: &str, attribute: &Vocabulary) -> String {
     let options = attribute.options;
     let theirs = ATTRIBUTES
         .iter()
@@ -188,7 +190,7 @@ fn unknown(word: &str, attribute: &Vocabulary) -> String {
             "`{word}` is an option of `#[{}]`; the options of `#[{}]` are {}",
             other.name,
             attribute.name,
-            all_names(attribute)
+            list_options(attribute)
         );
     }
     let synonym = attribute
@@ -198,7 +200,7 @@ fn unknown(word: &str, attribute: &Vocabulary) -> String {
     let meant = synonym
         .or_else(|| suggest::nearest(word, options.iter().map(|option| option.name)))
         .and_then(|name| options.iter().find(|option| option.name == name));
-    let all = all_names(attribute);
+    let all = list_options(attribute);
     match meant {
         Some(option) => format!(
             "unknown option `{word}`: write `{}`, as in `{}`; the options are {all}",
@@ -208,65 +210,76 @@ fn unknown(word: &str, attribute: &Vocabulary) -> String {
     }
 }
 
-fn all_names(attribute: &Vocabulary) -> String {
+fn list_options(attribute: &Vocabulary) -> String {
     suggest::list(attribute.options.iter().map(|option| option.name))
 }
 
 /// The value behind the name, up to the comma. `None`: there was none, which is reported.
-fn read_value(
+fn parse_value(
     input: ParseStream<'_>,
     name: &Ident,
     spelling: &Spelling,
-    faults: &mut Faults,
+    mistakes: &mut Mistakes,
 ) -> Option<(Value, Span)> {
     let example = spelling.example;
     if input.parse::<Token![=]>().is_err() || input.is_empty() || input.peek(Token![,]) {
-        faults.on(
+        mistakes.report_on(
             name,
             format!("`{}` needs a value: write `{example}`", spelling.name),
         );
-        skip(input);
+        skip_option(input);
         return None;
     }
-    let attempt = input.fork();
-    let expression = match attempt.parse::<Expr>() {
-        Ok(expression) => {
-            input.advance_to(&attempt);
-            expression
-        }
-        Err(error) => {
-            let message = format!(
-                "the value of `{}` is not complete ({error}): write, for example, `{example}`",
-                spelling.name
-            );
-            // An error at the end has no place of its own, except inside of brackets.
-            let at_the_end = error.to_string().starts_with("unexpected end of input");
-            let span = if attempt.is_empty() && at_the_end {
-                name.span()
-            } else {
-                error.span()
-            };
-            faults.at(span, message);
-            skip(input);
-            return None;
-        }
-    };
+    let expression = parse_expression(input, name, spelling, mistakes)?;
     if !input.is_empty() && input.parse::<Token![,]>().is_err() {
-        faults.at(
+        mistakes.report_at(
             input.span(),
             "a comma is missing before this: write `,` between two options",
         );
         if !input.peek(syn::Ident::peek_any) {
-            skip(input);
+            skip_option(input);
         }
     }
     let span = expression.span();
-    let value = value::interpret(value::ungrouped(expression), spelling, faults);
+    let value = value::interpret(value::ungrouped(expression), spelling, mistakes);
     Some((value, span))
 }
 
+/// The expression at the front. `None`: it is not complete, which is reported.
+fn parse_expression(
+    input: ParseStream<'_>,
+    name: &Ident,
+    spelling: &Spelling,
+    mistakes: &mut Mistakes,
+) -> Option<Expr> {
+    let attempt = input.fork();
+    match attempt.parse::<Expr>() {
+        Ok(expression) => {
+            input.advance_to(&attempt);
+            Some(expression)
+        }
+        Err(error) => {
+            // An error at the end has no place of its own, except inside of brackets.
+            let at_the_end = error.to_string().starts_with("unexpected end of input");
+            let span = match attempt.is_empty() && at_the_end {
+                true => name.span(),
+                false => error.span(),
+            };
+            mistakes.report_at(
+                span,
+                format!(
+                    "the value of `{}` is not complete ({error}): write, for example, `{}`",
+                    spelling.name, spelling.example
+                ),
+            );
+            skip_option(input);
+            None
+        }
+    }
+}
+
 /// Moves behind the next comma, so that the options after a wrong one are still read.
-fn skip(input: ParseStream<'_>) {
+fn skip_option(input: ParseStream<'_>) {
     while !input.is_empty() {
         if input.parse::<Token![,]>().is_ok() || input.parse::<TokenTree>().is_err() {
             return;

@@ -22,10 +22,15 @@ pub(crate) fn nearest<'a>(
 /// "`a`, `b` and `c`", for the end of a message.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match names.split_last() {
+    join(&names, "and")
+}
+
+/// "a, b and c", with this conjunction.
+pub(crate) fn join(words: &[String], conjunction: &str) -> String {
+    match words.split_last() {
         None => String::new(),
         Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        Some((last, others)) => format!("{} {conjunction} {last}", others.join(", ")),
     }
 }
 

@@ -6,9 +6,11 @@ pub(crate) mod placeholder;
 use crate::template::lookalike::Lookalike;
 use std::fmt::{self, Display, Formatter};
 
-/// As in the runtime, for rendered keys.
+/// The runtime's limit for a rendered key, in bytes.
 const LONGEST: usize = 512;
-
+/// How many `>` may end a placeholder: a hostile template must not slow the compiler down.
+const MOST_CANDIDATES: usize = 16;
+/// The message for braces that are not one pair with something inside.
 const ODD_BRACES: &str = "\
     `{` and `}` mark the Redis Cluster hash tag of a key, so they come as one pair with something \
     inside, for example \"{<tenant>}:stock:<id>\": write one pair or none";
@@ -27,8 +29,8 @@ pub(crate) enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) parts: Vec<Part>,
-    /// Its braces are not one pair with something inside. It is told when the names are known,
-    /// since they may have been meant as placeholders.
+    /// Its braces are not one pair with something inside. This is reported when the names are
+    /// known, since the braces may have been meant as placeholders.
     odd_braces: bool,
 }
 
@@ -48,9 +50,8 @@ impl Display for Template {
 }
 
 impl Template {
-    /// Takes a template apart, and says what is wrong with its text. `is_expression` tells where a
-    /// placeholder ends that contains `>` itself. The parts found are good also when the text is
-    /// wrong.
+    /// Takes a template apart, and says what is wrong with its text. The parts are usable anyway.
+    /// `is_expression` finds the end of a placeholder that contains `>`.
     pub(crate) fn parse(text: &str, is_expression: impl Fn(&str) -> bool) -> (Self, Vec<String>) {
         let mut messages = Vec::new();
         let mut template = read(text, is_expression, &mut messages);
@@ -71,27 +72,29 @@ impl Template {
             .sum()
     }
 
-    /// What is wrong with the text where `known` gives the names that stand for values, as they
-    /// have to be written. Without it they are not known.
+    /// What is wrong with names in the plain text. `known` gives those that stand for values, as
+    /// they have to be written. `None`: nobody knows them.
     pub(crate) fn check_names(&self, known: Option<Known<'_>>) -> Vec<String> {
         let is_plain = self.parts.iter().all(|part| part.literal().is_some());
         let counts = |name: &str| match known {
             Some(known) => known(name),
-            // The author of a key that has a value as well knows how to write one.
+            // Who has written one placeholder knows how to write another.
             None => is_plain.then(|| name.to_owned()),
         };
         let text = self.parts.iter().filter_map(Part::literal);
-        let found: Vec<Lookalike> = text.flat_map(|text| lookalike::all(text, counts)).collect();
+        let found: Vec<Lookalike> = text
+            .flat_map(|text| lookalike::find_all(text, counts))
+            .collect();
         if found.is_empty() && self.odd_braces {
             return vec![ODD_BRACES.to_owned()];
         }
-        let told = found
+        let messages = found
             .iter()
-            .map(|found| self.not_a_placeholder(found, known.is_some()));
-        told.collect()
+            .map(|found| self.explain_lookalike(found, known.is_some()));
+        messages.collect()
     }
 
-    fn not_a_placeholder(&self, found: &Lookalike, in_attribute: bool) -> String {
+    fn explain_lookalike(&self, found: &Lookalike, in_attribute: bool) -> String {
         let Lookalike {
             written,
             expression,
@@ -142,7 +145,7 @@ impl Template {
                 literal.len()
             ));
         }
-        if !self.separated() {
+        if !self.has_separated_placeholders() {
             messages.push(format!(
                 "between two placeholders stands at least one of `:` `{{` `}}`, or different \
                  values give the same key: write \"{}\"",
@@ -152,13 +155,13 @@ impl Template {
         self.odd_braces = !self.braces_are_one_tag();
     }
 
-    fn separated(&self) -> bool {
+    fn has_separated_placeholders(&self) -> bool {
         let mut open = false;
         for part in &self.parts {
             match part {
                 Part::Placeholder(_) if open => return false,
                 Part::Placeholder(_) => open = true,
-                Part::Literal(text) => open = open && !separates(text),
+                Part::Literal(text) => open = open && !is_separator(text),
             }
         }
         true
@@ -177,7 +180,9 @@ impl Template {
                     }
                     parts.push(part.clone());
                 }
-                Part::Literal(text) if before.is_some() && after.is_some() && !separates(text) => {
+                Part::Literal(text)
+                    if before.is_some() && after.is_some() && !is_separator(text) =>
+                {
                     let word = text.trim_matches(|c: char| !c.is_alphanumeric());
                     parts.push(Part::Literal(match word {
                         "" => ":".to_owned(),
@@ -225,7 +230,7 @@ impl Part {
     }
 }
 
-/// As the runtime writes what is special in a value.
+/// `%XX`, as the runtime escapes a character of a value.
 fn begins_with_escape(text: &str) -> bool {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'F');
     match text.as_bytes() {
@@ -234,7 +239,7 @@ fn begins_with_escape(text: &str) -> bool {
     }
 }
 
-fn separates(text: &str) -> bool {
+fn is_separator(text: &str) -> bool {
     text.contains([':', '{', '}'])
 }
 
@@ -244,50 +249,59 @@ fn read(text: &str, is_expression: impl Fn(&str) -> bool, messages: &mut Vec<Str
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let after = &rest[first.len_utf8()..];
-        if (first == '<' || first == '>') && after.starts_with(first) {
-            literal.push(first);
-            rest = &after[1..];
-        } else if first == '>' {
-            let offset = text.len() - rest.len();
-            messages.push(format!(
-                "a `>` without its `<` (byte {offset} of the key): write `<name>` for a \
-                 placeholder, `>>` for the character"
-            ));
-            rest = after;
-        } else if first == '<' {
-            let Some(end) = end_of_placeholder(after, &is_expression) else {
-                let offset = text.len() - rest.len();
+        let offset = text.len() - rest.len();
+        match first {
+            '<' | '>' if after.starts_with(first) => {
+                literal.push(first);
+                rest = &after[1..];
+            }
+            '>' => {
                 messages.push(format!(
-                    "a `<` without its `>` (byte {offset} of the key): write `<name>` for a \
-                     placeholder, `<<` for the character"
+                    "a `>` without its `<` (byte {offset} of the key): write `<name>` for a \
+                     placeholder, `>>` for the character"
                 ));
-                break;
-            };
-            let inside = &after[..end];
-            if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                rest = after;
             }
-            if inside.trim().is_empty() {
-                messages.push(
-                    "an empty placeholder: write a parameter in it, for example `<id>`; the \
-                     characters `<>` are written `<<>>`"
-                        .to_owned(),
-                );
-            } else {
-                parts.push(Part::Placeholder(inside.to_owned()));
+            '<' => {
+                let Some(end) = end_of_placeholder(after, &is_expression) else {
+                    messages.push(format!(
+                        "a `<` without its `>` (byte {offset} of the key): write `<name>` for a \
+                         placeholder, `<<` for the character"
+                    ));
+                    break;
+                };
+                push_literal(&mut parts, &mut literal);
+                push_placeholder(&mut parts, &after[..end], messages);
+                rest = &after[end + 1..];
             }
-            rest = &after[end + 1..];
-        } else {
-            literal.push(first);
-            rest = after;
+            _ => {
+                literal.push(first);
+                rest = after;
+            }
         }
     }
-    if !literal.is_empty() {
-        parts.push(Part::Literal(literal));
-    }
+    push_literal(&mut parts, &mut literal);
     Template {
         parts,
         odd_braces: false,
+    }
+}
+
+fn push_literal(parts: &mut Vec<Part>, literal: &mut String) {
+    if !literal.is_empty() {
+        parts.push(Part::Literal(std::mem::take(literal)));
+    }
+}
+
+fn push_placeholder(parts: &mut Vec<Part>, inside: &str, messages: &mut Vec<String>) {
+    if inside.trim().is_empty() {
+        messages.push(
+            "an empty placeholder: write a parameter in it, for example `<id>`; the characters \
+             `<>` are written `<<>>`"
+                .to_owned(),
+        );
+    } else {
+        parts.push(Part::Placeholder(inside.to_owned()));
     }
 }
 
@@ -302,9 +316,6 @@ fn end_of_placeholder(text: &str, is_expression: impl Fn(&str) -> bool) -> Optio
         .find(|at| is_expression(&text[..*at]));
     Some(whole.unwrap_or(first))
 }
-
-/// A bound, so that a hostile template can't make the compiler slow.
-const MOST_CANDIDATES: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,8 @@
 //! All steps together, on tokens: what functions expand to, and what an editor gets while somebody
 //! is typing.
 
-use crate::distributed_lock::apply as distributed_lock;
+use crate::attribute::{LOCK, RATE_LIMIT};
 use crate::lock_key::expand as lock_key;
-use crate::rate_limited::apply as rate_limited;
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use quote::ToTokens;
@@ -89,6 +88,14 @@ fn take_attribute(attrs: &mut Vec<Attribute>) -> Option<(Macro, TokenStream)> {
 }
 
 type Macro = fn(TokenStream, TokenStream) -> TokenStream;
+
+fn distributed_lock(options: TokenStream, item: TokenStream) -> TokenStream {
+    LOCK.apply(options, item)
+}
+
+fn rate_limited(options: TokenStream, item: TokenStream) -> TokenStream {
+    RATE_LIMIT.apply(options, item)
+}
 
 #[test]
 fn a_function() {

@@ -6,6 +6,7 @@
 //! | [guarantees] | what holds, what does not, and how a database checks the fencing token |
 //! | [errors] | what each error means, and what to do |
 //! | [engines] | which engine can do what, and how to add one |
+//! | [settings] | what a client can be told, and the defaults |
 //! | [redis] | URLs, persistence, rights |
 //! | [postgresql] | locks in a database: set-up, `lock_check`, poolers, standbys |
 //! | [sqlite] | a file for the processes of one machine: what it survives, its limits |
@@ -13,7 +14,7 @@
 //! | [cost] | commands, memory, and figures beside other libraries |
 //! | [observability] | metrics and their table, alerts, spans, and what an observer hears |
 //! | [testing] | tests of your own service: a store in the process, paused time, faults |
-//! | [comparison] | facts about other libraries |
+//! | [comparison] | facts and figures of other libraries, advisory locks, etcd and ZooKeeper |
 //! | [migration] | from Redisson, lock4j, ShedLock, `SET NX` code, rslock |
 
 /// A file of `docs/` as a page. Its links have definitions at its end, for readers of the file.
@@ -25,6 +26,15 @@ macro_rules! page {
         /// [options]: macro@crate::distributed_lock#options
         /// [rate_limited]: macro@crate::rate_limited#options
         /// [errors]: crate::guide::errors
+        /// [access]: crate::guide::redis#user-and-password
+        /// [advisory]: crate::guide::postgresql#why-not-advisory-locks-or-unlogged-tables
+        /// [announced]: crate::guide::redis#addresses-that-servers-announce
+        /// [check]: crate::guide::postgresql#lock_check-a-lock-that-no-clock-can-break
+        /// [engines]: crate::guide::engines
+        /// [own]: crate::guide::engines#an-engine-of-your-own
+        /// [fencing]: crate::guide::guarantees#the-fencing-token
+        /// [settings]: crate::guide::settings
+        /// [trust]: crate::guide::redis#who-is-trusted
         /// [stuck]: crate::guide::errors#a-lock-is-stuck
         /// [watch]: crate::guide::errors#what-to-watch
         /// [fair]: crate::guide::guarantees#fair
@@ -65,6 +75,7 @@ page!(migration);
 page!(observability);
 page!(postgresql);
 page!(redis);
+page!(settings);
 page!(sqlite);
 // Its examples need these features.
 #[cfg(any(not(doctest), all(feature = "test-util", feature = "macros")))]

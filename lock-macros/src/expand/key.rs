@@ -6,7 +6,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-pub(crate) fn of(key: &Key, runtime: &TokenStream) -> TokenStream {
+pub(crate) fn write_key(key: &Key, runtime: &TokenStream) -> TokenStream {
     match key {
         Key::Expression(expression) => quote_spanned! {expression.span()=>
             ::core::convert::Into::<#runtime::LockKey>::into(#expression)
@@ -50,7 +50,7 @@ fn write_value(
         true => quote_spanned!(Span::mixed_site()=> display),
         false => quote_spanned!(Span::mixed_site()=> value),
     };
-    // Only the argument has the literal's span: a value that can't be displayed is one error there.
+    // With the literal's span, a value that can't be displayed is one error there.
     let argument = quote_spanned!(span=> &#expression);
     // A key may name a parameter that nothing else uses.
     let allow = root

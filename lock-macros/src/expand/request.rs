@@ -1,12 +1,12 @@
 //! Writes out the request for a lock: the keys, the permits, the client and the options.
 
 use crate::args::{CANCEL, CONTINUE, DURATIONS, EXCLUSIVE, Opt, READ, SKIP, WRITE};
-use crate::expand::{client, key};
-use crate::key::Keys;
+use crate::expand::{key, options};
+use crate::key::{Key, Keys};
 use crate::parse::Args;
 use crate::parse::value::Value;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Expr;
 use syn::spanned::Spanned;
 
@@ -17,76 +17,78 @@ pub(crate) struct Request {
     pub(crate) acquire: TokenStream,
 }
 
-pub(crate) fn of(args: &Args, keys: &Keys) -> Request {
-    let runtime = args.runtime();
+pub(crate) fn write_request(args: &Args, keys: &Keys) -> Request {
     let private = args.private();
-    let (taken, verb, takes) = match keys {
-        Keys::Several(keys) => {
-            let keys = keys.iter().map(|key| key::of(key, &runtime));
-            (
-                quote_spanned!(Span::mixed_site()=> let __lock_keys = [#(#keys),*];),
-                quote!(acquire_all),
-                quote_spanned!(Span::mixed_site()=> __lock_keys),
-            )
-        }
-        Keys::One(key) => {
-            let key = key::of(key, &runtime);
-            let key = quote_spanned!(Span::mixed_site()=> let __lock_key = #key;);
-            match args.expression(Opt::Permits) {
-                Some(permits) => {
-                    // A wrong type is one error, at the expression.
-                    let at = Span::mixed_site().located_at(permits.span());
-                    let number = quote_spanned!(at=> ::core::primitive::u32);
-                    (
-                        quote_spanned! {Span::mixed_site()=>
-                            #key
-                            let __lock_permits: #number = #permits;
-                        },
-                        quote!(acquire_permits),
-                        quote_spanned!(Span::mixed_site()=> __lock_key, __lock_permits),
-                    )
-                }
-                None => (
-                    key,
-                    quote!(acquire),
-                    quote_spanned!(Span::mixed_site()=> __lock_key),
-                ),
-            }
-        }
+    let Taken { bind, verb, names } = match (keys, args.expression(Opt::Permits)) {
+        (Keys::Several(keys), _) => write_keys(keys, &args.runtime()),
+        (Keys::One(key), Some(permits)) => write_permits(key, permits, &args.runtime()),
+        (Keys::One(key), None) => write_one_key(key, &args.runtime()),
     };
-    let client = client::of(args);
-    let durations = given_durations(args);
-    let spec = spec(args, &runtime);
+    let client = options::write_client(args);
+    let durations = write_durations(args);
+    let spec = write_spec(args);
     Request {
         prepare: quote_spanned! {Span::mixed_site()=>
-            #taken
+            #bind
             #durations
             let __lock_client = #client;
         },
         acquire: quote_spanned! {Span::mixed_site()=>
-            #private::#verb(__lock_slot, __lock_client, #takes, #spec)
+            #private::#verb(__lock_slot, __lock_client, #names, #spec)
         },
     }
 }
 
+/// What a request takes: the statements that bind it, the runtime's function, and its arguments.
+struct Taken {
+    bind: TokenStream,
+    verb: TokenStream,
+    names: TokenStream,
+}
+
+fn write_keys(keys: &[Key], runtime: &TokenStream) -> Taken {
+    let keys = keys.iter().map(|key| key::write_key(key, runtime));
+    Taken {
+        bind: quote_spanned!(Span::mixed_site()=> let __lock_keys = [#(#keys),*];),
+        verb: quote!(acquire_all),
+        names: quote_spanned!(Span::mixed_site()=> __lock_keys),
+    }
+}
+
+fn write_one_key(key: &Key, runtime: &TokenStream) -> Taken {
+    let key = key::write_key(key, runtime);
+    Taken {
+        bind: quote_spanned!(Span::mixed_site()=> let __lock_key = #key;),
+        verb: quote!(acquire),
+        names: quote_spanned!(Span::mixed_site()=> __lock_key),
+    }
+}
+
+fn write_permits(key: &Key, permits: &Expr, runtime: &TokenStream) -> Taken {
+    let Taken { bind, names, .. } = write_one_key(key, runtime);
+    // A wrong type is one error, at the expression.
+    let at = Span::mixed_site().located_at(permits.span());
+    let number = quote_spanned!(at=> ::core::primitive::u32);
+    Taken {
+        bind: quote_spanned! {Span::mixed_site()=>
+            #bind
+            let __lock_permits: #number = #permits;
+        },
+        verb: quote!(acquire_permits),
+        names: quote_spanned!(Span::mixed_site()=> #names, __lock_permits),
+    }
+}
+
 /// The variables with the durations that are known only when the function is called.
-fn given_durations(args: &Args) -> TokenStream {
+fn write_durations(args: &Args) -> TokenStream {
     let given = DURATIONS.into_iter().filter_map(|opt| {
-        let name = given_duration(opt);
         let value = args.expression(opt)?;
-        Some(typed_duration(&name, value))
+        Some(options::write_duration(&name_duration(opt), value))
     });
     given.collect()
 }
 
-/// A wrong type is one error, at the expression.
-pub(crate) fn typed_duration(name: &Ident, value: &Expr) -> TokenStream {
-    let at = Span::mixed_site().located_at(value.span());
-    let duration = quote_spanned!(at=> ::core::time::Duration);
-    quote_spanned!(Span::mixed_site()=> let #name: #duration = #value;)
-}
-
-fn given_duration(opt: Opt) -> Ident {
+fn name_duration(opt: Opt) -> Ident {
     let name = match opt {
         Opt::Lease => "__lock_lease",
         Opt::MaxHold => "__lock_max_hold",
@@ -97,68 +99,15 @@ fn given_duration(opt: Opt) -> Ident {
 }
 
 /// A constant, if all options are known at compile time.
-fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
-    let private = quote!(#runtime::__private);
-    let duration = |opt| match args.get(opt)?.value {
-        Value::Millis(millis) => Some(quote!(::core::time::Duration::from_millis(#millis))),
-        Value::Expression(_) => {
-            let name = given_duration(opt);
-            Some(quote!(#name))
-        }
-        _ => None,
-    };
-    let mut fields = TokenStream::new();
-    for (opt, field) in [
-        (Opt::Lease, quote!(lease)),
-        (Opt::MaxHold, quote!(max_hold)),
-        (Opt::HoldAtLeast, quote!(hold_at_least)),
-    ] {
-        if let Some(duration) = duration(opt) {
-            fields.extend(quote!(#field: ::core::option::Option::Some(#duration),));
-        }
-    }
-    if let Some(renew) = args.bool(Opt::Renew) {
-        fields.extend(quote!(renew: ::core::option::Option::Some(#renew),));
-    }
-    for (opt, field) in [
-        (Opt::Fair, quote!(fair)),
-        (Opt::Reentrant, quote!(reentrant)),
-    ] {
-        if let Some(value) = args.bool(opt) {
-            fields.extend(quote!(#field: #value,));
-        }
-    }
-    let wait = match duration(Opt::Wait) {
-        Some(duration) => Some(quote!(#private::Wait::For(#duration))),
-        None if args.get(Opt::Wait).is_some() => Some(quote!(#private::Wait::Forever)),
-        // What is skipped when it is busy is not waited for.
-        None if args.is_word(Opt::OnBusy, SKIP) => {
-            Some(quote!(#private::Wait::For(::core::time::Duration::ZERO)))
-        }
-        None => None,
-    };
-    if let Some(wait) = wait {
-        fields.extend(quote!(wait: ::core::option::Option::Some(#wait),));
-    }
-    for (word, mode) in [
-        (EXCLUSIVE, quote!(Exclusive)),
-        (READ, quote!(Read)),
-        (WRITE, quote!(Write)),
-    ] {
-        if args.is_word(Opt::Mode, word) {
-            fields.extend(quote!(mode: #private::Mode::#mode,));
-        }
-    }
-    if args.is_word(Opt::OnLost, CONTINUE) {
-        fields.extend(quote!(on_lost: #runtime::OnLost::Continue,));
-    } else if args.is_word(Opt::OnLost, CANCEL) {
-        fields.extend(quote!(on_lost: #runtime::OnLost::Cancel,));
-    }
-    if args.name(Opt::Fence).is_some() {
-        fields.extend(quote!(fenced: true,));
-    }
+fn write_spec(args: &Args) -> TokenStream {
+    let private = args.private();
+    let times = write_times(args);
+    let flags = write_flags(args);
+    let wait = write_wait(args);
+    let words = write_words(args);
+    let fenced = args.name(Opt::Fence).map(|_| quote!(fenced: true,));
     let spec = quote_spanned! {Span::mixed_site()=>
-        &#private::Spec { #fields ..#private::Spec::DEFAULT }
+        &#private::Spec { #times #flags #wait #words #fenced ..#private::Spec::DEFAULT }
     };
     let is_known = DURATIONS
         .into_iter()
@@ -167,4 +116,75 @@ fn spec(args: &Args, runtime: &TokenStream) -> TokenStream {
         true => quote_spanned!(Span::mixed_site()=> const { #spec }),
         false => spec,
     }
+}
+
+fn write_times(args: &Args) -> TokenStream {
+    let times = [
+        (Opt::Lease, quote!(lease)),
+        (Opt::MaxHold, quote!(max_hold)),
+        (Opt::HoldAtLeast, quote!(hold_at_least)),
+    ];
+    let given = times.into_iter().filter_map(|(opt, field)| {
+        let duration = write_duration(args, opt)?;
+        Some(quote!(#field: ::core::option::Option::Some(#duration),))
+    });
+    given.collect()
+}
+
+fn write_duration(args: &Args, opt: Opt) -> Option<TokenStream> {
+    match args.get(opt)?.value {
+        Value::Millis(millis) => Some(quote!(::core::time::Duration::from_millis(#millis))),
+        Value::Expression(_) => Some(name_duration(opt).into_token_stream()),
+        _ => None,
+    }
+}
+
+fn write_wait(args: &Args) -> Option<TokenStream> {
+    let private = args.private();
+    let wait = match write_duration(args, Opt::Wait) {
+        Some(duration) => quote!(For(#duration)),
+        None if args.get(Opt::Wait).is_some() => quote!(Forever),
+        // A call that skips a busy lock does not wait for it.
+        None if args.is_word(Opt::OnBusy, SKIP) => quote!(For(::core::time::Duration::ZERO)),
+        None => return None,
+    };
+    Some(quote!(wait: ::core::option::Option::Some(#private::Wait::#wait),))
+}
+
+fn write_flags(args: &Args) -> TokenStream {
+    let renew = args
+        .bool(Opt::Renew)
+        .map(|renew| quote!(renew: ::core::option::Option::Some(#renew),));
+    let fair = args.bool(Opt::Fair).map(|fair| quote!(fair: #fair,));
+    let reentrant = args
+        .bool(Opt::Reentrant)
+        .map(|reentrant| quote!(reentrant: #reentrant,));
+    quote!(#renew #fair #reentrant)
+}
+
+fn write_words(args: &Args) -> TokenStream {
+    let (runtime, private) = (args.runtime(), args.private());
+    let words = [
+        (
+            Opt::Mode,
+            EXCLUSIVE,
+            quote!(mode: #private::Mode::Exclusive,),
+        ),
+        (Opt::Mode, READ, quote!(mode: #private::Mode::Read,)),
+        (Opt::Mode, WRITE, quote!(mode: #private::Mode::Write,)),
+        (
+            Opt::OnLost,
+            CONTINUE,
+            quote!(on_lost: #runtime::OnLost::Continue,),
+        ),
+        (
+            Opt::OnLost,
+            CANCEL,
+            quote!(on_lost: #runtime::OnLost::Cancel,),
+        ),
+    ];
+    let given = words
+        .into_iter()
+        .filter(|(opt, word, _)| args.is_word(*opt, word));
+    given.map(|(_, _, field)| field).collect()
 }

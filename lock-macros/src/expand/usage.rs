@@ -8,7 +8,7 @@ use quote::quote;
 use syn::ext::IdentExt;
 use syn::{FnArg, Pat, Signature, Stmt, parse_quote};
 
-/// The expressions of the options. They may take what they mention.
+/// The expressions of the options, which may take what they mention.
 pub(crate) fn expressions(args: &Args, keys: &Keys) -> TokenStream {
     let options = [
         Opt::Permits,
@@ -31,7 +31,7 @@ pub(crate) fn expressions(args: &Args, keys: &Keys) -> TokenStream {
     tokens
 }
 
-/// The placeholders of the templates. They borrow what they mention, for a moment.
+/// The placeholders of the templates, which borrow what they mention for a moment.
 pub(crate) fn placeholders(keys: &Keys) -> TokenStream {
     let segments = keys.all().iter().flat_map(|key| match key {
         Key::Template { segments, .. } => segments.as_slice(),
@@ -46,9 +46,9 @@ pub(crate) fn placeholders(keys: &Keys) -> TokenStream {
         .collect()
 }
 
-/// Whether the tokens mention a variable of that name. Rather once too often: a text that has the
-/// name as a word may be a format string.
-pub(crate) fn mention(tokens: &TokenStream, name: &Ident) -> bool {
+/// Whether the tokens may mention a variable of that name. A text that has the name as a word
+/// counts, since it may be a format string.
+pub(crate) fn mentions(tokens: &TokenStream, name: &Ident) -> bool {
     scan([None, None], &name.unraw().to_string(), tokens.clone())
 }
 
@@ -117,12 +117,12 @@ pub(crate) fn allow_unused(
 
 #[cfg(test)]
 mod tests {
-    use super::mention;
+    use super::mentions;
     use proc_macro2::Span;
 
     #[test]
     fn a_variable_is_told_from_a_field_and_found_in_a_format_string() {
-        for (tokens, mentions) in [
+        for (tokens, expected) in [
             ("other", false),
             ("x.id", false),
             ("x.id.y", false),
@@ -138,7 +138,7 @@ mod tests {
         ] {
             let name = proc_macro2::Ident::new("id", Span::call_site());
             let parsed = tokens.parse().expect(tokens);
-            assert_eq!(mention(&parsed, &name), mentions, "{tokens}");
+            assert_eq!(mentions(&parsed, &name), expected, "{tokens}");
         }
     }
 }

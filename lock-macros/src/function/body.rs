@@ -3,9 +3,9 @@
 //! `Box::pin(async move { … })`.
 
 use crate::args::Vocabulary;
-use crate::faults::Faults;
 use crate::function::Function;
 use crate::function::return_type;
+use crate::mistakes::Mistakes;
 use proc_macro2::{Delimiter, Group, TokenStream};
 use quote::ToTokens;
 use syn::parse::Parser;
@@ -27,62 +27,64 @@ pub(crate) struct Body {
     pub(crate) output: Type,
 }
 
-pub(crate) fn of(function: &Function, attribute: &Vocabulary, faults: &mut Faults) -> Option<Body> {
+/// The body of the function, or a report why it has none that could wait.
+pub(crate) fn find(
+    function: &Function,
+    attribute: &Vocabulary,
+    mistakes: &mut Mistakes,
+) -> Option<Body> {
+    let body = statements_of(function, attribute).and_then(|body| match function.sig.asyncness {
+        Some(_) => Ok(find_in_async_fn(function, body)),
+        None => find_future(function, body, attribute),
+    });
+    body.map_err(|mistake| mistakes.report(mistake)).ok()
+}
+
+fn statements_of<'f>(function: &'f Function, attribute: &Vocabulary) -> syn::Result<&'f Group> {
     let name = &function.sig.ident;
-    let Some(body) = &function.body else {
-        faults.on(
-            &function.sig,
-            format!(
-                "`{name}` has no body that could {}: put the attribute on `{name}` in the \
-                 implementations of the trait, or give it a body here",
-                attribute.runs
-            ),
+    if let (Some(_), Some(constness)) = (&function.body, &function.sig.constness) {
+        let message = format!(
+            "a `const fn` can't {}: write `async fn {name}`",
+            attribute.cannot_wait
         );
-        return None;
-    };
-    if let Some(constness) = &function.sig.constness {
-        faults.on(
-            constness,
-            format!(
-                "a `const fn` can't {}: write `async fn {name}`",
-                attribute.cannot_wait
-            ),
-        );
-        return None;
+        return Err(syn::Error::new_spanned(constness, message));
     }
-    if function.sig.asyncness.is_some() {
-        let (inner, statements) = split_inner_attributes(body.stream());
-        return Some(Body {
-            shape: Shape::AsyncFn {
-                inner,
-                braces: regroup(body, statements),
-            },
-            output: return_type::nameable(&function.sig),
-        });
+    function.body.as_ref().ok_or_else(|| {
+        let message = format!(
+            "`{name}` has no body that could {}: put the attribute on `{name}` in the \
+             implementations of the trait, or give it a body here",
+            attribute.runs
+        );
+        syn::Error::new_spanned(&function.sig, message)
+    })
+}
+
+fn find_in_async_fn(function: &Function, body: &Group) -> Body {
+    let (inner, statements) = split_inner_attributes(body.stream());
+    let braces = regroup(body, statements);
+    Body {
+        shape: Shape::AsyncFn { inner, braces },
+        output: return_type::nameable(&function.sig),
     }
-    let parsed = syn::parse2::<Block>(body.to_token_stream())
-        .ok()
-        .and_then(|mut block| future_of(&mut block).is_some().then_some(block));
-    let Some(block) = parsed else {
-        faults.on(
-            function.sig.fn_token,
-            format!(
-                "{}, so this has to be asynchronous: write `async fn {name}`, or let the last \
-                 expression be `async move {{ … }}` or `Box::pin(async move {{ … }})`",
-                attribute.has_to_wait
-            ),
+}
+
+fn find_future(function: &Function, body: &Group, attribute: &Vocabulary) -> syn::Result<Body> {
+    let sig = &function.sig;
+    let mut block = syn::parse2::<Block>(body.to_token_stream()).ok();
+    let Some(block) = block.take_if(|block| future_of(block).is_some()) else {
+        let message = format!(
+            "{}, so this has to be asynchronous: write `async fn {}`, or let the last expression \
+             be `async move {{ … }}` or `Box::pin(async move {{ … }})`",
+            attribute.has_to_wait, sig.ident
         );
-        return None;
+        return Err(syn::Error::new_spanned(sig.fn_token, message));
     };
-    let Some(output) = return_type::output_of_future(&function.sig.output) else {
-        faults.on(
-            &function.sig.output,
-            "what the future gives has to stand here: write `impl Future<Output = …>`, \
-             `Pin<Box<dyn Future<Output = …>>>` or `BoxFuture<'_, …>`",
-        );
-        return None;
-    };
-    Some(Body {
+    let output = return_type::output_of_future(&sig.output).ok_or_else(|| {
+        let message = "what the future gives has to stand here: write `impl Future<Output = …>`, \
+             `Pin<Box<dyn Future<Output = …>>>` or `BoxFuture<'_, …>`";
+        syn::Error::new_spanned(&sig.output, message)
+    })?;
+    Ok(Body {
         shape: Shape::Future { block },
         output: return_type::nameable_type(&output),
     })
@@ -143,7 +145,7 @@ pub(crate) fn split_inner_attributes(statements: TokenStream) -> (Vec<Attribute>
     }
 }
 
-/// Other contents in the same braces: errors about "the body" point there.
+/// Other contents in the same braces, where errors about "the body" point.
 pub(crate) fn regroup(group: &Group, contents: TokenStream) -> Group {
     let mut other = Group::new(group.delimiter(), contents);
     other.set_span(group.span());

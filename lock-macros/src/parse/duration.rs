@@ -1,5 +1,6 @@
 //! Durations as they are written in the attribute: `"500ms"`, `"10s"`, `"1m30s"`.
 
+/// The end of each message: how a duration is written.
 const FORMS: &str = "\
     a whole number and a unit (`ms`, `s`, `m` or `h`), one or more, no spaces: \"500ms\", \
     \"10s\", \"1m30s\"";

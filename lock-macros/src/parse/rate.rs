@@ -2,12 +2,15 @@
 
 use crate::parse::duration;
 
+/// The end of each message: how a rate is written.
 const FORMS: &str =
     "how many, a slash, and in how long: \"100/s\", \"5/m\", \"1000/h\", \"10/500ms\"";
 
-/// As in the runtime.
+/// The runtime's limit for a rate.
 const MOST_PER_MILLISECOND: u64 = 1_000;
+/// The runtime's limit for the time in which an empty bucket fills, in milliseconds.
 const LONGEST_WINDOW: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// Nanoseconds in a millisecond.
 const NANOS: u64 = 1_000_000;
 
 /// `tokens` in `millis` milliseconds.
@@ -41,8 +44,8 @@ impl Rate {
                 Err(_) => "there is no slash".to_owned(),
             }));
         };
-        let count = whole(tokens, period).map_err(&wrong)?;
-        let millis = time(tokens, period).map_err(&wrong)?;
+        let count = read_count(tokens, period).map_err(&wrong)?;
+        let millis = read_period(tokens, period).map_err(&wrong)?;
         if count == 0 {
             return Err(wrong("a rate of zero lets nothing pass, ever".to_owned()));
         }
@@ -62,14 +65,14 @@ impl Rate {
     }
 
     /// Whether an empty bucket of this size is full again within the longest window.
-    pub(crate) fn fills(self, burst: u32) -> bool {
+    pub(crate) fn is_full_in_time(self, burst: u32) -> bool {
         let nanos = self.millis.saturating_mul(NANOS);
         let interval = nanos.div_ceil(u64::from(self.tokens).max(1));
         interval.saturating_mul(u64::from(burst)) <= LONGEST_WINDOW * NANOS
     }
 }
 
-fn whole(tokens: &str, period: &str) -> Result<u32, String> {
+fn read_count(tokens: &str, period: &str) -> Result<u32, String> {
     if tokens.is_empty() {
         return Err("a number has to stand before the slash".to_owned());
     }
@@ -92,7 +95,7 @@ fn whole(tokens: &str, period: &str) -> Result<u32, String> {
         .map_err(|_| format!("`{tokens}` is more than {}", u32::MAX))
 }
 
-fn time(tokens: &str, period: &str) -> Result<u64, String> {
+fn read_period(tokens: &str, period: &str) -> Result<u64, String> {
     if period.is_empty() {
         return Err(format!(
             "the time is missing after the slash, for example \"{tokens}/s\""
@@ -172,7 +175,11 @@ mod tests {
     #[test]
     fn a_bucket_has_thirty_days_to_fill() {
         let rate = Rate::parse("1/h").expect("a rate");
-        assert!(rate.fills(720) && !rate.fills(721) && !rate.fills(u32::MAX));
+        assert!(
+            rate.is_full_in_time(720)
+                && !rate.is_full_in_time(721)
+                && !rate.is_full_in_time(u32::MAX)
+        );
     }
 
     proptest! {
@@ -185,7 +192,7 @@ mod tests {
         fn anything_like_a_rate_gives_an_answer(text in "[0-9]{0,12}/[0-9]{0,22}[a-z]{0,3}") {
             if let Ok(rate) = Rate::parse(&text) {
                 prop_assert!(rate.tokens > 0 && rate.millis > 0);
-                let _ = rate.fills(u32::MAX);
+                let _ = rate.is_full_in_time(u32::MAX);
             }
         }
     }

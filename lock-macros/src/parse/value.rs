@@ -1,18 +1,23 @@
 //! The value behind the `=` of an option.
 
 use crate::args::{FOREVER, Spelling, ValueKind};
-use crate::faults::Faults;
+use crate::mistakes::Mistakes;
 use crate::parse::duration;
 use crate::parse::rate::Rate;
+use crate::suggest;
 use crate::template::Template;
 use proc_macro2::Ident;
+use quote::ToTokens;
 use std::collections::HashSet;
-use syn::{Expr, ExprArray, ExprLit, ExprPath, ExprUnary, Lit, LitStr, Path, UnOp};
+use std::fmt::Display;
+use syn::{Expr, ExprArray, ExprLit, ExprPath, ExprUnary, Lit, LitInt, LitStr, Path, UnOp};
 
-/// One step of the store takes all of them, and everybody else waits for that step.
+/// The store takes all keys in one step, and every other request waits for that step.
 const MOST_KEYS: usize = 64;
-/// As in the runtime: one more is the whole of a read-write lock.
+/// The runtime's limit: a read-write lock is one permit more.
 const MOST_PERMITS: u64 = (1 << 31) - 2;
+/// Paths of one word that name no variable.
+const KEYWORDS: [&str; 4] = ["self", "Self", "crate", "super"];
 
 pub(crate) enum Value {
     Template(LitStr, Template),
@@ -27,7 +32,7 @@ pub(crate) enum Value {
     Name(Ident),
     Expression(Expr),
     Path(Path),
-    /// Given, but wrong; the mistake is already reported.
+    /// Given, but wrong. The mistake is reported already.
     Wrong,
 }
 
@@ -39,237 +44,267 @@ pub(crate) fn ungrouped(mut expression: Expr) -> Expr {
     expression
 }
 
-pub(crate) fn interpret(expression: Expr, spelling: &Spelling, faults: &mut Faults) -> Value {
-    let name = spelling.name;
-    let example = spelling.example;
-    let wrong = |expression: &Expr, what: &str, faults: &mut Faults| {
-        faults.on(
-            expression,
-            format!("`{name}` is {what}: write, for example, `{example}`"),
-        );
-        Value::Wrong
-    };
+/// The value of the option that `spelling` describes. Mistakes are reported.
+pub(crate) fn interpret(expression: Expr, spelling: &Spelling, mistakes: &mut Mistakes) -> Value {
+    let mut option = GivenOption { spelling, mistakes };
     match spelling.kind {
-        ValueKind::Key => match (text(&expression), &expression) {
-            (Some(literal), _) => {
-                let template = template(&literal, faults);
-                Value::Template(literal, template)
-            }
-            (None, Expr::Lit(_)) => wrong(
-                &expression,
-                "a template or an expression that gives a `LockKey`",
-                faults,
+        ValueKind::Key => option.interpret_key(expression),
+        ValueKind::Keys => option.interpret_keys(&expression),
+        ValueKind::Rate => option.interpret_rate(expression),
+        ValueKind::Count => option.interpret_count(expression),
+        ValueKind::Permits => option.interpret_permits(expression),
+        ValueKind::Duration => option.interpret_duration(expression),
+        ValueKind::DurationOrForever => option.interpret_wait(expression),
+        ValueKind::Bool => option.interpret_bool(&expression),
+        ValueKind::OneOf(words) => option.interpret_word(&expression, words),
+        ValueKind::Name => option.interpret_name(&expression),
+        ValueKind::Expression(what) => option.interpret_expression(expression, what),
+        ValueKind::Path => option.interpret_path(&expression),
+    }
+}
+
+/// An option whose value is read: how it is written, and where its mistakes go.
+struct GivenOption<'a> {
+    spelling: &'a Spelling,
+    mistakes: &'a mut Mistakes,
+}
+
+impl GivenOption<'_> {
+    fn interpret_key(&mut self, expression: Expr) -> Value {
+        let what = "a template or an expression that gives a `LockKey`";
+        self.interpret_text(expression, what, |option, literal| {
+            let template = template(&literal, option.mistakes);
+            Value::Template(literal, template)
+        })
+    }
+
+    /// Every key is read, also after a wrong one.
+    fn interpret_keys(&mut self, expression: &Expr) -> Value {
+        let Expr::Array(array) = expression else {
+            let what = "a list of templates or expressions in brackets";
+            return self.refuse_value(expression, what);
+        };
+        self.check_number_of_keys(array);
+        let mut literals = HashSet::new();
+        let elements = array.elems.iter().cloned().map(ungrouped);
+        Value::Keys(
+            elements
+                .map(|element| self.interpret_one_of_keys(element, &mut literals))
+                .collect(),
+        )
+    }
+
+    fn check_number_of_keys(&mut self, array: &ExprArray) {
+        let Spelling { name, example, .. } = self.spelling;
+        let count = array.elems.len();
+        if count == 0 {
+            self.mistakes.report_on(
+                array,
+                format!(
+                    "`{name}` is empty and would lock nothing: write, for example, `{example}`"
+                ),
+            );
+        } else if count > MOST_KEYS {
+            self.mistakes.report_on(
+                array,
+                format!(
+                    "`{name}` lists {count} keys, and at most {MOST_KEYS} are locked at once: \
+                     write fewer, or one key for all of them"
+                ),
+            );
+        }
+    }
+
+    /// `literals` has the templates that came before.
+    fn interpret_one_of_keys(&mut self, key: Expr, literals: &mut HashSet<String>) -> Value {
+        let Spelling { name, example, .. } = self.spelling;
+        match (text(&key), &key) {
+            (Some(literal), _) if !literals.insert(literal.value()) => self.refuse(
+                literal,
+                format!("this key is twice in `{name}`: write another one, or leave it out"),
             ),
-            _ => Value::Expression(expression),
-        },
-        ValueKind::Keys => match &expression {
-            Expr::Array(array) => keys(array, spelling, faults),
-            _ => wrong(
-                &expression,
-                "a list of templates or expressions in brackets",
-                faults,
+            (None, Expr::Lit(_)) => self.refuse(
+                &key,
+                format!(
+                    "each of `{name}` is a template or an expression that gives a `LockKey`: \
+                     write, for example, `{example}`"
+                ),
             ),
-        },
-        ValueKind::Permits => match permits(&expression) {
-            Ok(()) => Value::Expression(expression),
-            Err(WrongPermits::OutOfRange) => {
-                faults.on(
-                    &expression,
-                    format!(
-                        "`{name}` is how many may hold it at once, 1 to {MOST_PERMITS}: write, \
-                         for example, `{example}`"
-                    ),
-                );
-                Value::Wrong
-            }
-            Err(WrongPermits::NotANumber) => wrong(
-                &expression,
-                "a whole number, or an expression that gives a `u32`",
-                faults,
-            ),
-        },
-        ValueKind::Expression(what) => match &expression {
-            Expr::Lit(_) => wrong(&expression, what, faults),
-            _ => Value::Expression(expression),
-        },
-        ValueKind::Rate => match (text(&expression), &expression) {
-            (Some(literal), _) => match Rate::parse(&literal.value()) {
+            _ => self.interpret_key(key),
+        }
+    }
+
+    fn interpret_rate(&mut self, expression: Expr) -> Value {
+        let what = "how many in how long, in quotes, or an expression that gives a `Rate`";
+        self.interpret_text(expression, what, |option, literal| {
+            match Rate::parse(&literal.value()) {
                 Ok(rate) => Value::Rate(rate),
-                Err(message) => {
-                    faults.on(&literal, message);
-                    Value::Wrong
-                }
-            },
-            (None, Expr::Lit(_)) => wrong(
-                &expression,
-                "how many in how long, in quotes, or an expression that gives a `Rate`",
-                faults,
-            ),
-            _ => Value::Expression(expression),
-        },
-        ValueKind::Count => match &expression {
+                Err(message) => option.refuse(literal, message),
+            }
+        })
+    }
+
+    fn interpret_count(&mut self, expression: Expr) -> Value {
+        match &expression {
             Expr::Lit(ExprLit {
                 lit: Lit::Int(number),
                 ..
             }) => match number.base10_digits().parse() {
                 Ok(number) => Value::Count(number),
-                Err(_) => wrong(&expression, "a number up to 4294967295", faults),
+                Err(_) => self.refuse_value(&expression, "a number up to 4294967295"),
             },
             Expr::Lit(_) | Expr::Unary(_) => {
-                wrong(&expression, "a whole number of at least 1", faults)
+                self.refuse_value(&expression, "a whole number of at least 1")
             }
             _ => Value::Expression(expression),
-        },
-        ValueKind::Duration | ValueKind::DurationOrForever => {
-            let forever = matches!(spelling.kind, ValueKind::DurationOrForever);
-            let literal = match (text(&expression), &expression) {
-                (Some(literal), _) => literal,
-                (None, Expr::Lit(_)) => {
-                    let or = if forever { ", \"forever\"" } else { "" };
-                    let what = format!(
-                        "a duration in quotes{or} or an expression that gives a `Duration`"
-                    );
-                    return wrong(&expression, &what, faults);
-                }
-                _ => return Value::Expression(expression),
-            };
-            match duration::parse(&literal.value()) {
-                _ if forever && literal.value() == FOREVER => Value::Forever,
-                Ok(millis) => Value::Millis(millis),
-                Err(_) if literal.value() == FOREVER => {
-                    faults.on(
-                        &literal,
-                        format!("`{name}` can't be forever: write, for example, `{example}`"),
-                    );
-                    Value::Wrong
-                }
-                Err(message) => {
-                    let or = if forever { "; or \"forever\"" } else { "" };
-                    faults.on(&literal, format!("{message}{or}"));
-                    Value::Wrong
-                }
-            }
         }
-        ValueKind::Bool => match &expression {
+    }
+
+    /// Only a literal can be wrong here. What another expression gives is checked when it runs.
+    fn interpret_permits(&mut self, expression: Expr) -> Value {
+        let is_in_range = |number: &LitInt| {
+            let number = number.base10_parse::<u64>();
+            number.is_ok_and(|number| (1..=MOST_PERMITS).contains(&number))
+        };
+        match &expression {
+            Expr::Lit(ExprLit {
+                lit: Lit::Int(number),
+                ..
+            }) if is_in_range(number) => Value::Expression(expression),
+            Expr::Lit(ExprLit {
+                lit: Lit::Int(_), ..
+            }) => self.refuse_permits(&expression),
+            Expr::Lit(_) => {
+                let what = "a whole number, or an expression that gives a `u32`";
+                self.refuse_value(&expression, what)
+            }
+            Expr::Unary(ExprUnary {
+                op: UnOp::Neg(_),
+                expr: negated,
+                ..
+            }) if matches!(**negated, Expr::Lit(_)) => self.refuse_permits(&expression),
+            _ => Value::Expression(expression),
+        }
+    }
+
+    fn refuse_permits(&mut self, expression: &Expr) -> Value {
+        let Spelling { name, example, .. } = self.spelling;
+        self.refuse(
+            expression,
+            format!(
+                "`{name}` is how many may hold it at once, 1 to {MOST_PERMITS}: write, for \
+                 example, `{example}`"
+            ),
+        )
+    }
+
+    fn interpret_duration(&mut self, expression: Expr) -> Value {
+        let what = "a duration in quotes or an expression that gives a `Duration`";
+        self.interpret_text(expression, what, |option, literal| {
+            let Spelling { name, example, .. } = option.spelling;
+            match duration::parse(&literal.value()) {
+                Ok(millis) => Value::Millis(millis),
+                Err(_) if literal.value() == FOREVER => option.refuse(
+                    literal,
+                    format!("`{name}` can't be forever: write, for example, `{example}`"),
+                ),
+                Err(message) => option.refuse(literal, message),
+            }
+        })
+    }
+
+    fn interpret_wait(&mut self, expression: Expr) -> Value {
+        let what = "a duration in quotes, \"forever\" or an expression that gives a `Duration`";
+        self.interpret_text(expression, what, |option, literal| {
+            match duration::parse(&literal.value()) {
+                Ok(millis) => Value::Millis(millis),
+                Err(_) if literal.value() == FOREVER => Value::Forever,
+                Err(message) => option.refuse(literal, format!("{message}; or \"forever\"")),
+            }
+        })
+    }
+
+    fn interpret_bool(&mut self, expression: &Expr) -> Value {
+        match expression {
             Expr::Lit(ExprLit {
                 lit: Lit::Bool(value),
                 ..
             }) => Value::Bool(value.value),
-            _ => wrong(&expression, "`true` or `false`", faults),
-        },
-        ValueKind::OneOf(words) => {
-            let given = text(&expression).map(|literal| literal.value());
-            let known = words.iter().find(|word| given.as_deref() == Some(word));
-            match known {
-                Some(word) => Value::Word(word),
-                None => wrong(&expression, &one_of(words), faults),
-            }
+            _ => self.refuse_value(expression, "`true` or `false`"),
         }
-        ValueKind::Name => match path(&expression).and_then(Path::get_ident) {
-            Some(name)
-                if name != "self" && name != "Self" && name != "crate" && name != "super" =>
-            {
-                Value::Name(name.clone())
-            }
-            _ => wrong(&expression, "the name of a variable for the body", faults),
-        },
-        ValueKind::Path => match path(&expression) {
+    }
+
+    fn interpret_word(&mut self, expression: &Expr, words: &[&'static str]) -> Value {
+        let given = text(expression).map(|literal| literal.value());
+        let known = words.iter().find(|word| given.as_deref() == Some(word));
+        match known {
+            Some(word) => Value::Word(word),
+            None => self.refuse_value(expression, &list_words(words)),
+        }
+    }
+
+    fn interpret_name(&mut self, expression: &Expr) -> Value {
+        let is_keyword = |name: &Ident| KEYWORDS.iter().any(|keyword| name == keyword);
+        match path(expression).and_then(Path::get_ident) {
+            Some(name) if !is_keyword(name) => Value::Name(name.clone()),
+            _ => self.refuse_value(expression, "the name of a variable for the body"),
+        }
+    }
+
+    fn interpret_expression(&mut self, expression: Expr, what: &str) -> Value {
+        match &expression {
+            Expr::Lit(_) => self.refuse_value(&expression, what),
+            _ => Value::Expression(expression),
+        }
+    }
+
+    fn interpret_path(&mut self, expression: &Expr) -> Value {
+        match path(expression) {
             Some(path) => Value::Path(path.clone()),
-            None => wrong(&expression, "a path without quotes", faults),
-        },
-    }
-}
-
-/// Every key is read, also after a wrong one.
-fn keys(array: &ExprArray, spelling: &Spelling, faults: &mut Faults) -> Value {
-    let name = spelling.name;
-    let example = spelling.example;
-    let count = array.elems.len();
-    if count == 0 {
-        faults.on(
-            array,
-            format!("`{name}` is empty and would lock nothing: write, for example, `{example}`"),
-        );
-    } else if count > MOST_KEYS {
-        faults.on(
-            array,
-            format!(
-                "`{name}` lists {count} keys, and at most {MOST_KEYS} are locked at once: write \
-                 fewer, or one key for all of them"
-            ),
-        );
-    }
-    let mut literals = HashSet::new();
-    let each = Spelling {
-        kind: ValueKind::Key,
-        ..*spelling
-    };
-    let values = array.elems.iter().cloned().map(|element| {
-        let element = ungrouped(element);
-        match (text(&element), &element) {
-            (Some(literal), _) if !literals.insert(literal.value()) => {
-                faults.on(
-                    &literal,
-                    format!("this key is twice in `{name}`: write another one, or leave it out"),
-                );
-                Value::Wrong
-            }
-            (None, Expr::Lit(_)) => {
-                faults.on(
-                    &element,
-                    format!(
-                        "each of `{name}` is a template or an expression that gives a `LockKey`: \
-                         write, for example, `{example}`"
-                    ),
-                );
-                Value::Wrong
-            }
-            _ => interpret(element, &each, faults),
+            None => self.refuse_value(expression, "a path without quotes"),
         }
-    });
-    Value::Keys(values.collect())
-}
+    }
 
-enum WrongPermits {
-    OutOfRange,
-    NotANumber,
-}
+    /// Reads a text, refuses any other literal, and keeps any other expression for the call.
+    fn interpret_text(
+        &mut self,
+        expression: Expr,
+        what: &str,
+        read: impl FnOnce(&mut Self, LitStr) -> Value,
+    ) -> Value {
+        match (text(&expression), &expression) {
+            (Some(literal), _) => read(self, literal),
+            (None, Expr::Lit(_)) => self.refuse_value(&expression, what),
+            _ => Value::Expression(expression),
+        }
+    }
 
-/// Only a literal can be wrong here. What another expression gives is seen when it runs.
-fn permits(expression: &Expr) -> Result<(), WrongPermits> {
-    match expression {
-        Expr::Lit(ExprLit {
-            lit: Lit::Int(literal),
-            ..
-        }) => match literal.base10_parse::<u64>() {
-            Ok(1..=MOST_PERMITS) => Ok(()),
-            _ => Err(WrongPermits::OutOfRange),
-        },
-        Expr::Lit(_) => Err(WrongPermits::NotANumber),
-        Expr::Unary(ExprUnary {
-            op: UnOp::Neg(_),
-            expr: negated,
-            ..
-        }) if matches!(**negated, Expr::Lit(_)) => Err(WrongPermits::OutOfRange),
-        _ => Ok(()),
+    /// Reports what the option is instead, with an example.
+    fn refuse_value(&mut self, expression: &Expr, what: &str) -> Value {
+        let Spelling { name, example, .. } = self.spelling;
+        self.refuse(
+            expression,
+            format!("`{name}` is {what}: write, for example, `{example}`"),
+        )
+    }
+
+    fn refuse(&mut self, tokens: impl ToTokens, message: impl Display) -> Value {
+        self.mistakes.report_on(tokens, message);
+        Value::Wrong
     }
 }
 
-fn one_of(words: &[&str]) -> String {
+fn list_words(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    match quoted.split_last() {
-        Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} or {last}", others.join(", ")),
-        None => String::new(),
-    }
+    suggest::join(&quoted, "or")
 }
 
 /// The template in `literal`. Its mistakes are reported.
-pub(crate) fn template(literal: &LitStr, faults: &mut Faults) -> Template {
+pub(crate) fn template(literal: &LitStr, mistakes: &mut Mistakes) -> Template {
     let is_expression = |text: &str| syn::parse_str::<Expr>(text).is_ok();
     let (template, messages) = Template::parse(&literal.value(), is_expression);
     for message in messages {
-        faults.on(literal, message);
+        mistakes.report_on(literal, message);
     }
     template
 }

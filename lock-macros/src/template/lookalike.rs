@@ -14,11 +14,11 @@ pub(crate) struct Lookalike {
 
 /// All of them in a template's plain text. `known` gives the names that count, as they have to be
 /// written.
-pub(crate) fn all(text: &str, known: impl Fn(&str) -> Option<String>) -> Vec<Lookalike> {
+pub(crate) fn find_all(text: &str, known: impl Fn(&str) -> Option<String>) -> Vec<Lookalike> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let lookalike = at_the_front(rest, &known);
+        let lookalike = find_at_the_front(rest, &known);
         let read = lookalike
             .as_ref()
             .map_or(first.len_utf8(), |found| found.written.len());
@@ -28,15 +28,15 @@ pub(crate) fn all(text: &str, known: impl Fn(&str) -> Option<String>) -> Vec<Loo
     found
 }
 
-fn at_the_front(text: &str, known: &impl Fn(&str) -> Option<String>) -> Option<Lookalike> {
+fn find_at_the_front(text: &str, known: &impl Fn(&str) -> Option<String>) -> Option<Lookalike> {
     let mark = text.chars().next()?;
     let after = &text[mark.len_utf8()..];
     let (expression, behind) = match mark {
-        '{' => braced(text, known)?,
-        '$' | '#' if after.starts_with('{') => braced(after, known)?,
-        '$' | '#' => path(after, known)?,
+        '{' => strip_braced(text, known)?,
+        '$' | '#' if after.starts_with('{') => strip_braced(after, known)?,
+        '$' | '#' => strip_path(after, known)?,
         '%' => {
-            let (name, behind) = path(after, known)?;
+            let (name, behind) = strip_path(after, known)?;
             (name, behind.strip_prefix('%')?)
         }
         _ => return None,
@@ -49,14 +49,17 @@ fn at_the_front(text: &str, known: &impl Fn(&str) -> Option<String>) -> Option<L
 }
 
 /// `{name}`, `{name.field}` and `{name:format}`: the expression in it, and what stands behind.
-fn braced<'t>(text: &'t str, known: &impl Fn(&str) -> Option<String>) -> Option<(String, &'t str)> {
+fn strip_braced<'t>(
+    text: &'t str,
+    known: &impl Fn(&str) -> Option<String>,
+) -> Option<(String, &'t str)> {
     let (inside, behind) = text.strip_prefix('{')?.split_once('}')?;
     let expression = match inside.split_once(':') {
         Some((expression, format)) if !format.starts_with(':') => expression,
         _ => inside,
     };
     let expression = expression.trim();
-    let (name, access) = word(expression)?;
+    let (name, access) = split_word(expression)?;
     if !access.is_empty() && !access.starts_with(['.', '[', '(']) {
         return None;
     }
@@ -64,10 +67,13 @@ fn braced<'t>(text: &'t str, known: &impl Fn(&str) -> Option<String>) -> Option<
 }
 
 /// `name.field.field`, as far as it goes.
-fn path<'t>(text: &'t str, known: &impl Fn(&str) -> Option<String>) -> Option<(String, &'t str)> {
-    let (name, mut behind) = word(text)?;
+fn strip_path<'t>(
+    text: &'t str,
+    known: &impl Fn(&str) -> Option<String>,
+) -> Option<(String, &'t str)> {
+    let (name, mut behind) = split_word(text)?;
     let mut expression = known(name)?;
-    while let Some((field, further)) = behind.strip_prefix('.').and_then(word) {
+    while let Some((field, further)) = behind.strip_prefix('.').and_then(split_word) {
         expression = format!("{expression}.{field}");
         behind = further;
     }
@@ -75,7 +81,7 @@ fn path<'t>(text: &'t str, known: &impl Fn(&str) -> Option<String>) -> Option<(S
 }
 
 /// The identifier at the front, and what stands behind it.
-fn word(text: &str) -> Option<(&str, &str)> {
+fn split_word(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
     let (word, behind) = text.split_at(end.unwrap_or(text.len()));
     let is_name = word.starts_with(|c: char| !c.is_numeric());
@@ -84,7 +90,7 @@ fn word(text: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::all;
+    use super::find_all;
     use proptest::prelude::*;
 
     fn meant(text: &str) -> Vec<(String, String)> {
@@ -93,7 +99,7 @@ mod tests {
             "type" => Some("r#type".to_owned()),
             _ => None,
         };
-        let found = all(text, known).into_iter();
+        let found = find_all(text, known).into_iter();
         found.map(|one| (one.written, one.expression)).collect()
     }
 
@@ -136,7 +142,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_gives_an_answer(text in "[{}$#%:.a-bü1 ]{0,12}") {
-            let found = all(&text, |name| Some(name.to_owned()));
+            let found = find_all(&text, |name| Some(name.to_owned()));
             prop_assert!(found.iter().all(|one| text.contains(&one.written)));
         }
     }

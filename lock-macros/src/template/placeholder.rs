@@ -1,10 +1,15 @@
 //! One placeholder of a key template: reads its expression, and finds the parameter it begins with.
 
-use crate::faults::Faults;
 use crate::function::parameters::{self, Names};
+use crate::mistakes::Mistakes;
 use crate::suggest;
 use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr};
+
+/// The end of some messages: what may stand in a placeholder.
+const FORMS: &str = "\
+    write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
+    `<order.id()>` or a constant `<Self::KIND>`";
 
 pub(crate) struct Placeholder {
     /// As written, for the runtime's messages.
@@ -12,8 +17,8 @@ pub(crate) struct Placeholder {
     pub(crate) expression: Expr,
     /// The parameter that it begins with; a constant has none.
     pub(crate) root: Option<Ident>,
-    /// What stands for it in the expression: a method that takes `self` by value would take the
-    /// parameter from the body.
+    /// Stands for a reference to it in an expression with a method call: a method that takes `self`
+    /// would take the parameter from the body.
     pub(crate) borrowed_root: Option<Ident>,
     /// Its type is a type parameter.
     pub(crate) is_generic: bool,
@@ -25,60 +30,53 @@ pub(crate) fn read(
     text: &str,
     literal: &LitStr,
     names: Option<&Names>,
-    faults: &mut Faults,
+    mistakes: &mut Mistakes,
 ) -> Option<Placeholder> {
+    let read = parse(text, literal, names);
+    read.map_err(|message| mistakes.report_on(literal, message))
+        .ok()
+}
+
+fn parse(text: &str, literal: &LitStr, names: Option<&Names>) -> Result<Placeholder, String> {
     let shown = text.trim().to_owned();
-    let Ok(mut expression) = LitStr::new(text, literal.span()).parse::<Expr>() else {
-        faults.on(
-            literal,
-            format!("`<{shown}>` is not an expression: {FORMS}"),
-        );
-        return None;
-    };
+    let mut expression: Expr = LitStr::new(text, literal.span())
+        .parse()
+        .map_err(|_| format!("`<{shown}>` is not an expression: {FORMS}"))?;
     let mut calls_method = false;
-    let Some(root) = root_of(&mut expression, &mut calls_method) else {
-        faults.on(
-            literal,
-            format!(
+    let root = match root_of(&mut expression, &mut calls_method) {
+        Some(Root::Name(root)) => find_variable(root, &shown, literal, names)?,
+        Some(Root::Path) => None,
+        None => {
+            return Err(format!(
                 "`<{shown}>` can't be a placeholder: {FORMS}; for anything else write an \
                  expression instead of the template, as `format!(…)`"
-            ),
-        );
-        return None;
-    };
-    let root = match root {
-        Root::Name(root) => variable(root, &shown, literal, names),
-        Root::Path => Ok(None),
-    };
-    let root = root.and_then(|root| match &root {
-        Some(root) if !calls_method && names.is_some_and(|names| names.is_optional(root)) => {
-            Err(optional(&shown, root, literal))
+            ));
         }
-        _ => Ok(root),
-    });
-    match root {
-        Ok(root) => Some(Placeholder {
-            is_generic: matches!(expression, Expr::Path(_))
-                && root
-                    .iter()
-                    .zip(names)
-                    .any(|(root, names)| names.is_generic(root)),
-            borrowed_root: (calls_method && root.as_ref().is_some_and(|root| root != "self"))
-                .then(|| borrow_root(&mut expression))
-                .flatten(),
-            shown,
-            expression,
-            root,
-        }),
-        Err(message) => {
-            faults.on(literal, message);
-            None
-        }
+    };
+    let is = |test: fn(&Names, &Ident) -> bool| {
+        let mut both = root.iter().zip(names);
+        both.any(|(root, names)| test(names, root))
+    };
+    if let Some(root) = &root
+        && !calls_method
+        && is(Names::is_optional)
+    {
+        return Err(explain_optional(&shown, root, literal));
     }
+    let is_generic = matches!(expression, Expr::Path(_)) && is(Names::is_generic);
+    let borrows = calls_method && root.as_ref().is_some_and(|root| root != "self");
+    let borrowed_root = borrows.then(|| borrow_root(&mut expression)).flatten();
+    Ok(Placeholder {
+        shown,
+        expression,
+        root,
+        borrowed_root,
+        is_generic,
+    })
 }
 
 /// The variable that `root` names, if it does not name a constant.
-fn variable(
+fn find_variable(
     root: &mut Ident,
     shown: &str,
     literal: &LitStr,
@@ -93,13 +91,12 @@ fn variable(
     } else if is_constant(root) || names.is_some_and(|names| names.constants.contains(root)) {
         return Ok(None);
     } else if names.is_some() {
-        return Err(unknown(shown, &root.to_string(), parameters));
+        return Err(explain_unknown(shown, &root.to_string(), parameters));
     }
     Ok(Some(root.clone()))
 }
 
-/// Puts a name of ours where the expression begins, which stands for a reference to what stood
-/// there.
+/// Replaces what the expression begins with by a name of ours, for a reference to it.
 fn borrow_root(expression: &mut Expr) -> Option<Ident> {
     let Root::Name(root) = root_of(expression, &mut false)? else {
         return None;
@@ -109,7 +106,7 @@ fn borrow_root(expression: &mut Expr) -> Option<Ident> {
     Some(name)
 }
 
-fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
+fn explain_optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     let template = literal.value();
     format!(
         "`<{shown}>`: `{root}` is an `Option`, and `None` names nothing to lock: let the caller \
@@ -119,16 +116,12 @@ fn optional(shown: &str, root: &Ident, literal: &LitStr) -> String {
     )
 }
 
-/// By its spelling: `N`, `MAX_SIZE`. Whether it is there, the compiler knows: the attribute does
-/// not see the generics of an `impl`.
+/// By its spelling: `N`, `MAX_SIZE`. The attribute does not see the generics of an `impl`, so the
+/// compiler finds out whether there is one.
 fn is_constant(name: &Ident) -> bool {
     let name = name.to_string();
     name.starts_with(char::is_uppercase) && !name.contains(char::is_lowercase)
 }
-
-const FORMS: &str = "\
-    write a parameter `<id>`, a field `<self.shop.id>`, an index `<items[0].sku>`, a method call \
-    `<order.id()>` or a constant `<Self::KIND>`";
 
 /// What a placeholder begins with.
 enum Root<'e> {
@@ -155,7 +148,7 @@ fn root_of<'a>(expression: &'a mut Expr, calls_method: &mut bool) -> Option<Root
     }
 }
 
-fn unknown(shown: &str, root: &str, names: &[Ident]) -> String {
+fn explain_unknown(shown: &str, root: &str, names: &[Ident]) -> String {
     let (taken_apart, words): (Vec<String>, Vec<String>) = names
         .iter()
         .map(Ident::to_string)

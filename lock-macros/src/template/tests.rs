@@ -8,12 +8,12 @@ fn is_expression(text: &str) -> bool {
 }
 
 fn parse(text: &str) -> Result<Template, Vec<String>> {
-    let (template, mut faults) = Template::parse(text, is_expression);
-    faults.extend(template.check_names(Some(&|_| None)));
-    if faults.is_empty() {
+    let (template, mut mistakes) = Template::parse(text, is_expression);
+    mistakes.extend(template.check_names(Some(&|_| None)));
+    if mistakes.is_empty() {
         Ok(template)
     } else {
-        Err(faults)
+        Err(mistakes)
     }
 }
 
@@ -83,8 +83,8 @@ fn says_what_to_write() {
         ("{<a>}:{<b>}", "one pair"),
     ];
     for (text, part) in table {
-        let faults = parse(text).expect_err(text);
-        assert!(faults[0].contains(part), "{text}: {faults:?}");
+        let mistakes = parse(text).expect_err(text);
+        assert!(mistakes[0].contains(part), "{text}: {mistakes:?}");
     }
     assert!(parse(&"x".repeat(513)).is_err());
     assert!(parse(&"x".repeat(512)).is_ok());
@@ -92,8 +92,8 @@ fn says_what_to_write() {
 
 #[test]
 fn every_fault_of_one_template_is_reported() {
-    let faults = parse("%<a>-<b>{}").expect_err("three faults");
-    assert_eq!(faults.len(), 3, "{faults:?}");
+    let mistakes = parse("%<a>-<b>{}").expect_err("three mistakes");
+    assert_eq!(mistakes.len(), 3, "{mistakes:?}");
 }
 
 #[test]
@@ -135,9 +135,9 @@ proptest! {
 
     #[test]
     fn any_text_gives_an_answer(text in prop_oneof![crooked(), "\\PC*", any::<String>()]) {
-        if let Err(faults) = parse(&text) {
-            prop_assert!(!faults.is_empty());
-            prop_assert!(faults.iter().all(|fault| !fault.is_empty()));
+        if let Err(mistakes) = parse(&text) {
+            prop_assert!(!mistakes.is_empty());
+            prop_assert!(mistakes.iter().all(|fault| !fault.is_empty()));
         }
     }
 
@@ -157,8 +157,8 @@ proptest! {
             text.push_str(literal);
             text.push_str("<b>");
         }
-        let faults = parse(&text).expect_err("no separator");
-        let advised = faults[0].split('"').nth(1).expect("a template in quotes");
+        let mistakes = parse(&text).expect_err("no separator");
+        let advised = mistakes[0].split('"').nth(1).expect("a template in quotes");
         prop_assert!(parse(advised).is_ok(), "{}", advised);
     }
 }

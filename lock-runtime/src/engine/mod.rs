@@ -222,5 +222,6 @@ impl Drop for Engine {
         }
         self.watchdog.close();
         self.local_queues.stop();
+        self.views_used.notify_one();
     }
 }

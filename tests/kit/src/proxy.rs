@@ -118,7 +118,8 @@ impl Proxy {
         self.network.change(|state| state.frozen = false);
     }
 
-    /// Loses the server's replies, or stops doing so. Requests still arrive.
+    /// Loses the server's replies, or stops doing so for connections that have lost none. Requests
+    /// still arrive.
     pub fn drop_replies(&self, drop: bool) {
         self.network.change(|state| state.drop_replies = drop);
     }

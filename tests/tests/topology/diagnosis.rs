@@ -201,7 +201,7 @@ async fn the_first_lock_does_not_wait_for_the_diagnosis() {
     let builder = LockClient::builder().url(proxy.url());
     let builder = builder.command_timeout(Duration::from_secs(10));
     let client = builder.connect().await.unwrap();
-    let way = Duration::from_millis(300);
+    let way = Duration::from_secs(1);
     proxy.delay(way);
     let started = Instant::now();
     let guard = client.lock("k").try_acquire().await.unwrap();

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use lock_store::Instant;
+
 use crate::config::FAR;
 use crate::engine::Engine;
 use crate::engine::hold::Hold;
@@ -25,21 +27,21 @@ impl Engine {
         let by = self.clock.now() + timeout.min(FAR);
         let _ = self.clock.by(by, self.watchdog.until_idle_but(&own)).await;
         self.lose_all_but(&own);
-        self.quiet_down(&own).await;
+        let by = self.quiet_down(&own).await;
         if own.is_empty() {
-            self.close().await;
+            self.close(by).await;
         } else {
             let engine = Arc::clone(self);
             self.clock.spawn(async move {
                 engine.watchdog.until_idle_but(&[]).await;
-                engine.quiet_down(&[]).await;
-                engine.close().await;
+                let by = engine.quiet_down(&[]).await;
+                engine.close(by).await;
             });
         }
     }
 
-    /// Waits for what is under way, for a while.
-    async fn quiet_down(&self, own: &[Arc<Hold>]) {
+    /// Waits for what is under way, for a while: the instant until which a shutdown may go on.
+    async fn quiet_down(&self, own: &[Arc<Hold>]) -> Instant {
         // A store that is gone hears no release. Leases end by themselves.
         let by = self.clock.now() + 2 * self.defaults.command_timeout;
         let quiet = async {
@@ -50,13 +52,13 @@ impl Engine {
             self.store.finish(by).await;
         };
         let _ = self.clock.by(by, quiet).await;
+        by
     }
 
     /// Closes the store, and tells the observers.
-    async fn close(&self) {
+    async fn close(&self, by: Instant) {
         self.store.close();
         self.messages.all_disconnected();
-        let by = self.clock.now() + self.defaults.command_timeout;
         let _ = self.clock.by(by, self.observed.events.told()).await;
     }
 

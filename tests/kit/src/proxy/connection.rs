@@ -170,7 +170,8 @@ impl Passage<'_> {
             return (Attempt::Frozen, false);
         }
         let towards_server = self.requests.is_some();
-        if state.drop_replies && !towards_server {
+        if !towards_server && (state.drop_replies || state.deaf.contains(&self.id)) {
+            state.deaf.insert(self.id);
             return (Attempt::Passed(chunk.len() - passed), false);
         }
         let last = requests.iter().find(|request| {

@@ -31,6 +31,9 @@ pub(super) struct State {
     pub(super) delay_replies: Duration,
     pub(super) frozen: bool,
     pub(super) drop_replies: bool,
+    /// The connections that have lost replies. Nothing comes over them any more, as in a network: a
+    /// stream of bytes has no gaps.
+    pub(super) deaf: BTreeSet<u64>,
     pub(super) refuse: bool,
     pub(super) cut_after: Option<CutAfter>,
     /// The connections that were not cut and have not ended.

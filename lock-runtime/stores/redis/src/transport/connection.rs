@@ -17,6 +17,7 @@ use redis::{RedisError, Value};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 
+use super::client_channels::ClientChannels;
 use super::connected::Connected;
 use super::doubt;
 use super::request::Request;
@@ -180,10 +181,22 @@ impl Connection {
     /// Listens on another channel of the client's own, if it is up. The next connection does so
     /// anyway.
     pub(crate) fn hear(&self, channel: &str) {
-        self.with_main(|main| {
-            let channels = vec![channel.to_owned()];
-            main.subscriptions.hear(&main.connection, channels);
-        });
+        self.hear_these(|_| vec![channel.to_owned()]);
+    }
+
+    /// Listens on all channels of the client's own. Called when it is up: whoever begins to use a
+    /// view calls [`hear`](Self::hear), before or after that.
+    pub(super) fn hear_all(&self) {
+        self.hear_these(ClientChannels::all);
+    }
+
+    fn hear_these(&self, these: impl FnOnce(&ClientChannels) -> Vec<String>) {
+        if let Some(own) = &self.context.channels {
+            self.with_main(|main| {
+                let (channels, own) = (these(own), Arc::clone(own));
+                main.subscriptions.hear(&main.connection, channels, own);
+            });
+        }
     }
 
     /// Listens on these channels of the client's own no longer.

@@ -100,10 +100,8 @@ impl Supervisor {
                     tracing::debug!(link = link.0, %server, "connected to the lock store");
                     self.tells(|listener| listener.connected(&server));
                     let subscriptions = Arc::clone(&up.subscriptions);
-                    if let Some(own) = &self.context.channels {
-                        subscriptions.hear(&up.connection, own.all());
-                    }
                     shared.bring_up(up);
+                    shared.hear_all();
                     drop(shared);
                     self.recheck();
                     let up_since = clock.now();

@@ -5,20 +5,20 @@ use quote::ToTokens;
 use std::fmt::Display;
 
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub(crate) struct Mistakes {
     first: Option<syn::Error>,
 }
 
-impl Faults {
-    pub(crate) fn at(&mut self, span: Span, message: impl Display) {
-        self.add(syn::Error::new(span, message));
+impl Mistakes {
+    pub(crate) fn report_at(&mut self, span: Span, message: impl Display) {
+        self.report(syn::Error::new(span, message));
     }
 
-    pub(crate) fn on(&mut self, tokens: impl ToTokens, message: impl Display) {
-        self.add(syn::Error::new_spanned(tokens, message));
+    pub(crate) fn report_on(&mut self, tokens: impl ToTokens, message: impl Display) {
+        self.report(syn::Error::new_spanned(tokens, message));
     }
 
-    pub(crate) fn add(&mut self, error: syn::Error) {
+    pub(crate) fn report(&mut self, error: syn::Error) {
         match &mut self.first {
             Some(first) => first.combine(error),
             None => self.first = Some(error),

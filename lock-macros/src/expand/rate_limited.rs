@@ -1,7 +1,7 @@
 //! Writes the question to the rate limiter in front of the body, which stays as and where it is.
 
 use crate::args::Opt;
-use crate::expand::{client, convert_error, key, request, usage};
+use crate::expand::{key, options, usage};
 use crate::function::body::{self, Body, Shape};
 use crate::function::{Function, return_type};
 use crate::key::{Key, Keys};
@@ -11,13 +11,16 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Stmt, Type, parse_quote};
 
-pub(super) fn function(
+pub(crate) fn write_function(
     args: &Args,
     keys: &Keys,
     mut function: Function,
     body: Body,
 ) -> TokenStream {
-    let question = question(args, keys, return_type::span(&function.sig), &body.output);
+    if is_locked(&function) {
+        return move_behind_the_lock(args, function);
+    }
+    let question = write_question(args, keys, return_type::span(&function.sig), &body.output);
     let group = match body.shape {
         Shape::AsyncFn { inner, braces } => {
             function.attrs.extend(inner);
@@ -30,7 +33,7 @@ pub(super) fn function(
             body::replace_future(&mut block, |future| {
                 let statements = &mut future.block.stmts;
                 usage::allow_unused(&function.sig, statements, |name| {
-                    usage::mention(&used, name)
+                    usage::mentions(&used, name)
                 });
                 statements.insert(0, Stmt::Expr(Expr::Verbatim(question), None));
                 future.to_token_stream()
@@ -42,18 +45,18 @@ pub(super) fn function(
     function.into_token_stream()
 }
 
-fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> TokenStream {
+fn write_question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> TokenStream {
     let private = args.private();
     let key: TokenStream = keys
         .all()
         .iter()
-        .map(|key: &Key| key::of(key, &args.runtime()))
+        .map(|key: &Key| key::write_key(key, &args.runtime()))
         .collect();
-    let client = client::of(args);
-    let rate = rate(args);
+    let client = options::write_client(args);
+    let rate = write_rate(args);
     let name = Ident::new("__lock_wait", Span::mixed_site());
     let wait = match args.expression(Opt::Wait) {
-        Some(wait) => request::typed_duration(&name, wait),
+        Some(wait) => options::write_duration(&name, wait),
         None => {
             let wait = args.millis(Opt::Wait).unwrap_or(0);
             quote_spanned! {Span::mixed_site()=>
@@ -61,8 +64,8 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
             }
         }
     };
-    // Only a refusal needs it, so it may take what the body would have taken.
-    let (convert, convert_name) = convert_error::of(args, output, return_span);
+    // Only a refusal evaluates it, so it may take what the body would have taken.
+    let (convert, convert_name) = options::write_conversion(args, output, return_span);
     quote_spanned! {Span::mixed_site()=>
         {
             let __lock_key = #key;
@@ -80,7 +83,7 @@ fn question(args: &Args, keys: &Keys, return_span: Span, output: &Type) -> Token
 }
 
 /// A constant, or values with their types: a wrong value is one error, where it is written.
-fn rate(args: &Args) -> TokenStream {
+fn write_rate(args: &Args) -> TokenStream {
     let runtime = args.runtime();
     let value = |opt| args.get(opt).map(|given| &given.value);
     let (rate, given_rate) = match value(Opt::Rate) {
@@ -119,7 +122,7 @@ fn rate(args: &Args) -> TokenStream {
 }
 
 /// Whether the lock's attribute stands below this one, and is not expanded yet.
-pub(super) fn is_locked(function: &Function) -> bool {
+fn is_locked(function: &Function) -> bool {
     let is_lock = |path: &syn::Path| {
         let last = path.segments.last();
         last.is_some_and(|segment| segment.ident == "distributed_lock")
@@ -127,14 +130,10 @@ pub(super) fn is_locked(function: &Function) -> bool {
     function.attrs.iter().any(|attr| is_lock(attr.path()))
 }
 
-/// Puts this attribute behind the lock's. The attribute expanded last asks first, and nobody should
-/// wait for a lock, or hold it, and be refused then.
-pub(super) fn behind_the_lock(
-    args: &Args,
-    tokens: TokenStream,
-    mut function: Function,
-) -> TokenStream {
-    let runtime = args.runtime();
+/// Puts this attribute behind the lock's. What expands last asks first, and no call should be
+/// refused when it has waited for its lock.
+fn move_behind_the_lock(args: &Args, mut function: Function) -> TokenStream {
+    let (runtime, tokens) = (args.runtime(), &args.tokens);
     function
         .attrs
         .push(parse_quote!(#[#runtime::rate_limited(#tokens)]));

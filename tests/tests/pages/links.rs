@@ -1,0 +1,129 @@
+//! No link of a page is dead.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::{definition, pages, root};
+
+#[test]
+fn no_link_is_dead() {
+    let (mut links, mut dead) = (0, Vec::new());
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in links_of(&text) {
+            links += 1;
+            if let Err(why) = follow(&page, &link) {
+                dead.push(format!("{}: {link}: {why}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+    assert!(links > 100, "{links}");
+}
+
+/// A test that can't fail shows nothing.
+#[test]
+fn a_dead_link_is_found() {
+    let page = root().join("README.md");
+    let text = "\
+        # Title, and `code`\n\
+        [file](none.md) [anchor](#none) [label][none] ![picture](none.svg)\n\
+        [far](https://example.org/) [heading](#limits) `[code](none)`\n\
+        ```text\n[fence](none)\n```\n\
+        [defined][here]\n\n[here]: CHANGELOG.md#none\n";
+    let found: Vec<String> = links_of(text)
+        .into_iter()
+        .filter(|link| follow(&page, link).is_err())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "none.md",
+            "#none",
+            "none.svg",
+            "CHANGELOG.md#none",
+            "[none]"
+        ]
+    );
+    assert!(headings(text).contains("title-and-code"));
+    assert_eq!(headings("# A\n# A"), ["a", "a-1"].map(str::to_owned).into());
+}
+
+/// The targets of the text's links. A label without a definition is a link to `[label]`.
+fn links_of(text: &str) -> Vec<String> {
+    let (mut links, mut labels, mut defined) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for line in prose(text) {
+        if let Some((label, target)) = definition(&line) {
+            defined.insert(label.to_owned());
+            links.push(target.to_owned());
+            continue;
+        }
+        for behind in line.split("](").skip(1) {
+            links.extend(behind.split_once(')').map(|(target, _)| target.to_owned()));
+        }
+        for behind in line.split("][").skip(1) {
+            labels.extend(behind.split_once(']').map(|(label, _)| label.to_owned()));
+        }
+    }
+    let undefined = labels.into_iter().filter(|label| !defined.contains(label));
+    links.extend(undefined.map(|label| format!("[{label}]")));
+    links
+}
+
+/// The lines outside of fences, without the code in them.
+fn prose(text: &str) -> Vec<String> {
+    let (mut is_code, mut lines) = (false, Vec::new());
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code {
+            lines.push(line.split('`').step_by(2).collect());
+        }
+    }
+    lines
+}
+
+/// Whether the link of this page leads anywhere.
+fn follow(page: &Path, link: &str) -> Result<(), String> {
+    if link.starts_with("https://") {
+        return Ok(());
+    }
+    if link.starts_with('[') {
+        return Err("it has no definition".to_owned());
+    }
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match file {
+        "" => page.to_owned(),
+        file => page.parent().unwrap().join(file),
+    };
+    if !target.exists() {
+        return Err(format!("there is no {}", target.display()));
+    }
+    if !anchor.is_empty() {
+        let text = fs::read_to_string(&target).map_err(|error| error.to_string())?;
+        if !headings(&text).contains(anchor) {
+            return Err(format!("no heading of {} is {anchor}", target.display()));
+        }
+    }
+    Ok(())
+}
+
+/// The anchors of its headings, as code hosts make them.
+fn headings(text: &str) -> BTreeSet<String> {
+    let (mut is_code, mut anchors) = (false, BTreeSet::new());
+    for line in text.lines() {
+        is_code ^= line.trim_start().starts_with("```");
+        if is_code || !line.starts_with('#') {
+            continue;
+        }
+        let heading = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
+        let anchor: String = heading.chars().filter(kept).collect();
+        let anchor = anchor.replace(' ', "-");
+        let same = (1..).map(|number| format!("{anchor}-{number}"));
+        let mut names = std::iter::once(anchor.clone()).chain(same);
+        anchors.extend(names.find(|name| !anchors.contains(name)));
+    }
+    anchors
+}
