@@ -138,8 +138,8 @@ fn weave(text: &str, place: &Place) -> Result<String, String> {
     let times = text.matches(right).count();
     if times != 1 {
         return Err(format!(
-            "lock-runtime/src/{file} has `{right}` {times} times, and mistakes are woven in where it \
-             stands once: change it in tests/mistakes/build.rs as well"
+            "lock-runtime/src/{file} has `{right}` {times} times, and mistakes are woven in where \
+             it stands once: change it in tests/mistakes/build.rs as well"
         ));
     }
     let asked = wrong.iter().map(|(mistake, wrong)| {
