@@ -183,7 +183,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     h lock_store.hold;
 BEGIN
-    IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    IF pg_catalog.current_setting('transaction_isolation') NOT LIKE 'read%' THEN
         RAISE EXCEPTION USING ERRCODE = 'LK003',
             MESSAGE = 'locks need the isolation level READ COMMITTED';
     END IF;

@@ -28,10 +28,6 @@ pub(crate) async fn sweep(pool: Weak<Pool>) {
         let Some(pool) = pool.upgrade().filter(|pool| !pool.is_closed()) else {
             return;
         };
-        // A client that only migrates runs nothing of what it finds: strangers may have made it.
-        if !pool.was_connected() {
-            continue;
-        }
         let began = clock.now();
         let swept = sweep_some(&pool, &clock, began + LONGEST).await;
         next = match swept {
