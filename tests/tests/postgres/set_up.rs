@@ -286,3 +286,49 @@ async fn when_the_schema_is_made_anew_its_holders_are_told_and_tokens_rise() {
     assert!(matches!(lost, Err(LockError::Lost { .. })), "{lost:?}");
     next.release().await.unwrap();
 }
+
+/// A backup that runs for hours, and transactions that have checked a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_changes_nothing_waits_for_nobody() {
+    let server = PostgresServer::start().await;
+    let client = client(&server.app_url()).await;
+    let held = client.lock("k").fenced().acquire().await.unwrap();
+    let session = server.session().await;
+    let token = held.fencing_token().unwrap();
+    let tables = [
+        "meta",
+        "hold",
+        "share",
+        "place",
+        "latch",
+        "latch_place",
+        "latch_call",
+        "rate",
+    ];
+    let reads = tables.map(|table| format!("SELECT count(*) FROM lock_store.{table}"));
+    let reads = reads.join("; ");
+    let open = format!("BEGIN; SELECT lock_store.lock_check('lock:k', {token}); {reads}");
+    session.batch_execute(&open).await.unwrap();
+    let owner = builder(&server.url()).connect().await.unwrap();
+    let migrated = tokio::time::timeout(Duration::from_secs(10), owner.migrate());
+    migrated.await.expect("it waits").unwrap();
+    client.lock("other").fenced().run(async {}).await.unwrap();
+    session.batch_execute("COMMIT").await.unwrap();
+}
+
+/// A transaction has what it changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_migration_that_can_not_go_on_gives_up_and_says_why() {
+    let server = PostgresServer::bare().await;
+    let session = server.session().await;
+    let open = format!("BEGIN; {}", lock_runtime::POSTGRES_MIGRATION);
+    let open = open.trim_end().strip_suffix("COMMIT;").unwrap();
+    session.batch_execute(open).await.unwrap();
+    let owner = builder(&server.url()).connect_lazy().unwrap();
+    let migrated = tokio::time::timeout(Duration::from_secs(60), owner.migrate());
+    let refused = migrated.await.expect("it waits").unwrap_err();
+    let said = refused.to_string();
+    assert!(said.contains("another transaction keeps"), "{said}");
+    session.batch_execute("COMMIT").await.unwrap();
+    owner.migrate().await.unwrap();
+}

@@ -103,8 +103,9 @@ async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
     server
         .run(
             "GRANT CREATE ON DATABASE postgres TO app;
-             CREATE ROLE admin LOGIN CREATEROLE; CREATE ROLE dba; CREATE ROLE anne LOGIN;
-             ALTER ROLE dba SUPERUSER; GRANT dba TO anne",
+             CREATE ROLE admin LOGIN CREATEROLE; CREATE ROLE dba SUPERUSER;
+             CREATE ROLE anne LOGIN IN ROLE dba;
+             CREATE ROLE bob LOGIN IN ROLE pg_execute_server_program",
         )
         .await;
     let stranger = session(&server, "app").await;
@@ -114,7 +115,7 @@ async fn nothing_that_a_stranger_made_is_called_by_who_may_do_more() {
     let open = "GRANT USAGE ON SCHEMA lock_store TO PUBLIC;
         GRANT ALL ON lock_store.calls TO PUBLIC";
     stranger.batch_execute(open).await.unwrap();
-    for user in ["postgres", "admin", "anne"] {
+    for user in ["postgres", "admin", "anne", "bob"] {
         let client = lazy(&server, user);
         let _ = client.migrate().await;
         let lock = client.lock("k").wait(Duration::from_secs(60));

@@ -199,6 +199,11 @@ pub(crate) fn of_isolation(level: &str, server: &str) -> StoreError {
 
 /// The migration could not be applied.
 pub(crate) fn of_migration(error: &Error, server: &str) -> StoreError {
+    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+        let text = format!("{server}: another transaction keeps what the migration changes");
+        return StoreError::new(StoreErrorKind::Timeout, text)
+            .advise("end it, as a backup or another migration that stands still, or wait for it");
+    }
     let told = of_postgres(error, server);
     match error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
         true => told.advise(

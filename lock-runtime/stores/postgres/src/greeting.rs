@@ -7,10 +7,10 @@ use crate::errors::{
     of_denied, of_isolation, of_nothing, of_postgres, of_read_only, of_standby, of_stranger,
 };
 
-/// Reads the catalog, and calls nothing that users have made: what a function does is done with the
-/// rights of whoever calls it. A stranger is an owner who would get special rights by that, as those
-/// of a superuser. This user trusts a superuser, and the roles of which it is a member, other than by
-/// their own word. The functions are those that a lock needs until it is given back.
+/// Reads the catalog, and calls nothing that users have made: what a function does is done with
+/// the rights of whoever calls it. A stranger is an owner who would get special rights by that, as
+/// those of a superuser. This user trusts a superuser, and the roles of which it is a member, other
+/// than by their own word. The functions are those that a lock needs until it is given back.
 const QUESTION: &str = "
     WITH RECURSIVE mine (role) AS (
         SELECT oid FROM pg_catalog.pg_roles WHERE rolname = session_user
@@ -37,7 +37,9 @@ const QUESTION: &str = "
         FROM there JOIN pg_catalog.pg_roles ON pg_roles.oid = owner
         WHERE NOT rolsuper AND owner NOT IN (SELECT role FROM mine) AND EXISTS (
             SELECT FROM mine JOIN pg_catalog.pg_roles ON pg_roles.oid = role
-            WHERE rolsuper OR rolcreaterole OR rolreplication OR rolbypassrls)
+            WHERE rolsuper OR rolcreaterole OR rolreplication OR rolbypassrls
+                OR rolname IN ('pg_read_server_files', 'pg_write_server_files',
+                    'pg_execute_server_program'))
         LIMIT 1),
         (SELECT p.oid::regprocedure::text
         FROM schema JOIN pg_catalog.pg_proc p ON pronamespace = schema.oid
