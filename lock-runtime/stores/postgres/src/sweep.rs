@@ -16,8 +16,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 const MOST: Duration = Duration::from_secs(60);
 const LEAST: Duration = Duration::from_millis(100);
 
-/// From the first connection on: a short program sweeps as well. An error leaves it to the next
-/// time.
+/// From the start on: a short program sweeps as well. After an error it is tried again, later and
+/// later.
 pub(crate) async fn sweep(pool: Weak<Pool>) {
     let Some(clock) = pool.upgrade().map(|pool| pool.clock.clone()) else {
         return;
@@ -37,7 +37,7 @@ pub(crate) async fn sweep(pool: Weak<Pool>) {
                 each = swept.each.clamp(LEAST, MOST);
                 each
             }
-            None => each,
+            None => (2 * next).min(each),
         };
     }
 }
