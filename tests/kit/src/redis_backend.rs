@@ -126,7 +126,13 @@ impl RedisBackend {
 /// The clients' user, and what it may do.
 fn user_rule() -> impl Iterator<Item = &'static str> {
     let user = [USER, "on", ">word"];
-    let keys = ["~lock:*", "&lock:*", "~other:*", "&other:*"];
+    let keys = [
+        "~lock:*",
+        "resetchannels",
+        "&lock:*",
+        "~other:*",
+        "&other:*",
+    ];
     let rights = crate::all_documented_rights();
     user.into_iter().chain(keys).chain(rights)
 }

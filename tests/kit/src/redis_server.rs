@@ -239,7 +239,7 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     writeln!(log, "--- redis-server on port {port}").expect("the log can be written");
     let mut process = OsProcess::spawn(
         Command::new("redis-server")
-            .args(settings.arguments(port, folder, debug_must_be_enabled()))
+            .args(settings.arguments(port, folder, is_redis_7()))
             .envs(settings.environment.iter().cloned())
             .current_dir(folder)
             .stdin(Stdio::null())
@@ -264,8 +264,9 @@ async fn launch(settings: &Settings, port: u16, folder: &Path) -> Result<OsProce
     }
 }
 
-/// Redis 7 refuses `DEBUG` unless a setting allows it. Older versions do not know that setting.
-fn debug_must_be_enabled() -> bool {
+/// Redis 7 refuses `DEBUG` unless a setting allows it, and knows messages for a slot. Older versions
+/// do not know that setting, nor those commands.
+pub(crate) fn is_redis_7() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
         let output = Command::new("redis-server")
