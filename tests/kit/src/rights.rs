@@ -1,6 +1,6 @@
 //! The permissions that a client needs, according to the page about Redis.
 
-use crate::redis_server::is_redis_7;
+use crate::redis_server::version;
 
 const PAGE: &str = include_str!("../../../lock-runtime/docs/redis.md");
 const RULE: &str = "ACL SETUSER app ";
@@ -29,7 +29,7 @@ pub fn all_documented_rights() -> Vec<&'static str> {
         .lines()
         .filter_map(|line| line.trim().strip_prefix(RULE));
     // A rule with a command that the server does not know is refused.
-    let is_known = |rule: &&str| is_redis_7() || !rule.contains("+spublish");
+    let is_known = |rule: &&str| version() >= (7, 0) || !rule.contains("+spublish");
     let words = rules.filter(is_known).flat_map(|rule| {
         rule.split('#')
             .next()

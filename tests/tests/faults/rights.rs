@@ -300,6 +300,26 @@ async fn a_right_that_is_taken_away_is_told_by_the_next_connection() {
 }
 
 #[tokio::test]
+async fn a_right_that_is_taken_away_under_a_holder_is_told_before_the_next_body_runs() {
+    let server = RedisServer::start().await;
+    let rights = [BASE, LOCKS].map(documented_rights).concat();
+    let url = allow(&server, "app", &rights).await;
+    let client = LockClient::builder()
+        .url(&url)
+        .lease(Duration::from_secs(2));
+    let client = client.connect().await.unwrap();
+    let guard = client.lock("held").acquire().await.unwrap();
+    server.command(&["ACL", "SETUSER", "app", "-pexpire"]).await;
+    guard.lost().await;
+    assert_denied(refused_body(&client).await, "+pexpire");
+    server.command(&["ACL", "SETUSER", "app", "+pexpire"]).await;
+    eventually("it is used again", async || {
+        client.lock("k").run(async {}).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_server_that_is_full_or_read_only_is_connected_to() {
     let (full, master, replica) = (
         RedisServer::start().await,

@@ -180,6 +180,27 @@ async fn a_redirect_that_can_not_be_read_is_followed_by_the_map() {
     }
 }
 
+/// Some nodes are reached with TLS only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_port_is_not_in_the_map_is_told_with_the_other_scheme() {
+    let cluster = RedisCluster::start_patient().await;
+    let port = format!(":{}\r\n", cluster.nodes[1].port());
+    let way = rewritten(cluster.nodes[0].addr(), move |reply| {
+        reply.replace(&port, ":0\r\n")
+    });
+    let url = format!("redis-cluster://{}", way.await);
+    let client = LockClient::builder().url(url).connect_lazy().unwrap();
+    let mut told = 0;
+    for key in keys() {
+        if let Err(error) = client.lock(key).acquire().await {
+            let said = error.to_string();
+            assert!(said.contains("write `rediss-cluster://` instead"), "{said}");
+            told += 1;
+        }
+    }
+    assert!(told > 0);
+}
+
 fn refused(builder: lock_runtime::LockClientBuilder) -> String {
     match builder.connect_lazy() {
         Err(error @ LockError::Config { .. }) => error.to_string(),

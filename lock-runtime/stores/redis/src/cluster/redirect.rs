@@ -110,6 +110,7 @@ impl Cluster {
         let to = error
             .redirect_node()
             .and_then(|(addr, _)| ServerAddress::read(addr))
+            .filter(|to| to.port != 0)
             .and_then(|ServerAddress { host, port }| {
                 let host = Some(host.as_str()).filter(|host| is_host(host));
                 self.redirected(host, port, asked)

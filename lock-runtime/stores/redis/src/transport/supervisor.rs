@@ -9,7 +9,7 @@ use std::time::Duration;
 use lock_store::timing::{BACKOFF_MAX, backoff};
 use lock_store::{Clock, Link, Listener, StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use super::authentication::keep_authenticated;
 use super::connected::Connected;
@@ -33,7 +33,7 @@ const RESUBSCRIBED: usize = 16;
 const WANTED_BACKOFF: Duration = Duration::from_millis(250);
 
 /// How soon a server that is loading, or whose slots are moving, is tried again.
-const TRIED_AGAIN: Duration = Duration::from_millis(100);
+const TRIED_AGAIN: Duration = Duration::from_millis(250);
 
 /// Starts to connect, in the background. `links` counts the links of all connections of a store.
 pub(crate) fn open(
@@ -120,12 +120,12 @@ impl Supervisor {
                         subscriptions.hear(&up.connection, own.all());
                     }
                     shared.bring_up(up);
+                    let denied = Arc::clone(&shared.denied);
                     drop(shared);
                     self.recheck();
                     let up_since = clock.now();
                     let left = self.until_left(link, reached, &subscriptions, &mut reports);
-                    let untried = (!is_tried).then(|| self.tried(&connection));
-                    let refused = refusal(untried, &self.context.clock);
+                    let refused = refusal(self.tried(&connection), is_tried, &denied, clock);
                     let left = tokio::select! {
                         left = left => left,
                         error = refused => self.leave(link, error.of(&server)),
@@ -376,18 +376,25 @@ impl Supervisor {
     }
 }
 
-/// Tries until the server has said whether the user can do what locks need; the error if not.
-async fn refusal(untried: Option<Tried<'_>>, clock: &Clock) -> StoreError {
-    let Some(tried) = untried else {
-        return pending().await;
-    };
+/// Tries until the server has said whether the user can do what locks need, and again after each
+/// denial; the error if not.
+async fn refusal(
+    tried: Tried<'_>,
+    mut is_tried: bool,
+    denied: &Notify,
+    clock: &Clock,
+) -> StoreError {
     loop {
+        if is_tried {
+            denied.notified().await;
+        }
         match tried.expect().await {
-            Ok(false) => clock.sleep_until(clock.now() + TRIED_AGAIN).await,
+            Ok(is_said) => is_tried = is_said,
             Err(error) if !error.kind().is_transient() => return error,
             // A connection that breaks is left anyway.
-            Ok(true) | Err(_) => return pending().await,
+            Err(_) => return pending().await,
         }
+        clock.sleep_until(clock.now() + TRIED_AGAIN).await;
     }
 }
 
