@@ -32,7 +32,7 @@ const RESUBSCRIBED: usize = 16;
 /// The longest pause between two attempts to connect while somebody waits for a connection.
 const WANTED_BACKOFF: Duration = Duration::from_millis(250);
 
-/// How soon a server that is loading, or whose slots are moving, is tried again.
+/// How soon a server that is loading, or has denied something, is tried again.
 const TRIED_AGAIN: Duration = Duration::from_millis(250);
 
 /// Starts to connect, in the background. `links` counts the links of all connections of a store.
@@ -388,13 +388,13 @@ async fn refusal(
         if is_tried {
             denied.notified().await;
         }
+        clock.sleep_until(clock.now() + TRIED_AGAIN).await;
         match tried.expect().await {
             Ok(is_said) => is_tried = is_said,
             Err(error) if !error.kind().is_transient() => return error,
             // A connection that breaks is left anyway.
             Err(_) => return pending().await,
         }
-        clock.sleep_until(clock.now() + TRIED_AGAIN).await;
     }
 }
 
