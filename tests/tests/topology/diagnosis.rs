@@ -136,7 +136,16 @@ async fn a_user_who_may_not_ask_learns_which_right_is_missing_and_is_denied_noth
     let mut rights = documented_rights(BASE);
     rights.extend(documented_rights(LOCKS));
     let connect = async |name: &str, strictly: bool, more: &[&str]| {
-        let rule = ["ACL", "SETUSER", name, "on", ">word", "~lock:*", "&lock:*"];
+        let rule = [
+            "ACL",
+            "SETUSER",
+            name,
+            "on",
+            ">word",
+            "~lock:*",
+            "resetchannels",
+            "&lock:*",
+        ];
         let rule: Vec<_> = rule.iter().chain(&rights).chain(more).copied().collect();
         server.command(&rule).await;
         let url = format!("redis://{name}:word@{}", server.addr());
@@ -186,7 +195,16 @@ async fn no_documented_right_reads_the_servers_passwords() {
         .password("of-the-admin")
         .start()
         .await;
-    let mut rule = vec!["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    let mut rule = vec![
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        ">word",
+        "~lock:*",
+        "resetchannels",
+        "&lock:*",
+    ];
     rule.extend(all_documented_rights());
     server.command(&rule).await;
     let question = ["ACL", "DRYRUN", "app", "CONFIG", "GET", "requirepass"];

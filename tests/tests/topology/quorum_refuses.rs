@@ -202,7 +202,16 @@ async fn the_documented_rights_are_enough() {
         "a quorum, besides",
     ];
     let rights = uses.into_iter().flat_map(documented_rights);
-    let user = ["ACL", "SETUSER", "app", "on", ">word", "~lock:*", "&lock:*"];
+    let user = [
+        "ACL",
+        "SETUSER",
+        "app",
+        "on",
+        ">word",
+        "~lock:*",
+        "resetchannels",
+        "&lock:*",
+    ];
     let rule: Vec<&str> = user.into_iter().chain(rights).collect();
     for server in &quorum.servers {
         server.command(&rule).await;

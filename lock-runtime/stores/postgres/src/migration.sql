@@ -24,6 +24,8 @@
 --   lock of the whole cluster until its transaction is on disk.
 
 BEGIN;
+-- Locks go on: who waits for this waits no longer than so.
+SET LOCAL lock_timeout = '10s';
 -- Two that apply it at once wait for each other.
 SELECT pg_advisory_xact_lock(7812447653921);
 SET LOCAL client_min_messages = warning;
@@ -93,8 +95,6 @@ CREATE TABLE IF NOT EXISTS lock_store.meta (
     swept timestamptz NOT NULL DEFAULT '-infinity',
     keeps interval NOT NULL DEFAULT '60 seconds'
 );
-ALTER TABLE lock_store.meta ADD COLUMN IF NOT EXISTS
-    keeps interval NOT NULL DEFAULT '60 seconds';
 INSERT INTO lock_store.meta (version) VALUES (1) ON CONFLICT DO NOTHING;
 
 -- `last` is the last token of this lock, or 0; `token` is the token of the present exclusive hold.
@@ -108,7 +108,6 @@ CREATE TABLE IF NOT EXISTS lock_store.hold (
     special boolean NOT NULL DEFAULT false,
     capacity integer
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-CREATE UNIQUE INDEX IF NOT EXISTS hold_check ON lock_store.hold (name, owner, token);
 
 CREATE TABLE IF NOT EXISTS lock_store.share (
     name bytea,
@@ -135,7 +134,23 @@ CREATE TABLE IF NOT EXISTS lock_store.place (
     passed timestamptz,
     PRIMARY KEY (name, number)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
-CREATE UNIQUE INDEX IF NOT EXISTS place_of ON lock_store.place (name, owner);
+
+-- These wait for whoever uses the table, as a backup, and keep all others from it meanwhile, also if
+-- there is nothing to do. So that is looked up.
+DO $do$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_attribute
+                   WHERE attrelid = 'lock_store.meta'::regclass AND attname = 'keeps') THEN
+        ALTER TABLE lock_store.meta ADD keeps interval NOT NULL DEFAULT '60 seconds';
+    END IF;
+    IF to_regclass('lock_store.hold_check') IS NULL THEN
+        CREATE UNIQUE INDEX hold_check ON lock_store.hold (name, owner, token);
+    END IF;
+    IF to_regclass('lock_store.place_of') IS NULL THEN
+        CREATE UNIQUE INDEX place_of ON lock_store.place (name, owner);
+    END IF;
+END
+$do$;
 
 CREATE TABLE IF NOT EXISTS lock_store.latch (
     name bytea PRIMARY KEY,
@@ -183,7 +198,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     h lock_store.hold;
 BEGIN
-    IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+    IF pg_catalog.current_setting('transaction_isolation') NOT LIKE 'read%' THEN
         RAISE EXCEPTION USING ERRCODE = 'LK003',
             MESSAGE = 'locks need the isolation level READ COMMITTED';
     END IF;

@@ -75,6 +75,8 @@ pub(crate) struct Connection {
     supervisor: OnceLock<AbortHandle>,
     /// Tells that somebody waits for a connection.
     pub(super) wanted: Arc<Notify>,
+    /// Tells that the user lacked a right. It may have lost it.
+    pub(super) denied: Arc<Notify>,
     /// When a request last gave up waiting for one.
     given_up_at: Mutex<Option<Instant>>,
 }
@@ -147,6 +149,7 @@ impl Connection {
             reports,
             supervisor: OnceLock::new(),
             wanted: Arc::default(),
+            denied: Arc::default(),
             given_up_at: Mutex::default(),
         }
     }
@@ -510,6 +513,11 @@ impl Connection {
         };
         if let Err(error) = up.subscriptions.check() {
             return Err(maybe_carried_out(error.of(&up.address()), link));
+        }
+        if let Err(error) = &result
+            && errors::kind(error) == StoreErrorKind::Denied
+        {
+            self.denied.notify_one();
         }
         match (&result, of) {
             (Err(error), of) if errors::kind(error) == StoreErrorKind::Disconnected => {
