@@ -8,6 +8,8 @@
 -- It may be applied again at any time, and then changes nothing.
 --
 -- How it works
+-- - These are the rules of lock_store::rules, whose parts have the same names here; `look` is `hear`
+--   there.
 -- - A lock has a name: namespace, `:`, key, as bytes of UTF-8. All that changes a lock's holders or
 --   its queue does so under the lock of its row in `hold`, the head row.
 -- - An exclusive holder is in the head row, so that a free key takes one statement. Holders that
