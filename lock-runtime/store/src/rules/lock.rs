@@ -1,5 +1,5 @@
-//! One lock, and how the operations that grant and end holds change it. They fail as the engine does,
-//! and for nothing else.
+//! One lock, and how the operations that grant and end holds change it. They fail as the engine
+//! does, and for nothing else.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! The rules of a lock, written once: who holds, who is next, what fits, when a place is over, which
-//! token follows, and what a call does to a latch or a bucket.
+//! The rules of a lock, written once: who holds, who is next, what fits, when a place is over,
+//! which token follows, and what a call does to a latch or a bucket.
 //!
 //! They ask nobody and have no clock: an engine brings what it keeps, and the time. An engine that
 //! decides in its own process implements [`LockRecord`] for one lock, and each operation of the
 //! contract is one of the functions here. It reads the lock in a transaction (SQLite), or it reads
-//! a snapshot, and writes what has [changed](Holders::changes) if nobody was faster. SQL and Lua
-//! are translations: their parts have the names that they have here.
+//! a snapshot and writes what has [changed](Holders::changes) if nobody was faster. SQL and Lua are
+//! translations: their parts have the names that they have here.
 
 mod bucket;
 mod holders;

@@ -430,8 +430,9 @@ BEGIN
     IF p IS NULL OR used IS NULL OR mine OR (h.capacity = 2147483647) <> (c = 2147483647) THEN
         RETURN false;
     END IF;
+    -- One that was passed over comes back when its client is seen, and may be the next.
     SELECT * INTO q FROM lock_store.place
-    WHERE name = n AND passed IS NULL ORDER BY number LIMIT 1;
+    WHERE name = n AND (passed IS NULL OR client = substr(o, 1, 16)) ORDER BY number LIMIT 1;
     IF NOT FOUND THEN
         RETURN used + p > c;
     END IF;
