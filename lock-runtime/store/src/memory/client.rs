@@ -149,10 +149,10 @@ impl MemoryClient {
                 return Ok(refused);
             }
         }
-        let mut grant = |request: &Acquire| {
+        let grant = |request: &Acquire| {
             rules::grant(&mut self.record(step, space, &request.claim.key), request)
         };
-        let tokens: Result<_, _> = requests.iter().map(|one| grant(one)).collect();
+        let tokens: Result<_, _> = requests.iter().map(grant).collect();
         tokens.map(AcquiredAll::granted)
     }
 
