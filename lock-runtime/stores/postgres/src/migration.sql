@@ -8,6 +8,8 @@
 -- It may be applied again at any time, and then changes nothing.
 --
 -- How it works
+-- - These are the rules of lock_store::rules, whose parts have the same names here; `look` is `hear`
+--   there.
 -- - A lock has a name: namespace, `:`, key, as bytes of UTF-8. All that changes a lock's holders or
 --   its queue does so under the lock of its row in `hold`, the head row.
 -- - An exclusive holder is in the head row, so that a free key takes one statement. Holders that
@@ -443,8 +445,9 @@ BEGIN
     IF p IS NULL OR used IS NULL OR mine OR (h.capacity = 2147483647) <> (c = 2147483647) THEN
         RETURN false;
     END IF;
+    -- One that was passed over comes back when its client is seen, and may be the next.
     SELECT * INTO q FROM lock_store.place
-    WHERE name = n AND passed IS NULL ORDER BY number LIMIT 1;
+    WHERE name = n AND (passed IS NULL OR client = substr(o, 1, 16)) ORDER BY number LIMIT 1;
     IF NOT FOUND THEN
         RETURN used + p > c;
     END IF;
